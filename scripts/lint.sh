@@ -1,0 +1,66 @@
+#!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
+#
+# lint.sh - everything a machine can see that a reader should not have to.
+# Runs all checks, names those that failed, and fails if any did.
+set -uo pipefail
+cd "$(dirname "$0")/.." || exit
+
+failed=()
+check() {
+	local name=$1
+	shift
+	if "$@"; then
+		echo "ok      $name"
+	else
+		echo "FAILED  $name"
+		failed+=("$name")
+	fi
+}
+
+mapfile -t c_files < <(scripts/c_files.sh)
+# Headers are seen where they are included; some mean nothing alone.
+mapfile -t sources < <(scripts/c_files.sh | grep '\.c$')
+mapfile -t shell_files < <(find dev .ci/run scripts tests tools bench \
+	-name build -prune -o -type f \
+	\( -name '*.sh' -o -path dev -o -path .ci/run \) -print | sort)
+
+run_clang_format() {
+	local file status=0
+	for file in "${c_files[@]}"; do
+		clang-format "$file" | cmp -s - "$file" && continue
+		echo "$file: not formatted, ./dev fmt does it"
+		status=1
+	done
+	return "$status"
+}
+
+run_cppcheck() {
+	cppcheck --quiet -j "$(nproc)" --std=c11 --error-exitcode=1 --inline-suppr \
+		--enable=warning,performance,portability \
+		-D__LP64__ -DCUFILE_NO_CUDA_H -D_GNU_SOURCE -Iinclude -Isrc \
+		"${sources[@]}"
+}
+
+run_codespell() {
+	codespell --quiet-level=3 --ignore-words=scripts/codespell-ignore.txt \
+		--skip='./build*,./.git,./LICENSE,*.pyc' .
+}
+
+check "floors: includes point downward" python3 scripts/check_floors.py
+check "source: licences, lengths, known mistakes" python3 scripts/check_source.py
+check "symbols: header, export list, contract, status page" \
+	python3 scripts/check_symbols.py
+check "cuda_abi: every constant is compared with cuda.h" \
+	python3 scripts/check_cuda_abi.py
+check "headers: compile alone in C and C++" tests/abi/headers.sh include
+check "clang-format" run_clang_format
+check "cppcheck" run_cppcheck
+check "shellcheck" shellcheck -x "${shell_files[@]}"
+check "codespell" run_codespell
+
+if [ "${#failed[@]}" -gt 0 ]; then
+	echo "lint: ${#failed[@]} failed"
+	exit 1
+fi
+echo "lint: clean"

@@ -1,0 +1,159 @@
+#!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
+#
+# packages.sh - what the project needs from the distribution.
+#
+# Sourced by ./dev. need_build and need_lint ask for each thing by using it,
+# say nothing when all is there, and else install the packages that are
+# missing with apt, as root or through sudo.
+
+say() { echo "dev: $*"; }
+die() {
+	echo "dev: $*" >&2
+	exit 1
+}
+
+as_root() {
+	if [ "$(id -u)" = 0 ]; then
+		"$@"
+	elif command -v sudo >/dev/null; then
+		# sudo drops the environment, apt must stay silent.
+		sudo DEBIAN_FRONTEND=noninteractive "$@"
+	else
+		die "neither root nor sudo: as root, run: $*"
+	fi
+}
+
+have() { command -v "$1" >/dev/null; }
+have_library() { have pkg-config && pkg-config --exists "$1"; }
+have_pytest() {
+	/usr/bin/python3 -c 'import pytest' 2>/dev/null ||
+		python3 -c 'import pytest' 2>/dev/null
+}
+have_libc_headers() {
+	echo '#include <stdio.h>' | gcc -E - >/dev/null 2>&1
+}
+
+# missing PACKAGE CHECK... : adds PACKAGE to the list when CHECK fails
+missing() {
+	local package=$1
+	shift
+	"$@" || wanted+=("$package")
+}
+
+need_build() {
+	local wanted=()
+	missing gcc have gcc
+	missing libc6-dev have_libc_headers
+	missing meson have meson
+	missing ninja-build have ninja
+	missing pkg-config have pkg-config
+	missing libcmocka-dev have_library cmocka
+	missing libyyjson-dev have_library yyjson
+	missing liburing-dev have_library liburing
+	missing python3 have python3
+	missing python3-pytest have_pytest
+	install_packages "${wanted[@]}"
+	meson_is_new_enough
+}
+
+need_lint() {
+	local wanted=()
+	missing gcc have gcc
+	missing g++ have g++
+	missing libc6-dev have_libc_headers
+	missing python3 have python3
+	missing clang have clang
+	missing clang-format have clang-format
+	missing cppcheck have cppcheck
+	missing shellcheck have shellcheck
+	missing codespell have codespell
+	install_packages "${wanted[@]}"
+}
+
+need_format() {
+	local wanted=()
+	missing clang-format have clang-format
+	install_packages "${wanted[@]}"
+}
+
+meson_is_new_enough() {
+	local version
+	version=$(meson --version)
+	[ "${version%%.*}" -ge 1 ] || die "the meson package is too old:" \
+		"$version, at least 1.0 is needed (pip install meson has it)"
+}
+
+install_packages() {
+	[ $# -gt 0 ] || return 0
+	have apt-get || die "missing, and there is no apt-get to install it: $*"
+	say "missing: $*; installing with apt-get"
+	export DEBIAN_FRONTEND=noninteractive
+	as_root apt-get update -qq || say "apt-get update failed; going on with the lists there are"
+
+	local package plain=()
+	for package in "$@"; do
+		if [ "$package" = libyyjson-dev ] && ! in_release libyyjson-dev; then
+			yyjson_from_trixie
+		else
+			plain+=("$package")
+		fi
+	done
+	if [ "${#plain[@]}" -gt 0 ]; then
+		as_root apt-get install -y -qq --no-install-recommends \
+			"${plain[@]}" >/dev/null ||
+			die "apt-get could not install: ${plain[*]}"
+	fi
+	say "installed: $*"
+}
+
+in_release() { apt-cache show "$1" 2>/dev/null | grep -q '^Package:'; }
+
+# The Debian mirror that this machine's own sources name, in either format.
+debian_mirror() {
+	cat /etc/apt/sources.list /etc/apt/sources.list.d/*.list \
+		/etc/apt/sources.list.d/*.sources 2>/dev/null |
+		grep -v '^ *#' |
+		grep -oE '[a-z+]+://[^] ]+/debian/?( |$)' | head -1 | tr -d ' '
+}
+
+# Debian 12 has no yyjson. The packages of Debian 13 depend on libc6 >= 2.14
+# alone, so they install as they are. A private apt state finds them, which
+# leaves the machine's sources and lists untouched.
+yyjson_from_trixie() {
+	local mirror keyring=/usr/share/keyrings/debian-archive-keyring.gpg
+	mirror=$(debian_mirror) || true
+	if [ -z "$mirror" ] || [ ! -r "$keyring" ]; then
+		die "this release has no package libyyjson-dev, and its apt" \
+			"sources name no Debian mirror to take it from:" \
+			"please install yyjson (library and headers) yourself"
+	fi
+	say "this release has no libyyjson-dev; taking libyyjson0 and" \
+		"libyyjson-dev of Debian trixie from $mirror"
+
+	local state status=0
+	state=$(mktemp -d)
+	fetch_and_install_yyjson "$state" "$mirror" "$keyring" || status=$?
+	as_root rm -rf "$state"
+	[ "$status" = 0 ] || die "the package libyyjson-dev could not be installed"
+}
+
+fetch_and_install_yyjson() {
+	local state=$1 mirror=$2 keyring=$3
+	local private=(
+		-o "Dir::Etc::sourcelist=$state/sources.list"
+		-o Dir::Etc::sourceparts=-
+		-o "Dir::State::lists=$state/lists"
+		-o "Dir::Cache=$state/cache"
+		-o APT::Get::List-Cleanup=0
+		-o APT::Sandbox::User=root
+	)
+	mkdir -p "$state/lists/partial" "$state/cache/archives/partial"
+	echo "deb [signed-by=$keyring] $mirror trixie main" >"$state/sources.list"
+	as_root apt-get "${private[@]}" update -qq &&
+		(cd "$state" && as_root apt-get "${private[@]}" download -qq \
+			libyyjson0 libyyjson-dev) &&
+		as_root apt-get install -y -qq --no-install-recommends \
+			-o APT::Sandbox::User=root \
+			"$state"/libyyjson*.deb >/dev/null
+}
