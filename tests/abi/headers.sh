@@ -1,0 +1,49 @@
+#!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
+#
+# The public header compiles alone: as strict C and C++, with and without
+# cuda.h, with every compiler that is here. Usage: headers.sh INCLUDE_DIR
+set -euo pipefail
+
+include=${1:?usage: headers.sh INCLUDE_DIR}
+flags=(-pedantic -Wall -Wextra -Werror -Wshadow -fsyntax-only "-I$include")
+failed=0
+done_nr=0
+
+# With cuda.h in sight the header must really have taken it.
+source='#include <cufile.h>
+#if defined(CUFILE_EXPECT_CUDA_H) != defined(CUFILE_HAVE_CUDA_H)
+#error "cufile.h and cuda.h"
+#endif'
+
+has_cuda() {
+	echo '#include <cuda.h>' | "$1" -fsyntax-only -x c - 2>/dev/null
+}
+
+compile() {
+	local compiler=$1 language=$2 standard=$3
+	shift 3
+	done_nr=$((done_nr + 1))
+	if ! echo "$source" |
+		"$compiler" -x "$language" "-std=$standard" "${flags[@]}" "$@" -; then
+		echo "failed: $compiler -std=$standard $*"
+		failed=1
+	fi
+}
+
+for compiler in gcc clang; do
+	command -v "$compiler" >/dev/null || continue
+	for cuda in -DCUFILE_NO_CUDA_H -DCUFILE_EXPECT_CUDA_H; do
+		if [ "$cuda" = -DCUFILE_EXPECT_CUDA_H ] && ! has_cuda "$compiler"; then
+			echo "$compiler finds no cuda.h: compiled without it only"
+			continue
+		fi
+		compile "$compiler" c c11 "$cuda"
+		compile "$compiler" c c17 "$cuda"
+		echo '' | "$compiler" -x c++ -std=c++17 -fsyntax-only - 2>/dev/null || continue
+		compile "$compiler" c++ c++17 "$cuda"
+	done
+done
+[ "$done_nr" -gt 0 ] || { echo "no compiler found"; exit 1; }
+echo "$done_nr compilations"
+exit "$failed"
