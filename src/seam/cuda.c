@@ -1,0 +1,203 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * cuda - finds libcuda.so.1 and fills the table.
+ *
+ * The table is filled on the side, verified, and published with one store.
+ * "There is none" is remembered for a few milliseconds only, because the
+ * application may open the driver at any time. From the first exit handler
+ * on the driver counts as gone: its own teardown may have begun.
+ *
+ * Lock: load_lock, innermost; dlopen runs under it and nothing of ours.
+ */
+#include "seam/cuda.h"
+
+#include <dlfcn.h>
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <time.h>
+#include "seam/os.h"
+
+#define LIBCUDA "libcuda.so.1"
+#define LOOK_AGAIN_NS (4 * 1000 * 1000)
+
+struct row {
+	size_t slot;
+	bool required;
+	const char *name; /* the versioned name today's cuda.h maps to */
+};
+
+#define NEED(member, name) \
+	{ \
+		offsetof(struct cf_cuda, member), true, name \
+	}
+#define MAY(member, name) \
+	{ \
+		offsetof(struct cf_cuda, member), false, name \
+	}
+
+static const struct row rows[] = {
+	NEED(init, "cuInit"),
+	NEED(device_get_count, "cuDeviceGetCount"),
+	NEED(device_get, "cuDeviceGet"),
+	NEED(device_get_name, "cuDeviceGetName"),
+	NEED(device_get_uuid, "cuDeviceGetUuid"),
+	NEED(device_get_pci_bus_id, "cuDeviceGetPCIBusId"),
+	NEED(primary_ctx_retain, "cuDevicePrimaryCtxRetain"),
+	NEED(primary_ctx_release, "cuDevicePrimaryCtxRelease_v2"),
+	NEED(ctx_push, "cuCtxPushCurrent_v2"),
+	NEED(ctx_pop, "cuCtxPopCurrent_v2"),
+	NEED(ctx_get_current, "cuCtxGetCurrent"),
+	NEED(pointer_get_attributes, "cuPointerGetAttributes"),
+	NEED(mem_host_register, "cuMemHostRegister_v2"),
+	NEED(mem_host_unregister, "cuMemHostUnregister"),
+	NEED(memcpy_htod_async, "cuMemcpyHtoDAsync_v2"),
+	NEED(memcpy_dtoh_async, "cuMemcpyDtoHAsync_v2"),
+	NEED(stream_create, "cuStreamCreate"),
+	NEED(stream_destroy, "cuStreamDestroy_v2"),
+	NEED(stream_query, "cuStreamQuery"),
+	NEED(stream_synchronize, "cuStreamSynchronize"),
+	NEED(stream_wait_event, "cuStreamWaitEvent"),
+	NEED(event_create, "cuEventCreate"),
+	NEED(event_destroy, "cuEventDestroy_v2"),
+	NEED(event_record, "cuEventRecord"),
+	NEED(event_synchronize, "cuEventSynchronize"),
+	MAY(get_error_name, "cuGetErrorName"),
+	MAY(ctx_get_id, "cuCtxGetId"),
+	MAY(exchange_capture_mode, "cuThreadExchangeStreamCaptureMode"),
+};
+
+static pthread_mutex_t load_lock = PTHREAD_MUTEX_INITIALIZER;
+static pthread_once_t fork_once = PTHREAD_ONCE_INIT;
+static struct cf_cuda table;
+static bool exit_watched; /* load_lock */
+/* published: the release store makes the filled table visible to readers */
+static const struct cf_cuda *_Atomic published;
+static atomic_bool exiting;
+static _Atomic uint64_t looked_ns; /* relaxed: only spaces out the looks */
+
+static void note_exit(void)
+{
+	atomic_store(&exiting, true);
+}
+
+/* Whoever was looking at the moment of the fork is not in the child. */
+static void fork_child(void)
+{
+	pthread_mutex_init(&load_lock, NULL);
+}
+
+static void watch_forks(void)
+{
+	(void)pthread_atfork(NULL, NULL, fork_child);
+}
+
+static bool fill(void *lib)
+{
+	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+		void *sym = dlsym(lib, rows[i].name);
+
+		if (!sym && rows[i].required)
+			return false;
+		*(void **)((char *)&table + rows[i].slot) = sym;
+	}
+	return true;
+}
+
+static const struct cf_cuda *look(int flags)
+{
+	const struct cf_cuda *found;
+
+	pthread_once(&fork_once, watch_forks);
+	pthread_mutex_lock(&load_lock);
+	found = atomic_load_explicit(&published, memory_order_acquire);
+	if (!found) {
+		void *lib = dlopen(LIBCUDA, RTLD_NOW | flags);
+
+		/* The reference is kept: the table points into the library. */
+		if (lib && fill(lib)) {
+			if (!exit_watched)
+				exit_watched = atexit(note_exit) == 0;
+			found = &table;
+			atomic_store_explicit(&published, found,
+					      memory_order_release);
+		} else if (lib) {
+			dlclose(lib);
+		}
+	}
+	pthread_mutex_unlock(&load_lock);
+	return found;
+}
+
+static uint64_t coarse_ns(void)
+{
+	struct timespec ts = { 0 };
+
+	clock_gettime(CLOCK_MONOTONIC_COARSE, &ts);
+	return (uint64_t)ts.tv_sec * 1000000000 + (uint64_t)ts.tv_nsec;
+}
+
+const struct cf_cuda *cf_cuda_look_again(void)
+{
+	const struct cf_cuda *found =
+		atomic_load_explicit(&published, memory_order_acquire);
+
+	if (atomic_load_explicit(&exiting, memory_order_relaxed))
+		return NULL;
+	return found ? found : look(RTLD_NOLOAD);
+}
+
+const struct cf_cuda *cf_cuda_loaded(void)
+{
+	const struct cf_cuda *found =
+		atomic_load_explicit(&published, memory_order_acquire);
+	uint64_t now;
+
+	if (found)
+		return atomic_load_explicit(&exiting, memory_order_relaxed) ?
+			       NULL :
+			       found;
+	now = coarse_ns();
+	if (now - atomic_load_explicit(&looked_ns, memory_order_relaxed) <
+	    LOOK_AGAIN_NS)
+		return NULL;
+	atomic_store_explicit(&looked_ns, now, memory_order_relaxed);
+	return cf_cuda_look_again();
+}
+
+const struct cf_cuda *cf_cuda_open(void)
+{
+	const struct cf_cuda *cuda = cf_cuda_look_again();
+
+	if (!cuda && !atomic_load_explicit(&exiting, memory_order_relaxed))
+		cuda = look(0);
+	if (cuda && cuda->init(0) != CF_CU_SUCCESS)
+		return NULL;
+	return cuda;
+}
+
+const char *cf_cuda_error_name(int result)
+{
+	const struct cf_cuda *cuda = cf_cuda_loaded();
+	const char *name = NULL;
+
+	if (cuda && cuda->get_error_name)
+		cuda->get_error_name((CUresult)result, &name);
+	return name ? name : "unknown";
+}
+
+void cf_cuda_fork_prepare(void)
+{
+	pthread_mutex_lock(&load_lock);
+}
+
+void cf_cuda_fork_release(void)
+{
+	pthread_mutex_unlock(&load_lock);
+}
+
+void cf_cuda_replace(const struct cf_cuda *replacement)
+{
+	atomic_store_explicit(&published, replacement, memory_order_release);
+	atomic_store_explicit(&looked_ns, 0, memory_order_relaxed);
+}

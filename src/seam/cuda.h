@@ -1,0 +1,94 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * cuda - every driver call the library makes, as one replaceable table.
+ *
+ * libcuda.so.1 is a guest: it is opened at run time or not at all. Optional
+ * calls are NULL where the driver lacks them; the rest are there whenever
+ * the table is. A CUresult travels through our int results as CF_ECUDA().
+ */
+#ifndef CF_SEAM_CUDA_H
+#define CF_SEAM_CUDA_H
+
+#include <stdbool.h>
+#include "seam/cuda_abi.h"
+
+struct cf_cuda {
+	CUresult (*init)(unsigned flags);
+	CUresult (*device_get_count)(int *count);
+	CUresult (*device_get)(CUdevice *dev, int ordinal);
+	CUresult (*device_get_name)(char *name, int len, CUdevice dev);
+	CUresult (*device_get_uuid)(CUuuid *uuid, CUdevice dev);
+	CUresult (*device_get_pci_bus_id)(char *id, int len, CUdevice dev);
+	CUresult (*primary_ctx_retain)(CUcontext *ctx, CUdevice dev);
+	CUresult (*primary_ctx_release)(CUdevice dev);
+	CUresult (*ctx_push)(CUcontext ctx);
+	CUresult (*ctx_pop)(CUcontext *ctx);
+	CUresult (*ctx_get_current)(CUcontext *ctx);
+	CUresult (*pointer_get_attributes)(unsigned nr, int *attributes,
+					   void **data, CUdeviceptr ptr);
+	CUresult (*mem_host_register)(void *mem, size_t size, unsigned flags);
+	CUresult (*mem_host_unregister)(void *mem);
+	CUresult (*memcpy_htod_async)(CUdeviceptr dst, const void *src,
+				      size_t size, CUstream stream);
+	CUresult (*memcpy_dtoh_async)(void *dst, CUdeviceptr src, size_t size,
+				      CUstream stream);
+	CUresult (*stream_create)(CUstream *stream, unsigned flags);
+	CUresult (*stream_destroy)(CUstream stream);
+	CUresult (*stream_query)(CUstream stream);
+	CUresult (*stream_synchronize)(CUstream stream);
+	CUresult (*stream_wait_event)(CUstream stream, CUevent event,
+				      unsigned flags);
+	CUresult (*event_create)(CUevent *event, unsigned flags);
+	CUresult (*event_destroy)(CUevent event);
+	CUresult (*event_record)(CUevent event, CUstream stream);
+	CUresult (*event_synchronize)(CUevent event);
+	/* optional */
+	CUresult (*get_error_name)(CUresult res, const char **name);
+	CUresult (*ctx_get_id)(CUcontext ctx, unsigned long long *id);
+	CUresult (*exchange_capture_mode)(int *mode);
+};
+
+#define CF_ECUDA_BASE 0x10000
+#define CF_ECUDA(res) (-(CF_ECUDA_BASE + (int)(res)))
+
+static inline bool cf_is_cuda_error(int code)
+{
+	return code <= -CF_ECUDA_BASE;
+}
+
+/* The CUresult inside a CF_ECUDA code. */
+static inline int cf_cuda_result(int code)
+{
+	return -code - CF_ECUDA_BASE;
+}
+
+/* 0, or the failure as one of our codes. */
+static inline int cf_cuda_code(CUresult res)
+{
+	return res == CF_CU_SUCCESS ? 0 : CF_ECUDA(res);
+}
+
+/*
+ * The table if the process has a driver in it, else NULL. Never loads it:
+ * where nobody opened libcuda there is no device memory to ask about, and a
+ * program that moves host memory should not pay for a GPU.
+ */
+const struct cf_cuda *cf_cuda_loaded(void);
+
+/* As above, but looks again at once instead of trusting a recent "no". */
+const struct cf_cuda *cf_cuda_look_again(void);
+
+/* Opens the driver if it must and initialises it; NULL if there is none. */
+const struct cf_cuda *cf_cuda_open(void);
+
+/* The driver's name of a result, or "unknown". */
+const char *cf_cuda_error_name(int result);
+
+/* fork: nobody may be in the middle of a look. */
+void cf_cuda_fork_prepare(void);
+void cf_cuda_fork_release(void); /* in parent and child */
+
+/* Tests: use this table from now on (NULL: forget what was found). */
+void cf_cuda_replace(const struct cf_cuda *table);
+
+#endif

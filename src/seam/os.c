@@ -1,0 +1,113 @@
+// SPDX-License-Identifier: Apache-2.0
+/* os - the real table: thin shims that turn errno into -errno once. */
+#include "seam/os.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+static int os_open(const char *path, int flags, mode_t mode)
+{
+	int fd = open(path, flags, mode);
+
+	return fd < 0 ? -errno : fd;
+}
+
+static int os_close(int fd)
+{
+	return close(fd) < 0 ? -errno : 0;
+}
+
+static ssize_t os_read(int fd, void *buf, size_t size)
+{
+	ssize_t n = read(fd, buf, size);
+
+	return n < 0 ? -errno : n;
+}
+
+static ssize_t os_write(int fd, const void *buf, size_t size)
+{
+	ssize_t n = write(fd, buf, size);
+
+	return n < 0 ? -errno : n;
+}
+
+static ssize_t os_pread(int fd, void *buf, size_t size, off_t off)
+{
+	ssize_t n = pread(fd, buf, size, off);
+
+	return n < 0 ? -errno : n;
+}
+
+static ssize_t os_pwrite(int fd, const void *buf, size_t size, off_t off)
+{
+	ssize_t n = pwrite(fd, buf, size, off);
+
+	return n < 0 ? -errno : n;
+}
+
+static int os_fstat(int fd, struct stat *st)
+{
+	return fstat(fd, st) < 0 ? -errno : 0;
+}
+
+static int os_statx(int fd, unsigned mask, struct statx *stx)
+{
+	return statx(fd, "", AT_EMPTY_PATH, mask, stx) < 0 ? -errno : 0;
+}
+
+static int os_fstatfs(int fd, struct statfs *fs)
+{
+	return fstatfs(fd, fs) < 0 ? -errno : 0;
+}
+
+static int os_get_flags(int fd)
+{
+	int flags = fcntl(fd, F_GETFL);
+
+	return flags < 0 ? -errno : flags;
+}
+
+static void *os_map_anon(size_t size)
+{
+	void *mem = mmap(NULL, size, PROT_READ | PROT_WRITE,
+			 MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+
+	return mem == MAP_FAILED ? NULL : mem;
+}
+
+static int os_unmap(void *mem, size_t size)
+{
+	return munmap(mem, size) < 0 ? -errno : 0;
+}
+
+static int os_clock_gettime(clockid_t clock, struct timespec *ts)
+{
+	return clock_gettime(clock, ts) < 0 ? -errno : 0;
+}
+
+static const char *os_getenv(const char *name)
+{
+	return secure_getenv(name);
+}
+
+const struct cf_os cf_os_real = {
+	.open = os_open,
+	.close = os_close,
+	.read = os_read,
+	.write = os_write,
+	.pread = os_pread,
+	.pwrite = os_pwrite,
+	.fstat = os_fstat,
+	.statx = os_statx,
+	.fstatfs = os_fstatfs,
+	.get_flags = os_get_flags,
+	.map_anon = os_map_anon,
+	.unmap = os_unmap,
+	.clock_gettime = os_clock_gettime,
+	.getenv = os_getenv,
+};
+
+const struct cf_os *cf_os = &cf_os_real;

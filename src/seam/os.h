@@ -1,0 +1,41 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * os - every system call the library makes, as one replaceable table.
+ *
+ * A function answers >= 0 or -errno; errno is read here, on the line after
+ * the call, and nowhere else. Tests swap the table to count and to fail
+ * calls (tests/fault); nothing else may write cf_os.
+ */
+#ifndef CF_SEAM_OS_H
+#define CF_SEAM_OS_H
+
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/stat.h>
+#include <sys/statfs.h>
+#include <sys/types.h>
+#include <time.h>
+
+struct cf_os {
+	int (*open)(const char *path, int flags, mode_t mode);
+	int (*close)(int fd);
+	ssize_t (*read)(int fd, void *buf, size_t size);
+	ssize_t (*write)(int fd, const void *buf, size_t size);
+	ssize_t (*pread)(int fd, void *buf, size_t size, off_t off);
+	ssize_t (*pwrite)(int fd, const void *buf, size_t size, off_t off);
+	int (*fstat)(int fd, struct stat *st);
+	int (*statx)(int fd, unsigned mask, struct statx *stx);
+	int (*fstatfs)(int fd, struct statfs *fs);
+	int (*get_flags)(int fd); /* fcntl(F_GETFL) */
+	/* anonymous private memory, readable and writable; NULL on failure */
+	void *(*map_anon)(size_t size);
+	int (*unmap)(void *mem, size_t size);
+	int (*clock_gettime)(clockid_t clock, struct timespec *ts);
+	/* NULL where the process runs with more privilege than its caller */
+	const char *(*getenv)(const char *name);
+};
+
+extern const struct cf_os cf_os_real;
+extern const struct cf_os *cf_os;
+
+#endif
