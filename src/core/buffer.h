@@ -1,0 +1,46 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * buffer - registered memory ranges.
+ *
+ * A registration pins nothing yet: it is a promise of the client's that the
+ * range will be used, kept as an interval. Ranges may overlap and nest; one
+ * base address is registered once. Registering costs microseconds and has no
+ * size limit.
+ */
+#ifndef CF_CORE_BUFFER_H
+#define CF_CORE_BUFFER_H
+
+#include <stdbool.h>
+#include "core/memory.h"
+
+/* 0, -5023 (same base twice), -5014 (beyond the allocation), -ENOMEM. */
+int cf_buffer_register(const struct cf_memory *mem, size_t size);
+
+/* 0 or -5024: base is no registered base. */
+int cf_buffer_deregister(uintptr_t base);
+
+enum cf_cover {
+	CF_COVER_NONE,	 /* base lies in no registration */
+	CF_COVER_WHOLE,	 /* one registration holds all of the range */
+	CF_COVER_BEYOND, /* base is registered, the range leaves it */
+};
+
+/*
+ * How registrations cover [start, start + size), named by a client through
+ * base. mem: the facts of the memory there now; a registration of memory
+ * that was freed since does not count. Takes no global lock. Any thread.
+ */
+enum cf_cover cf_buffer_cover(const struct cf_memory *mem, uintptr_t base,
+			      uintptr_t start, size_t size);
+
+/* Forgets all registrations. */
+void cf_buffers_close(void);
+
+/* Registered bytes of one GPU, for statistics. */
+uint64_t cf_buffer_bytes(int ordinal);
+
+void cf_buffers_fork_prepare(void);
+void cf_buffers_fork_parent(void);
+void cf_buffers_fork_child(void);
+
+#endif

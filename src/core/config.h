@@ -1,0 +1,104 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * config - the value of every knob, and where it came from.
+ *
+ * A configuration is built once at open (defaults, then the JSON file, then
+ * the environment, then the staged parameters; a later one wins) and does not
+ * change afterwards, except for the runtime setters, which are atomic. Any
+ * thread may read it. Diagnostics are collected while loading, because the
+ * log is configured by what is being loaded.
+ */
+#ifndef CF_CORE_CONFIG_H
+#define CF_CORE_CONFIG_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+
+#define CF_BOOL(id, ...) CF_CFG_##id,
+#define CF_SIZE(id, ...) CF_CFG_##id,
+#define CF_TEXT(id, ...) CF_CFG_##id,
+#define CF_SIZES(id, ...) CF_CFG_##id,
+#define CF_TEXTS(id, ...) CF_CFG_##id,
+enum cf_cfg {
+#include "core/config_rows.h"
+	CF_CFG_NR
+};
+#undef CF_BOOL
+#undef CF_SIZE
+#undef CF_TEXT
+#undef CF_SIZES
+#undef CF_TEXTS
+
+enum cf_cfg_source {
+	CF_CFG_FROM_DEFAULT,
+	CF_CFG_FROM_JSON,
+	CF_CFG_FROM_ENV,
+	CF_CFG_FROM_STAGED,
+	CF_CFG_FROM_RUNTIME
+};
+
+/* "No limit", where a row allows it: -1 in the file, UINT64_MAX in a call. */
+#define CF_CFG_UNLIMITED UINT64_MAX
+
+struct cf_config;
+struct cf_config_staged;
+
+/* The built-in defaults; NULL without memory. The caller frees it. */
+struct cf_config *cf_config_new(void);
+
+/*
+ * Reads the file, the environment and the staged values (NULL: none) into a
+ * fresh configuration. 0; -CU_FILE_DRIVER_INVALID_PROPS for a malformed file
+ * under api_check_aggressive (the configuration is complete all the same);
+ * -ENOMEM. With staged values the caller holds the lock that guards them.
+ */
+int cf_config_load(struct cf_config *c, const struct cf_config_staged *staged);
+void cf_config_free(struct cf_config *c);
+
+uint64_t cf_config_size(const struct cf_config *c, enum cf_cfg id);
+bool cf_config_bool(const struct cf_config *c, enum cf_cfg id);
+/* Never NULL; lives as long as the configuration, as the lists do. */
+const char *cf_config_string(const struct cf_config *c, enum cf_cfg id);
+/* Both answer how many entries there are. */
+size_t cf_config_sizes(const struct cf_config *c, enum cf_cfg id,
+		       const uint64_t **sizes);
+size_t cf_config_strings(const struct cf_config *c, enum cf_cfg id,
+			 const char *const **strings);
+enum cf_cfg_source cf_config_source(const struct cf_config *c, enum cf_cfg id);
+
+/* Any thread, while others read. The caller has checked the value. */
+void cf_config_set_runtime_size(struct cf_config *c, enum cf_cfg id,
+				uint64_t size);
+void cf_config_set_runtime_bool(struct cf_config *c, enum cf_cfg id, bool on);
+
+/* What loading had to say, as lines; NULL past the last. */
+const char *cf_config_note_text(const struct cf_config *c, size_t index);
+/* Sends those lines to the log: call it after cf_log_configure. */
+void cf_config_report(const struct cf_config *c);
+
+/* The file that was read, or NULL. */
+const char *cf_config_file(const struct cf_config *c);
+/* A line for each row: key, value, source, and whether it has an effect. */
+void cf_config_dump(const struct cf_config *c, FILE *out);
+
+/*
+ * Staged values: what cuFileSetParameter* left for the next open. There is
+ * one set a process, and the session lock guards it. The functions answer 0
+ * or -ENOMEM. Numbers are not range checked before the open.
+ */
+struct cf_config_staged *cf_config_staged(void);
+int cf_staged_set_size(struct cf_config_staged *s, enum cf_cfg id,
+		       uint64_t size);
+int cf_staged_set_bool(struct cf_config_staged *s, enum cf_cfg id, bool on);
+int cf_staged_set_string(struct cf_config_staged *s, enum cf_cfg id,
+			 const char *text);
+int cf_staged_set_sizes(struct cf_config_staged *s, enum cf_cfg id,
+			const uint64_t *sizes, size_t nr);
+/* After an open has applied them; the GPU slabs stay (contract 3.13). */
+void cf_staged_clear(struct cf_config_staged *s);
+/* Everything goes, the GPU slabs too. */
+void cf_staged_reset(struct cf_config_staged *s);
+
+#endif

@@ -1,0 +1,42 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * config_internal - what the config_*.c files share.
+ */
+#ifndef CF_CORE_CONFIG_INTERNAL_H
+#define CF_CORE_CONFIG_INTERNAL_H
+
+#include "core/config_value.h"
+#include "core/log.h"
+
+/* A file that is wrong everywhere does not fill the log. */
+#define CF_CFG_MAX_NOTES 64
+
+struct cf_config_note {
+	enum cf_log_level level;
+	char *text;
+};
+
+struct cf_config {
+	struct cf_value values[CF_CFG_NR];
+	struct cf_config_note notes[CF_CFG_MAX_NOTES];
+	size_t nr_notes;
+	char *file; /* the file that was read, or NULL */
+};
+
+struct cf_config_staged {
+	/* a value is staged when its source says so */
+	struct cf_value values[CF_CFG_NR];
+};
+
+void cf_config_note(struct cf_config *c, enum cf_log_level level,
+		    const char *fmt, ...) __attribute__((format(printf, 3, 4)));
+
+/*
+ * Applies a file's text. buf holds len bytes and CF_JSON_PADDING more, and is
+ * overwritten. 0, -EINVAL (malformed: nothing applied) or -ENOMEM.
+ */
+#define CF_JSON_PADDING 16
+int cf_config_apply_json(struct cf_config *c, const char *file, char *buf,
+			 size_t len);
+
+#endif

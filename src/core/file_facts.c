@@ -1,0 +1,120 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * file_facts - fcntl, statx and statfs of a descriptor (contract 3.6).
+ *
+ * If POSIX could read or write it, it is registered: any file system, no
+ * udev, no list. Refused are only files that are not files, and open flags
+ * under which our writes would not land where they were asked to.
+ */
+#include "core/file_facts.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/stat.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/sysmacros.h>
+#include "core/log.h"
+#include "seam/os.h"
+
+#define DEFAULT_DIO_ALIGN 4096
+
+/* The value is stable kernel ABI; older headers do not name it. */
+#ifndef STATX_DIOALIGN
+#define STATX_DIOALIGN 0x2000U
+#endif
+
+/*
+ * statx as kernels since 6.1 fill it, for C libraries that do not name the
+ * two words yet; they stand where the kernel's header puts them.
+ */
+struct dio_words {
+	unsigned char before[0x98];
+	uint32_t mem_align;
+	uint32_t offset_align;
+};
+
+static unsigned dio_align(const struct statx *stx)
+{
+	struct dio_words words;
+	unsigned align;
+
+	memcpy(&words, stx, sizeof(words));
+	align = words.mem_align > words.offset_align ? words.mem_align :
+						       words.offset_align;
+	if (!(stx->stx_mask & STATX_DIOALIGN) || !align ||
+	    align & (align - 1) || align > DEFAULT_DIO_ALIGN)
+		return DEFAULT_DIO_ALIGN;
+	return align;
+}
+
+static int check_flags(int fd, int flags)
+{
+	if (flags & (O_APPEND | O_PATH)) {
+		cf_log(CF_LOG_ERROR, "handle register fd %d: opened with %s",
+		       fd, flags & O_APPEND ? "O_APPEND" : "O_PATH");
+		return -CU_FILE_INVALID_FILE_OPEN_FLAG;
+	}
+	return 0;
+}
+
+static int fd_facts(int fd, struct cf_handle *handle)
+{
+	struct statx stx = { 0 };
+	struct statfs fs = { 0 };
+	int flags = cf_os->get_flags(fd);
+	int err;
+
+	if (flags < 0) {
+		cf_log(CF_LOG_ERROR, "handle register fd %d: %s", fd,
+		       strerror(-flags));
+		return -CU_FILE_INVALID_VALUE;
+	}
+	err = cf_os->statx(fd, STATX_BASIC_STATS | STATX_DIOALIGN, &stx);
+	if (err)
+		return err;
+	if (!S_ISREG(stx.stx_mode) && !S_ISBLK(stx.stx_mode)) {
+		cf_log(CF_LOG_ERROR,
+		       "handle register fd %d: mode 0%o is neither a "
+		       "regular file nor a block device",
+		       fd, stx.stx_mode);
+		return -CU_FILE_INVALID_FILE_TYPE;
+	}
+	err = check_flags(fd, flags);
+	if (err)
+		return err;
+	if (cf_os->fstatfs(fd, &fs) == 0)
+		handle->fs_magic = fs.f_type;
+	handle->fd = fd;
+	handle->open_flags = flags;
+	handle->direct = flags & O_DIRECT;
+	handle->dio_align = dio_align(&stx);
+	handle->dev = makedev(stx.stx_dev_major, stx.stx_dev_minor);
+	handle->ino = stx.stx_ino;
+	return 0;
+}
+
+int cf_file_facts(const CUfileDescr_t *descr, struct cf_handle *handle)
+{
+	switch (descr->type) {
+	case CU_FILE_HANDLE_TYPE_OPAQUE_FD:
+		return fd_facts(descr->handle.fd, handle);
+	case CU_FILE_HANDLE_TYPE_USERSPACE_FS:
+		if (descr->fs_ops) {
+			handle->fs_ops = descr->fs_ops;
+			handle->fs_handle = descr->handle.handle;
+			handle->open_flags = O_RDWR;
+			handle->dio_align = DEFAULT_DIO_ALIGN;
+			return 0;
+		}
+		cf_log(CF_LOG_ERROR, "handle register: user-space file system "
+				     "without fs_ops");
+		return -CU_FILE_IO_NOT_SUPPORTED;
+	default:
+		cf_log(CF_LOG_ERROR,
+		       "handle register: type %d is not supported",
+		       (int)descr->type);
+		return -CU_FILE_IO_NOT_SUPPORTED;
+	}
+}

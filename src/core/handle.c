@@ -1,0 +1,312 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * handle - the table of registered files.
+ *
+ * Entries live in chunks that are never freed, so that a lookup may read an
+ * entry that is just going away and find out from its state word:
+ *
+ *      63        32 31   30     29            0
+ *     | generation | live | - |   references   |
+ *
+ * A get is one compare-and-swap that succeeds only for the right generation
+ * and a live entry. The acquire of that swap pairs with the release that
+ * published the entry, so its fields are read whole.
+ *
+ * Lock: table_lock guards the free list, the fd index and registration; file
+ * system calls are made before it is taken. Nothing is locked under it.
+ */
+#include "core/handle.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdlib.h>
+#include "core/file_facts.h"
+#include "core/log.h"
+#include "seam/os.h"
+
+#define CHUNK_BITS 8
+#define CHUNK_SIZE (1u << CHUNK_BITS)
+#define NR_CHUNKS 4096 /* a million handles */
+
+#define LIVE (1ull << 31)
+#define REFS_MASK ((1ull << 30) - 1)
+#define GENERATION_SHIFT 32
+#define GENERATION_MASK 0xffffffull
+
+/* "CF": no pointer a process can hold has these top bits. */
+#define VALUE_TAG (0x4346ull << 48)
+#define VALUE_TAG_MASK (0xffffull << 48)
+
+struct entry {
+	struct cf_handle handle;
+	uint32_t index;
+	struct entry *next_free; /* table_lock */
+};
+
+static pthread_mutex_t table_lock = PTHREAD_MUTEX_INITIALIZER;
+static pthread_cond_t put_last = PTHREAD_COND_INITIALIZER;
+/* published with release once its entries are set up */
+static struct entry *_Atomic chunks[NR_CHUNKS];
+static uint32_t nr_entries;	   /* table_lock */
+static struct entry *free_entries; /* table_lock */
+
+static uint64_t generation_of(uint64_t state)
+{
+	return state >> GENERATION_SHIFT & GENERATION_MASK;
+}
+
+static struct entry *entry_at(uint32_t index)
+{
+	struct entry *chunk;
+
+	if (index >> CHUNK_BITS >= NR_CHUNKS)
+		return NULL;
+	chunk = atomic_load_explicit(&chunks[index >> CHUNK_BITS],
+				     memory_order_acquire);
+	return chunk ? &chunk[index & (CHUNK_SIZE - 1)] : NULL;
+}
+
+static struct entry *entry_of(CUfileHandle_t value, uint64_t *generation)
+{
+	uint64_t v = (uintptr_t)value;
+
+	if ((v & VALUE_TAG_MASK) != VALUE_TAG)
+		return NULL;
+	*generation = v >> 24 & GENERATION_MASK;
+	return entry_at(v & 0xffffff);
+}
+
+static CUfileHandle_t value_of(const struct entry *entry)
+{
+	uint64_t state = atomic_load_explicit(&entry->handle.state,
+					      memory_order_relaxed);
+
+	return (CUfileHandle_t)(uintptr_t)(VALUE_TAG |
+					   generation_of(state) << 24 |
+					   entry->index);
+}
+
+static bool is_live(const struct entry *entry)
+{
+	return atomic_load_explicit(&entry->handle.state,
+				    memory_order_relaxed) &
+	       LIVE;
+}
+
+struct cf_handle *cf_handle_get(CUfileHandle_t value)
+{
+	uint64_t generation, state;
+	struct entry *entry = entry_of(value, &generation);
+
+	if (!entry)
+		return NULL;
+	state = atomic_load_explicit(&entry->handle.state,
+				     memory_order_relaxed);
+	do {
+		if (!(state & LIVE) || generation_of(state) != generation)
+			return NULL;
+	} while (!atomic_compare_exchange_weak_explicit(
+		&entry->handle.state, &state, state + 1, memory_order_acquire,
+		memory_order_relaxed));
+	return &entry->handle;
+}
+
+/* The release hands the request's last reads to whoever frees the handle. */
+void cf_handle_put(struct cf_handle *handle)
+{
+	uint64_t state = atomic_fetch_sub_explicit(&handle->state, 1,
+						   memory_order_release);
+
+	if ((state & REFS_MASK) != 1 || state & LIVE)
+		return;
+	pthread_mutex_lock(&table_lock);
+	pthread_cond_broadcast(&put_last);
+	pthread_mutex_unlock(&table_lock);
+}
+
+unsigned cf_handle_number(const struct cf_handle *handle)
+{
+	return ((const struct entry *)handle)->index;
+}
+
+/* table_lock held */
+static struct entry *entry_new_locked(void)
+{
+	struct entry *chunk, *entry = free_entries;
+
+	if (entry) {
+		free_entries = entry->next_free;
+		return entry;
+	}
+	if (nr_entries >> CHUNK_BITS >= NR_CHUNKS)
+		return NULL;
+	if (!(nr_entries & (CHUNK_SIZE - 1))) {
+		chunk = calloc(CHUNK_SIZE, sizeof(*chunk));
+		if (!chunk)
+			return NULL;
+		for (uint32_t i = 0; i < CHUNK_SIZE; i++)
+			chunk[i].index = nr_entries + i;
+		atomic_store_explicit(&chunks[nr_entries >> CHUNK_BITS], chunk,
+				      memory_order_release);
+	}
+	return entry_at(nr_entries++);
+}
+
+/* table_lock held */
+static struct entry *find_fd_locked(int fd)
+{
+	for (uint32_t i = 0; i < nr_entries; i++) {
+		struct entry *entry = entry_at(i);
+
+		if (is_live(entry) && !entry->handle.fs_ops &&
+		    entry->handle.fd == fd)
+			return entry;
+	}
+	return NULL;
+}
+
+/* table_lock held, but released while it waits for the last put. */
+static void wait_idle_locked(struct entry *entry)
+{
+	while (atomic_load_explicit(&entry->handle.state,
+				    memory_order_acquire) & REFS_MASK)
+		pthread_cond_wait(&put_last, &table_lock);
+}
+
+/* table_lock held, but released while it waits. */
+static void retire_locked(struct entry *entry)
+{
+	struct cf_handle *handle = &entry->handle;
+	uint64_t state = atomic_fetch_and_explicit(&handle->state, ~LIVE,
+						   memory_order_relaxed);
+
+	wait_idle_locked(entry);
+	if (handle->twin >= 0)
+		cf_os->close(handle->twin);
+	handle->twin = -1;
+	atomic_store_explicit(&handle->state,
+			      ((generation_of(state) + 1) & GENERATION_MASK)
+				      << GENERATION_SHIFT,
+			      memory_order_relaxed);
+	entry->next_free = free_entries;
+	free_entries = entry;
+}
+
+static void publish(struct entry *entry, const struct cf_handle *made,
+		    CUfileHandle_t *value)
+{
+	uint64_t state = atomic_load_explicit(&entry->handle.state,
+					      memory_order_relaxed);
+	struct cf_handle *handle = &entry->handle;
+
+	handle->fd = made->fd;
+	handle->open_flags = made->open_flags;
+	handle->direct = made->direct;
+	handle->dio_align = made->dio_align;
+	handle->dev = made->dev;
+	handle->ino = made->ino;
+	handle->fs_magic = made->fs_magic;
+	handle->fs_ops = made->fs_ops;
+	handle->fs_handle = made->fs_handle;
+	atomic_store_explicit(&handle->twin, -1, memory_order_relaxed);
+	atomic_store_explicit(&handle->dio_refused, false,
+			      memory_order_relaxed);
+	*value = value_of(entry);
+	atomic_store_explicit(&handle->state, state | LIVE,
+			      memory_order_release);
+}
+
+/*
+ * One handle per fd. A number that now names another file was closed behind
+ * our back and reused: its old handle can only do harm, so it goes.
+ */
+static int register_locked(const struct cf_handle *made, CUfileHandle_t *value)
+{
+	struct entry *entry = made->fs_ops ? NULL : find_fd_locked(made->fd);
+
+	if (entry && entry->handle.dev == made->dev &&
+	    entry->handle.ino == made->ino)
+		return -CU_FILE_HANDLE_ALREADY_REGISTERED;
+	if (entry) {
+		cf_log(CF_LOG_WARN,
+		       "handle %u fd %d: closed without deregister, "
+		       "replaced",
+		       entry->index, made->fd);
+		retire_locked(entry);
+	}
+	entry = entry_new_locked();
+	if (!entry)
+		return -CU_FILE_NOMEM_ERROR;
+	publish(entry, made, value);
+	return 0;
+}
+
+int cf_handle_register(const CUfileDescr_t *descr, bool force_direct,
+		       CUfileHandle_t *value)
+{
+	struct cf_handle made = { .fd = -1 };
+	int err;
+
+	err = cf_file_facts(descr, &made);
+	if (err)
+		return err;
+	made.direct |= force_direct && !made.fs_ops;
+	pthread_mutex_lock(&table_lock);
+	err = register_locked(&made, value);
+	pthread_mutex_unlock(&table_lock);
+	return err;
+}
+
+int cf_handle_deregister(CUfileHandle_t value)
+{
+	uint64_t generation;
+	struct entry *entry = entry_of(value, &generation);
+	int err = -CU_FILE_HANDLE_NOT_REGISTERED;
+
+	if (!entry)
+		return err;
+	pthread_mutex_lock(&table_lock);
+	if (is_live(entry) &&
+	    generation_of(entry->handle.state) == generation) {
+		retire_locked(entry);
+		err = 0;
+	}
+	pthread_mutex_unlock(&table_lock);
+	return err;
+}
+
+/* Also for those whose deregister is still waiting: their IO runs, too. */
+void cf_handles_close(void)
+{
+	pthread_mutex_lock(&table_lock);
+	for (uint32_t i = 0; i < nr_entries; i++) {
+		if (is_live(entry_at(i)))
+			retire_locked(entry_at(i));
+		else
+			wait_idle_locked(entry_at(i));
+	}
+	pthread_mutex_unlock(&table_lock);
+}
+
+void cf_handles_fork_prepare(void)
+{
+	pthread_mutex_lock(&table_lock);
+}
+
+void cf_handles_fork_parent(void)
+{
+	pthread_mutex_unlock(&table_lock);
+}
+
+/* The condition afresh: it may count waiters that the child does not have. */
+/* A condition that others waited on is not usable in the child. */
+void cf_handles_fork_child(void)
+{
+	pthread_cond_init(&put_last, NULL);
+	pthread_cond_init(&put_last, NULL);
+	for (uint32_t i = 0; i < nr_entries; i++)
+		atomic_fetch_and(&entry_at(i)->handle.state, ~REFS_MASK);
+	pthread_mutex_unlock(&table_lock);
+}

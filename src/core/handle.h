@@ -1,0 +1,63 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * handle - a registered file, named by a generation-checked value.
+ *
+ * The value a client holds is never a pointer: it is a place in a table and
+ * the generation that lives there, so that a stale, foreign or garbage value
+ * is refused instead of followed. Lookup takes no lock.
+ *
+ * Lifetime: get counts, put uncounts; deregister refuses new gets at once and
+ * returns when the last put is done.
+ */
+#ifndef CF_CORE_HANDLE_H
+#define CF_CORE_HANDLE_H
+
+#include <cufile.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+struct cf_handle {
+	/* generation, liveness and references in one word; see handle.c */
+	_Atomic uint64_t state;
+	/* the rest is written before the handle is published, but twin */
+	int fd;		    /* the client's own, never closed by us */
+	int open_flags;	    /* of fd */
+	bool direct;	    /* requests that can go O_DIRECT do */
+	unsigned dio_align; /* offset, size and memory; power of two */
+	dev_t dev;	    /* with ino: is it still the same file? */
+	ino_t ino;
+	long fs_magic;		     /* statfs f_type */
+	const CUfileFSOps_t *fs_ops; /* user-space file system, or NULL */
+	void *fs_handle;	     /* its argument */
+	_Atomic int twin;	     /* -1, or the buffered descriptor */
+	_Atomic bool dio_refused;    /* the file system said no to O_DIRECT */
+};
+
+/*
+ * Registers a file as descr says. 0 and *value, or the code of contract 3.6:
+ * EINVAL-like 5022, 5008, 5018, 5019, 5028. force_direct: treat any fd as if
+ * it had been opened with O_DIRECT.
+ */
+int cf_handle_register(const CUfileDescr_t *descr, bool force_direct,
+		       CUfileHandle_t *value);
+
+/* Waits for the last reference, then frees. -5027 if there is none such. */
+int cf_handle_deregister(CUfileHandle_t value);
+
+/* A reference, or NULL where the value names no live handle. Any thread. */
+struct cf_handle *cf_handle_get(CUfileHandle_t value);
+void cf_handle_put(struct cf_handle *handle);
+
+/* A number for log lines; stable while the handle lives. */
+unsigned cf_handle_number(const struct cf_handle *handle);
+
+/* Deregisters all; waits for their requests. */
+void cf_handles_close(void);
+
+void cf_handles_fork_prepare(void);
+void cf_handles_fork_parent(void);
+/* The requests of the parent's other threads do not exist in the child. */
+void cf_handles_fork_child(void);
+
+#endif

@@ -1,0 +1,115 @@
+// SPDX-License-Identifier: Apache-2.0
+/* lane - makes, lends and ends streams, and orders them behind others. */
+#include "core/lane.h"
+
+#include <errno.h>
+#include <stdlib.h>
+
+void cf_lanes_init(struct cf_lanes *lanes)
+{
+	pthread_mutex_init(&lanes->lock, NULL);
+	lanes->free = NULL;
+}
+
+static void lane_free(const struct cf_cuda *cuda, struct cf_lane *lane)
+{
+	for (int i = 0; i < CF_LANE_DEPTH; i++)
+		if (lane->done[i])
+			cuda->event_destroy(lane->done[i]);
+	if (lane->order)
+		cuda->event_destroy(lane->order);
+	if (lane->stream)
+		cuda->stream_destroy(lane->stream);
+	free(lane);
+}
+
+/* The lanes of a dead context died with it. */
+void cf_lanes_fini(struct cf_lanes *lanes, bool alive)
+{
+	const struct cf_cuda *cuda = cf_cuda_loaded();
+
+	while (lanes->free) {
+		struct cf_lane *lane = lanes->free;
+
+		lanes->free = lane->next;
+		if (alive && cuda)
+			lane_free(cuda, lane);
+		else
+			free(lane);
+	}
+	pthread_mutex_destroy(&lanes->lock);
+}
+
+static int lane_new(const struct cf_cuda *cuda, struct cf_lane **out)
+{
+	struct cf_lane *lane = calloc(1, sizeof(*lane));
+	CUresult res;
+
+	if (!lane)
+		return -ENOMEM;
+	res = cuda->stream_create(&lane->stream, CF_CU_STREAM_NON_BLOCKING);
+	if (res == CF_CU_SUCCESS)
+		res = cuda->event_create(&lane->order,
+					 CF_CU_EVENT_DISABLE_TIMING);
+	for (int i = 0; i < CF_LANE_DEPTH && res == CF_CU_SUCCESS; i++)
+		res = cuda->event_create(&lane->done[i],
+					 CF_CU_EVENT_DISABLE_TIMING);
+	if (res != CF_CU_SUCCESS) {
+		lane_free(cuda, lane);
+		return CF_ECUDA(res);
+	}
+	*out = lane;
+	return 0;
+}
+
+int cf_lane_lease(struct cf_lanes *lanes, struct cf_lane **lane)
+{
+	const struct cf_cuda *cuda = cf_cuda_loaded();
+
+	pthread_mutex_lock(&lanes->lock);
+	*lane = lanes->free;
+	if (*lane)
+		lanes->free = (*lane)->next;
+	pthread_mutex_unlock(&lanes->lock);
+	if (*lane)
+		return 0;
+	return cuda ? lane_new(cuda, lane) : CF_ECUDA(CF_CU_DEINITIALIZED);
+}
+
+void cf_lane_give_back(struct cf_lanes *lanes, struct cf_lane *lane)
+{
+	pthread_mutex_lock(&lanes->lock);
+	lane->next = lanes->free;
+	lanes->free = lane;
+	pthread_mutex_unlock(&lanes->lock);
+}
+
+/*
+ * A default stream that cannot be asked (a blocking stream of the context is
+ * being captured) has no plain work of the caller's either: nothing to order.
+ */
+static int order_behind(const struct cf_cuda *cuda, struct cf_lane *lane,
+			CUstream stream)
+{
+	CUresult res = cuda->stream_query(stream);
+
+	if (res == CF_CU_SUCCESS ||
+	    (res >= CF_CU_STREAM_CAPTURE_UNSUPPORTED && res < CF_CU_UNKNOWN))
+		return 0;
+	if (res == CF_CU_NOT_READY)
+		res = cuda->event_record(lane->order, stream);
+	if (res == CF_CU_SUCCESS)
+		res = cuda->stream_wait_event(lane->stream, lane->order, 0);
+	return cf_cuda_code(res);
+}
+
+int cf_lane_order(struct cf_lane *lane)
+{
+	const struct cf_cuda *cuda = cf_cuda_loaded();
+	int err;
+
+	if (!cuda)
+		return CF_ECUDA(CF_CU_DEINITIALIZED);
+	err = order_behind(cuda, lane, CF_CU_STREAM_LEGACY);
+	return err ? err : order_behind(cuda, lane, CF_CU_STREAM_PER_THREAD);
+}

@@ -1,0 +1,45 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * lane - a stream of ours with its markers, leased to one piece at a time.
+ *
+ * Our streams are non-blocking: the application's default stream neither
+ * waits for us nor we for it, unless a write asks for the order.
+ */
+#ifndef CF_CORE_LANE_H
+#define CF_CORE_LANE_H
+
+#include <pthread.h>
+#include "seam/cuda.h"
+
+/* Copies that may be in flight on one lane; a slot each. */
+#define CF_LANE_DEPTH 4
+
+struct cf_lane {
+	CUstream stream;
+	CUevent done[CF_LANE_DEPTH]; /* the copy of a slot is done */
+	CUevent order; /* what the default streams held when we looked */
+	struct cf_lane *next;
+};
+
+/* The idle lanes of one context. */
+struct cf_lanes {
+	pthread_mutex_t lock; /* innermost; no driver call under it */
+	struct cf_lane *free;
+};
+
+void cf_lanes_init(struct cf_lanes *lanes);
+
+/* Forgets the idle lanes; alive: their context is current and can end them. */
+void cf_lanes_fini(struct cf_lanes *lanes, bool alive);
+
+/* The lanes' context is current. 0, -ENOMEM or a CUDA code. */
+int cf_lane_lease(struct cf_lanes *lanes, struct cf_lane **lane);
+void cf_lane_give_back(struct cf_lanes *lanes, struct cf_lane *lane);
+
+/*
+ * Orders the lane behind what the default streams of its context (legacy and
+ * the calling thread's) hold at this moment. Two queries when they are idle.
+ */
+int cf_lane_order(struct cf_lane *lane);
+
+#endif

@@ -1,0 +1,284 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * log - one line a decision, to a file that somebody asked for.
+ *
+ * One write a line, in append mode, so that processes may share the file. At
+ * the size limit the file is truncated and goes on. When it cannot be opened
+ * the log gives up silently until it is configured again.
+ */
+#include "core/log.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <pthread.h>
+#include <stdarg.h>
+#include <string.h>
+#include <strings.h>
+#include <unistd.h>
+
+#include "core/config.h"
+#include "seam/os.h"
+
+#define LINE_SIZE 2048
+#define PATH_SIZE 4096
+#define NOT_OPEN (-1)
+
+static const char *const level_names[] = {
+	"NOTICE", "ERROR", "WARN", "INFO", "DEBUG", "TRACE",
+};
+
+_Atomic int cf_log_threshold = -1;
+
+static struct {
+	pthread_mutex_t lock; /* guards all below */
+	char path[PATH_SIZE];
+	uint64_t limit; /* bytes; UINT64_MAX: none */
+	long utc_offset;
+	int fd;
+	bool owned; /* false for the process's own stdout and stderr */
+} the_log = { .lock = PTHREAD_MUTEX_INITIALIZER, .fd = NOT_OPEN };
+
+int cf_log_level_by_name(const char *name)
+{
+	for (int i = 0; i <= CF_LOG_TRACE; i++) {
+		if (!strcasecmp(name, level_names[i]))
+			return i;
+	}
+	return -1;
+}
+
+static void set_threshold(int level)
+{
+	atomic_store_explicit(&cf_log_threshold, level, memory_order_relaxed);
+}
+
+static void close_locked(void)
+{
+	if (the_log.fd != NOT_OPEN && the_log.owned)
+		cf_os->close(the_log.fd);
+	the_log.fd = NOT_OPEN;
+}
+
+static bool wanted(const struct cf_config *c)
+{
+	return cf_config_source(c, CF_CFG_LOGGING_LEVEL) !=
+		       CF_CFG_FROM_DEFAULT ||
+	       cf_config_string(c, CF_CFG_LOGGING_DIR)[0] ||
+	       cf_config_string(c, CF_CFG_LOGFILE_PATH)[0];
+}
+
+/* False where the path does not fit. */
+static bool make_path_locked(const struct cf_config *c)
+{
+	const char *path = cf_config_string(c, CF_CFG_LOGFILE_PATH);
+	const char *dir = cf_config_string(c, CF_CFG_LOGGING_DIR);
+	int n;
+
+	if (path[0])
+		n = snprintf(the_log.path, PATH_SIZE, "%s", path);
+	else
+		n = snprintf(the_log.path, PATH_SIZE, "%s/cufile.log",
+			     dir[0] ? dir : ".");
+	return n > 0 && n < PATH_SIZE;
+}
+
+/*
+ * The C library's time zone code takes a lock that a forked child may find
+ * held, so it is asked here, once, and a line needs only arithmetic.
+ */
+static long ask_utc_offset(void)
+{
+	struct timespec now = { 0 };
+	struct tm tm;
+
+	cf_os->clock_gettime(CLOCK_REALTIME, &now);
+	return localtime_r(&now.tv_sec, &tm) ? tm.tm_gmtoff : 0;
+}
+
+void cf_log_configure(const struct cf_config *c)
+{
+	uint64_t mb = cf_config_size(c, CF_CFG_LOGGING_MAX_FILE_SIZE_MB);
+	int level = -1;
+
+	pthread_mutex_lock(&the_log.lock);
+	close_locked();
+	the_log.limit = mb == CF_CFG_UNLIMITED ? UINT64_MAX : mb << 20;
+	the_log.utc_offset = ask_utc_offset();
+	if (wanted(c) && make_path_locked(c))
+		level = cf_log_level_by_name(
+			cf_config_string(c, CF_CFG_LOGGING_LEVEL));
+	set_threshold(level);
+	pthread_mutex_unlock(&the_log.lock);
+}
+
+void cf_log_reset(void)
+{
+	pthread_mutex_lock(&the_log.lock);
+	close_locked();
+	set_threshold(-1);
+	pthread_mutex_unlock(&the_log.lock);
+}
+
+void cf_log_after_fork(void)
+{
+	pthread_mutex_init(&the_log.lock, NULL);
+}
+
+/*
+ * Not through a link that somebody left in a shared directory, and not into
+ * a directory, a socket or a pipe nobody reads (O_NONBLOCK, or the open would
+ * wait for a reader). A character device, a terminal for instance, is fine.
+ */
+static int open_checked(int extra_flags)
+{
+	struct stat st;
+	int fd = cf_os->open(the_log.path,
+			     O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC |
+				     O_NOFOLLOW | O_NONBLOCK | O_NOCTTY |
+				     extra_flags,
+			     0644);
+
+	if (fd < 0)
+		return NOT_OPEN;
+	if (!cf_os->fstat(fd, &st) &&
+	    (S_ISREG(st.st_mode) || S_ISCHR(st.st_mode)))
+		return fd;
+	cf_os->close(fd);
+	return NOT_OPEN;
+}
+
+static void open_locked(int extra_flags)
+{
+	the_log.owned = false;
+	if (!strcmp(the_log.path, "/dev/stderr"))
+		the_log.fd = STDERR_FILENO;
+	else if (!strcmp(the_log.path, "/dev/stdout"))
+		the_log.fd = STDOUT_FILENO;
+	if (the_log.fd != NOT_OPEN)
+		return;
+	the_log.fd = open_checked(extra_flags);
+	the_log.owned = the_log.fd != NOT_OPEN;
+	if (!the_log.owned)
+		set_threshold(-1);
+}
+
+/* Several processes may write: only the file knows its size. */
+static void truncate_if_full_locked(size_t line_size)
+{
+	struct stat st;
+
+	if (!the_log.owned || cf_os->fstat(the_log.fd, &st) ||
+	    !S_ISREG(st.st_mode))
+		return;
+	if ((uint64_t)st.st_size + line_size <= the_log.limit)
+		return;
+	close_locked();
+	open_locked(O_TRUNC);
+}
+
+static void write_locked(const char *line, size_t size)
+{
+	/* the log may have been reset since the level was read */
+	if (atomic_load_explicit(&cf_log_threshold, memory_order_relaxed) < 0)
+		return;
+	if (the_log.fd == NOT_OPEN)
+		open_locked(0);
+	if (the_log.fd != NOT_OPEN)
+		truncate_if_full_locked(size);
+	/* a full disk costs the line and nothing else */
+	if (the_log.fd != NOT_OPEN)
+		cf_os->write(the_log.fd, line, size);
+}
+
+struct civil {
+	int day, month;
+	long year;
+};
+
+/* Days since 1970-01-01 to a date of the Gregorian calendar. */
+static struct civil civil_from_days(long days)
+{
+	static const int before[] = { 0,   31,	59,  90,  120, 151,
+				      181, 212, 243, 273, 304, 334 };
+	struct civil date = { .year = 1970, .month = 12 };
+	bool leap;
+	long len;
+
+	for (;; date.year++) {
+		leap = (date.year % 4 == 0 && date.year % 100) ||
+		       date.year % 400 == 0;
+		len = leap ? 366 : 365;
+		if (days < len)
+			break;
+		days -= len;
+	}
+	while (days < before[date.month - 1] + (leap && date.month > 2))
+		date.month--;
+	date.day = (int)(days - before[date.month - 1] -
+			 (leap && date.month > 2)) +
+		   1;
+	return date;
+}
+
+static int print_time(char *buf, size_t size)
+{
+	struct timespec now = { 0 };
+	struct civil date;
+	long sec;
+
+	cf_os->clock_gettime(CLOCK_REALTIME, &now);
+	sec = (long)now.tv_sec + the_log.utc_offset;
+	if (sec < 0)
+		sec = 0;
+	date = civil_from_days(sec / 86400);
+	sec %= 86400;
+	return snprintf(buf, size, " %02d-%02d-%04ld %02ld:%02ld:%02ld:%03ld",
+			date.day, date.month, date.year, sec / 3600,
+			sec / 60 % 60, sec % 60, now.tv_nsec / 1000000);
+}
+
+/* "../src/core/slot.c" is "slot" to a reader. */
+static int stem_of(const char *file, const char **stem)
+{
+	const char *slash = strrchr(file, '/');
+
+	*stem = slash ? slash + 1 : file;
+	return (int)strcspn(*stem, ".");
+}
+
+static size_t print_line(char *buf, enum cf_log_level level, const char *file,
+			 int line, const char *fmt, va_list args)
+{
+	const char *stem;
+	int stem_len = stem_of(file, &stem);
+	size_t n = (size_t)print_time(buf, LINE_SIZE);
+
+	/* the head is short: it always fits */
+	n += (size_t)snprintf(buf + n, LINE_SIZE - n,
+			      " [pid=%d tid=%d] %-6s %.*s:%d ", (int)getpid(),
+			      (int)gettid(), level_names[level], stem_len, stem,
+			      line);
+	n += (size_t)vsnprintf(buf + n, LINE_SIZE - n, fmt, args);
+	if (n > LINE_SIZE - 2)
+		n = LINE_SIZE - 2;
+	buf[n++] = '\n';
+	return n;
+}
+
+void cf_log_write(enum cf_log_level level, const char *file, int line,
+		  const char *fmt, ...)
+{
+	int saved_errno = errno;
+	char buf[LINE_SIZE];
+	va_list args;
+	size_t size;
+
+	pthread_mutex_lock(&the_log.lock);
+	va_start(args, fmt);
+	size = print_line(buf, level, file, line, fmt, args);
+	va_end(args);
+	write_locked(buf, size);
+	pthread_mutex_unlock(&the_log.lock);
+	errno = saved_errno;
+}

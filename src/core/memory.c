@@ -1,0 +1,94 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * memory - asks the driver what a pointer is (about 40 ns a question).
+ *
+ * Asked afresh for each request: the application may free and reuse an
+ * address at any time, so an answer that was kept could be wrong.
+ */
+#include "core/memory.h"
+
+#include <cufile.h>
+#include <string.h>
+
+struct answer {
+	CUcontext ctx;
+	int type;
+	int managed;
+	int ordinal;
+	uint64_t buffer_id;
+	CUdeviceptr start;
+	size_t size;
+	void *host;
+	CUmemoryPool pool;
+};
+
+static bool ask(const struct cf_cuda *cuda, uintptr_t addr, struct answer *a)
+{
+	int attributes[] = {
+		CF_CU_POINTER_CONTEXT,	      CF_CU_POINTER_MEMORY_TYPE,
+		CF_CU_POINTER_IS_MANAGED,     CF_CU_POINTER_DEVICE_ORDINAL,
+		CF_CU_POINTER_BUFFER_ID,      CF_CU_POINTER_RANGE_START_ADDR,
+		CF_CU_POINTER_RANGE_SIZE,     CF_CU_POINTER_HOST_POINTER,
+		CF_CU_POINTER_MEMPOOL_HANDLE,
+	};
+	void *data[] = { &a->ctx,     &a->type,	     &a->managed,
+			 &a->ordinal, &a->buffer_id, &a->start,
+			 &a->size,    &a->host,	     &a->pool };
+
+	memset(a, 0, sizeof(*a));
+	return cuda->pointer_get_attributes(
+		       sizeof(attributes) / sizeof(attributes[0]), attributes,
+		       data, addr) == CF_CU_SUCCESS;
+}
+
+void cf_memory_facts(uintptr_t addr, struct cf_memory *mem)
+{
+	const struct cf_cuda *cuda = cf_cuda_loaded();
+	struct answer a;
+
+	*mem = (struct cf_memory){ .kind = CF_MEMORY_HOST, .addr = addr };
+	if (!cuda || !ask(cuda, addr, &a))
+		return;
+	if (a.managed)
+		mem->kind = CF_MEMORY_MANAGED;
+	else if (a.type == CF_CU_MEMORYTYPE_DEVICE)
+		mem->kind = CF_MEMORY_DEVICE;
+	if (mem->kind == CF_MEMORY_HOST) {
+		/* mapped host memory may be named by its device address */
+		if (a.type == CF_CU_MEMORYTYPE_HOST && a.host)
+			mem->addr = (uintptr_t)a.host;
+		return;
+	}
+	mem->ctx = a.ctx;
+	mem->ordinal = a.ordinal;
+	mem->buffer_id = a.buffer_id;
+	mem->end = a.size ? (uintptr_t)a.start + a.size : 0;
+	mem->chained = !a.ctx && !a.pool;
+}
+
+int cf_memory_check_range(const struct cf_memory *mem, size_t size)
+{
+	uintptr_t end = mem->addr + size;
+	struct cf_memory next = *mem;
+
+	if (mem->kind == CF_MEMORY_HOST || !mem->end)
+		return 0;
+	while (next.end < end) {
+		uintptr_t at = next.end;
+
+		if (!next.chained)
+			return -CU_FILE_CUDA_POINTER_RANGE_ERROR;
+		cf_memory_facts(at, &next);
+		if (next.kind != mem->kind || next.ordinal != mem->ordinal ||
+		    next.end <= at)
+			return -CU_FILE_CUDA_POINTER_RANGE_ERROR;
+	}
+	return 0;
+}
+
+const char *cf_memory_kind_name(enum cf_memory_kind kind)
+{
+	static const char *const names[] = { "host", "device", "managed" };
+
+	return names[kind];
+}

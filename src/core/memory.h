@@ -1,0 +1,43 @@
+// SPDX-License-Identifier: Apache-2.0
+/* memory - what a pointer points at: the facts of a buffer. */
+#ifndef CF_CORE_MEMORY_H
+#define CF_CORE_MEMORY_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include "seam/cuda.h"
+
+enum cf_memory_kind {
+	CF_MEMORY_HOST,	   /* the CPU can address it, pinned or not */
+	CF_MEMORY_DEVICE,  /* a GPU's own memory */
+	CF_MEMORY_MANAGED, /* migrates; moved by copies, like device memory */
+};
+
+struct cf_memory {
+	enum cf_memory_kind kind;
+	uintptr_t addr;
+	/* device and managed only: */
+	CUcontext ctx;	    /* owner; NULL for pool and VMM memory */
+	int ordinal;	    /* the GPU it lives on */
+	uint64_t buffer_id; /* unique in the process; 0: not known */
+	uintptr_t end;	    /* of this allocation or mapping; 0: not known */
+	bool chained;	    /* VMM: the next mapping may continue it */
+};
+
+/*
+ * Facts of the memory at addr. Never fails: what the driver does not know is
+ * host memory, and IO to it finds out (EFAULT). Any thread.
+ */
+void cf_memory_facts(uintptr_t addr, struct cf_memory *mem);
+
+/*
+ * 0 if [addr, addr + size) lies in device memory of mem's GPU, else
+ * -CU_FILE_CUDA_POINTER_RANGE_ERROR. Neighbouring VMM mappings count as one.
+ * Host memory always answers 0.
+ */
+int cf_memory_check_range(const struct cf_memory *mem, size_t size);
+
+/* "host", "device", "managed" */
+const char *cf_memory_kind_name(enum cf_memory_kind kind);
+
+#endif

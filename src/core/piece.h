@@ -1,0 +1,34 @@
+// SPDX-License-Identifier: Apache-2.0
+/* piece - a contiguous part of a request, carried by one thread. */
+#ifndef CF_CORE_PIECE_H
+#define CF_CORE_PIECE_H
+
+#include <stdbool.h>
+#include <sys/types.h>
+#include "core/handle.h"
+#include "core/memory.h"
+
+enum cf_op {
+	CF_READ,  /* file to memory */
+	CF_WRITE, /* memory to file */
+};
+
+/*
+ * mem.addr is the piece's first byte of memory, file_off its first byte of
+ * file. Who made the piece holds the handle until it is done.
+ */
+struct cf_piece {
+	enum cf_op op;
+	bool ordered; /* a write waits for the default streams first */
+	struct cf_handle *handle;
+	struct cf_memory mem;
+	size_t size;
+	off_t file_off;
+};
+
+static inline const char *cf_op_name(enum cf_op op)
+{
+	return op == CF_READ ? "read" : "write";
+}
+
+#endif

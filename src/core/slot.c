@@ -1,0 +1,235 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * slot - a free list of pinned memory that grows by chunks.
+ *
+ * Memory is ours (mmap) and only registered with the driver: should a
+ * context die under us, the pages stay and copies go on unpinned.
+ *
+ * Lock: pool->lock, innermost. No driver call, no allocation and no file IO
+ * happens under it; growing is announced in pool->nr_slots first.
+ */
+#include "core/slot.h"
+
+#include <errno.h>
+#include <pthread.h>
+#include <stdlib.h>
+#include "core/log.h"
+#include "seam/cuda.h"
+#include "seam/os.h"
+
+/* Pinning costs about the same for one slot as for a few. */
+#define CHUNK_SLOTS 4
+
+struct chunk {
+	struct chunk *next;
+	char *mem;
+	size_t size;
+	bool pinned;
+	struct cf_slot slots[CHUNK_SLOTS];
+};
+
+struct cf_pool {
+	size_t slot_size;
+	pthread_mutex_t lock;
+	pthread_cond_t freed;
+	struct cf_slot *free; /* lock */
+	struct chunk *chunks; /* lock */
+	size_t max_slots;     /* lock */
+	size_t nr_slots;      /* lock; announced, some still being pinned */
+	size_t nr_leased;     /* lock */
+	size_t bytes;	      /* lock */
+};
+
+struct cf_pool *cf_pool_new(size_t slot_size, size_t max_bytes)
+{
+	struct cf_pool *pool = calloc(1, sizeof(*pool));
+
+	if (!pool)
+		return NULL;
+	pool->slot_size =
+		(slot_size + CF_SLOT_ALIGN - 1) & ~(size_t)(CF_SLOT_ALIGN - 1);
+	pthread_mutex_init(&pool->lock, NULL);
+	pthread_cond_init(&pool->freed, NULL);
+	cf_pool_limit(pool, max_bytes);
+	return pool;
+}
+
+/* A waiter may find that there is room now. */
+void cf_pool_limit(struct cf_pool *pool, size_t max_bytes)
+{
+	size_t slots = max_bytes / pool->slot_size;
+
+	pthread_mutex_lock(&pool->lock);
+	pool->max_slots = slots ? slots : 1;
+	pthread_cond_broadcast(&pool->freed);
+	pthread_mutex_unlock(&pool->lock);
+}
+
+static bool unpin_chunk(struct chunk *chunk, bool unpin)
+{
+	const struct cf_cuda *cuda = cf_cuda_loaded();
+
+	return !chunk->pinned ||
+	       (unpin && cuda &&
+		cuda->mem_host_unregister(chunk->mem) == CF_CU_SUCCESS);
+}
+
+/*
+ * Memory that the driver may still hold stays mapped: whatever came to lie
+ * there next would be taken for pinned, and copied from the old pages.
+ */
+static void chunk_free(struct chunk *chunk, bool unpin)
+{
+	if (unpin_chunk(chunk, unpin))
+		cf_os->unmap(chunk->mem, chunk->size);
+	free(chunk);
+}
+
+void cf_pool_free(struct cf_pool *pool, bool unpin)
+{
+	struct chunk *chunk = pool->chunks;
+
+	while (chunk) {
+		struct chunk *next = chunk->next;
+
+		chunk_free(chunk, unpin);
+		chunk = next;
+	}
+	pthread_cond_destroy(&pool->freed);
+	pthread_mutex_destroy(&pool->lock);
+	free(pool);
+}
+
+/* Pinned if the driver will; a copy from unpinned memory is slow, not wrong. */
+static struct chunk *chunk_new(size_t slot_size, size_t nr)
+{
+	const struct cf_cuda *cuda = cf_cuda_loaded();
+	struct chunk *chunk = calloc(1, sizeof(*chunk));
+	CUresult res;
+
+	if (!chunk)
+		return NULL;
+	chunk->size = slot_size * nr;
+	chunk->mem = cf_os->map_anon(chunk->size);
+	if (!chunk->mem) {
+		free(chunk);
+		return NULL;
+	}
+	if (cuda) {
+		res = cuda->mem_host_register(chunk->mem, chunk->size,
+					      CF_CU_MEMHOSTREGISTER_PORTABLE);
+		chunk->pinned = res == CF_CU_SUCCESS;
+		if (!chunk->pinned)
+			cf_log(CF_LOG_WARN,
+			       "slot pin size %zu: %s (%d), going on "
+			       "unpinned",
+			       chunk->size, cf_cuda_error_name((int)res),
+			       (int)res);
+	}
+	for (size_t i = 0; i < nr; i++) {
+		chunk->slots[i].mem = chunk->mem + i * slot_size;
+		chunk->slots[i].size = slot_size;
+	}
+	return chunk;
+}
+
+/* Takes what is free, or says how many slots the caller may add. */
+static struct cf_slot *take_locked(struct cf_pool *pool, size_t *may_add)
+{
+	struct cf_slot *slot = pool->free;
+	size_t room = pool->max_slots > pool->nr_slots ?
+			      pool->max_slots - pool->nr_slots :
+			      0;
+
+	*may_add = 0;
+	if (slot) {
+		pool->free = slot->next;
+		pool->nr_leased++;
+		return slot;
+	}
+	*may_add = room < CHUNK_SLOTS ? room : CHUNK_SLOTS;
+	pool->nr_slots += *may_add;
+	return NULL;
+}
+
+/* Adds nr announced slots and leases the first of them. */
+static struct cf_slot *grow(struct cf_pool *pool, size_t nr)
+{
+	struct chunk *chunk = chunk_new(pool->slot_size, nr);
+
+	pthread_mutex_lock(&pool->lock);
+	if (!chunk) {
+		pool->nr_slots -= nr;
+		pthread_cond_broadcast(&pool->freed);
+		pthread_mutex_unlock(&pool->lock);
+		return NULL;
+	}
+	chunk->next = pool->chunks;
+	pool->chunks = chunk;
+	pool->bytes += chunk->size;
+	for (size_t i = 1; i < nr; i++) {
+		chunk->slots[i].next = pool->free;
+		pool->free = &chunk->slots[i];
+	}
+	pool->nr_leased++;
+	pthread_cond_broadcast(&pool->freed);
+	pthread_mutex_unlock(&pool->lock);
+	return &chunk->slots[0];
+}
+
+int cf_slot_lease(struct cf_pool *pool, struct cf_slot **slot)
+{
+	size_t may_add;
+
+	pthread_mutex_lock(&pool->lock);
+	for (;;) {
+		*slot = take_locked(pool, &may_add);
+		if (*slot || may_add)
+			break;
+		pthread_cond_wait(&pool->freed, &pool->lock);
+	}
+	pthread_mutex_unlock(&pool->lock);
+	if (*slot)
+		return 0;
+	*slot = grow(pool, may_add);
+	if (*slot)
+		return 0;
+
+	/* No memory for more: make do with what others will give back. */
+	pthread_mutex_lock(&pool->lock);
+	while (!pool->free && pool->nr_slots)
+		pthread_cond_wait(&pool->freed, &pool->lock);
+	if (pool->free)
+		*slot = take_locked(pool, &may_add);
+	pthread_mutex_unlock(&pool->lock);
+	return *slot ? 0 : -ENOMEM;
+}
+
+struct cf_slot *cf_slot_try_lease(struct cf_pool *pool)
+{
+	struct cf_slot *slot;
+	size_t may_add;
+
+	pthread_mutex_lock(&pool->lock);
+	slot = take_locked(pool, &may_add);
+	pthread_mutex_unlock(&pool->lock);
+	return slot || !may_add ? slot : grow(pool, may_add);
+}
+
+void cf_slot_give_back(struct cf_pool *pool, struct cf_slot *slot)
+{
+	pthread_mutex_lock(&pool->lock);
+	slot->next = pool->free;
+	pool->free = slot;
+	pool->nr_leased--;
+	pthread_cond_signal(&pool->freed);
+	pthread_mutex_unlock(&pool->lock);
+}
+
+void cf_pool_usage(struct cf_pool *pool, size_t *bytes, size_t *leased)
+{
+	pthread_mutex_lock(&pool->lock);
+	*bytes = pool->bytes;
+	*leased = pool->nr_leased;
+	pthread_mutex_unlock(&pool->lock);
+}

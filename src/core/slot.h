@@ -1,0 +1,54 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * slot - pinned bounce memory leased from a GPU's pool.
+ *
+ * A slot belongs to one piece from lease to give_back. A piece waits for its
+ * first slot only while it holds none, and takes further ones only if they
+ * are free; so a waiter always waits for somebody who can go on, and no
+ * number of pieces can deadlock. The pool grows on demand up to its bound
+ * and never shrinks before it is destroyed.
+ */
+#ifndef CF_CORE_SLOT_H
+#define CF_CORE_SLOT_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+struct cf_pool;
+
+struct cf_slot {
+	char *mem;	      /* CF_SLOT_ALIGN aligned */
+	size_t size;	      /* bytes */
+	struct cf_slot *next; /* pool->lock while free, else the leaser's */
+};
+
+/* Enough for O_DIRECT on any disk and for the driver's pages. */
+#define CF_SLOT_ALIGN 4096
+
+/*
+ * A pool of slots of slot_size bytes, max_bytes in all (at least one slot).
+ * Allocates nothing yet. NULL: out of memory.
+ */
+struct cf_pool *cf_pool_new(size_t slot_size, size_t max_bytes);
+
+/* A new bound; what is pinned beyond it stays until the pool is freed. */
+void cf_pool_limit(struct cf_pool *pool, size_t max_bytes);
+
+/* Frees a pool whose slots have all come back. unpin: the driver is there. */
+void cf_pool_free(struct cf_pool *pool, bool unpin);
+
+/*
+ * Leases a slot, waiting for one while the pool is at its bound. The caller
+ * holds no slot and a context of the GPU is current. 0 or -ENOMEM.
+ */
+int cf_slot_lease(struct cf_pool *pool, struct cf_slot **slot);
+
+/* As cf_slot_lease, but answers NULL instead of waiting; "no" is no error. */
+struct cf_slot *cf_slot_try_lease(struct cf_pool *pool);
+
+void cf_slot_give_back(struct cf_pool *pool, struct cf_slot *slot);
+
+/* How many bytes the pool has pinned, and how many of its slots are out. */
+void cf_pool_usage(struct cf_pool *pool, size_t *bytes, size_t *leased);
+
+#endif

@@ -1,0 +1,89 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * stats - what the library did, counted where it was done.
+ *
+ * Counting is relaxed and sharded by thread; reading sums the shards. While
+ * nothing is counted, a call site pays one relaxed load and no clock read.
+ * The functions below "control" are serialised by their caller: the doors
+ * and the session hold the session lock. All others: any thread, no lock.
+ */
+#ifndef CF_CORE_STATS_H
+#define CF_CORE_STATS_H
+
+#include <cufile.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/types.h>
+#include "core/memory.h"
+#include "core/piece.h"
+
+/* The level being counted, 0 for none. Written by stats.c only. */
+extern _Atomic int cf_stats_counting;
+
+/* Relaxed: a call more or less at a start or a stop does not matter. */
+static inline bool cf_stats_on(void)
+{
+	return atomic_load_explicit(&cf_stats_counting, memory_order_relaxed) >
+	       0;
+}
+
+/* Calls that are counted and no more; each has a row in stats_view.c. */
+enum cf_stats_op {
+	CF_STATS_HDL_REGISTER,
+	CF_STATS_HDL_DEREGISTER,
+	CF_STATS_BUF_REGISTER,
+	CF_STATS_BUF_DEREGISTER,
+	CF_STATS_NR_OPS
+};
+
+void cf_stats_call(enum cf_stats_op op, bool ok);
+
+/* A buffer call as its GPU sees it, besides cf_stats_call; host: nothing. */
+void cf_stats_buffer(enum cf_stats_op op, const struct cf_memory *mem, bool ok);
+
+/* Nanoseconds, for start_ns. */
+uint64_t cf_stats_clock(void);
+
+/* One read or write that has come back. */
+struct cf_stats_io {
+	enum cf_op op;
+	bool vectored;	   /* an element of a vectored call */
+	ssize_t result;	   /* bytes, or negative */
+	size_t size;	   /* bytes asked for */
+	uint64_t start_ns; /* cf_stats_clock before it began */
+	int ordinal;	   /* its GPU, or -1: host memory, or not known */
+	bool unaligned;
+};
+
+void cf_stats_io(const struct cf_stats_io *io);
+
+/* ------------------------------------------------------------- control */
+
+/*
+ * At session open. The level is what cuFileSetStatsLevel left, else the
+ * configuration's; a configuration that names one also starts counting,
+ * because then it is a tool that looks and not the program (contract 5.3).
+ */
+void cf_stats_open(int configured_level);
+/* At the last close, devices and log still there: reports, then forgets. */
+void cf_stats_close(void);
+
+/* 0 to 3, else -5022. Stays until the close, also over an open. */
+int cf_stats_set_level(int level);
+int cf_stats_level(void);
+
+/* Start goes on from the numbers there are; nothing counts at level 0. */
+void cf_stats_start(void);
+/* Keeps the numbers as they stand now. */
+void cf_stats_stop(void);
+/* Zeroes the numbers, running or not; also for the child of a fork. */
+void cf_stats_reset(void);
+
+/*
+ * The numbers up to now, or up to the stop. A call that is coming back at
+ * this moment may be seen in part. -5022 if less than level is being kept.
+ */
+int cf_stats_get(int level, CUfileStatsLevel3_t *stats);
+
+#endif

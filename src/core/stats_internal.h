@@ -1,0 +1,48 @@
+// SPDX-License-Identifier: Apache-2.0
+/* stats_internal - what is counted, for stats.c and stats_view.c. */
+#ifndef CF_CORE_STATS_INTERNAL_H
+#define CF_CORE_STATS_INTERNAL_H
+
+#include "core/stats.h"
+
+#define CF_STATS_MAX_GPUS 16
+#define CF_STATS_NR_BINS 32
+
+/* Bytes and time are those of the calls that succeeded. */
+struct cf_stats_flow {
+	uint64_t ok, err;
+	uint64_t bytes;
+	uint64_t ns;
+};
+
+struct cf_stats_gpu {
+	struct cf_stats_flow flow[2];
+	uint64_t unaligned[2];
+	uint64_t map_ok, map_err;
+	uint64_t unmap;
+};
+
+/* Nothing but uint64_t: stats.c sums and zeroes it word by word. */
+struct cf_stats_counts {
+	struct cf_stats_flow flow[2]; /* by enum cf_op, as all pairs here */
+	uint64_t vectored[2];
+	uint64_t call[CF_STATS_NR_OPS]
+		     [2]; /* but here 0: failed, 1: succeeded */
+	uint64_t bin[2][CF_STATS_NR_BINS];
+	struct cf_stats_gpu gpu[CF_STATS_MAX_GPUS]; /* by ordinal */
+};
+
+/* The counts at one moment, ready to be read. */
+struct cf_stats_numbers {
+	CUfileStatsLevel3_t shown; /* reads and writes, vectored or not */
+	uint64_t vectored[2];	   /* how many of them were; by enum cf_op */
+};
+
+/* counts, gathered in period_ns of counting, as numbers. */
+void cf_stats_view(const struct cf_stats_counts *counts, uint64_t period_ns,
+		   struct cf_stats_numbers *numbers);
+
+/* Writes them to the log, a line a section, as much as level names. */
+void cf_stats_report(const struct cf_stats_numbers *numbers, int level);
+
+#endif
