@@ -1,0 +1,223 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * request - checks a call once, decides its route, and runs it.
+ *
+ * What is checked here is what can be checked before a byte moves; the rest
+ * (a bad host address, a full disk) is found out by the path.
+ */
+#include "engine/request.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include "core/buffer.h"
+#include "core/device.h"
+#include "core/log.h"
+#include "engine/session.h"
+
+/* A bit for each (operation, memory kind, path) that has been logged. */
+static _Atomic uint64_t routes_logged;
+
+void cf_routes_forget(void)
+{
+	atomic_store(&routes_logged, 0);
+}
+
+static int refuse(const struct cf_call *call, int code, const char *why)
+{
+	cf_log(CF_LOG_ERROR, "%s handle %p buf %p+%lld len %zu off %lld: %s",
+	       cf_op_name(call->op), call->handle, call->base,
+	       (long long)call->buf_off, call->size, (long long)call->file_off,
+	       why);
+	return code;
+}
+
+/* Everything that needs no table and no driver. */
+static int check_numbers(const struct cf_call *call)
+{
+	uintptr_t start = (uintptr_t)call->base;
+
+	if (!call->base)
+		return refuse(call, -EINVAL, "no buffer");
+	if (call->file_off < 0)
+		return refuse(call, -EINVAL, "negative file offset");
+	if (call->buf_off < 0)
+		return refuse(call, -EINVAL, "negative buffer offset");
+	if (call->size > SSIZE_MAX ||
+	    call->size > (size_t)(LLONG_MAX - call->file_off))
+		return refuse(call, -EINVAL, "range leaves the file's numbers");
+	if (start + (size_t)call->buf_off < start ||
+	    start + (size_t)call->buf_off + call->size < start)
+		return refuse(call, -EINVAL, "range leaves the address space");
+	return 0;
+}
+
+static int check_access(const struct cf_call *call,
+			const struct cf_handle *handle)
+{
+	int mode = handle->open_flags & O_ACCMODE;
+
+	if (call->op == CF_READ && mode == O_WRONLY)
+		return refuse(call, -EBADF, "file is open for writing only");
+	if (call->op == CF_WRITE && mode == O_RDONLY)
+		return refuse(call, -EBADF, "file is open for reading only");
+	return 0;
+}
+
+/* The memory of the request, and whether the range may be touched. */
+static int check_memory(struct cf_request *req, const struct cf_call *call)
+{
+	struct cf_memory *mem = &req->piece.mem;
+	enum cf_cover cover;
+	uintptr_t base;
+
+	cf_memory_facts((uintptr_t)call->base, mem);
+	base = mem->addr;
+	cover = cf_buffer_cover(mem, base, base + (size_t)call->buf_off,
+				call->size);
+	if (cover == CF_COVER_BEYOND)
+		return refuse(call, -CU_FILE_INVALID_MAPPING_RANGE,
+			      "range leaves the registered buffer");
+	if (cf_memory_check_range(mem, (size_t)call->buf_off + call->size))
+		return refuse(call, -CU_FILE_CUDA_POINTER_RANGE_ERROR,
+			      "range leaves the allocation");
+	req->registered = cover == CF_COVER_WHOLE;
+	mem->addr = base + (size_t)call->buf_off;
+	return 0;
+}
+
+int cf_request_init(struct cf_request *req, const struct cf_call *call)
+{
+	struct cf_handle *handle = cf_handle_get(call->handle);
+	int err;
+
+	if (!handle)
+		return refuse(call, -EINVAL, "no such handle");
+	err = check_numbers(call);
+	if (!err)
+		err = check_access(call, handle);
+	if (!err)
+		err = check_memory(req, call);
+	if (err) {
+		cf_handle_put(handle);
+		return err;
+	}
+	req->piece.op = call->op;
+	req->piece.handle = handle;
+	req->piece.size = call->size;
+	req->piece.file_off = call->file_off;
+	req->piece.ordered =
+		cf_config_bool(cf_session_config(), CF_CFG_ORDER_WRITES);
+	cf_route_choose(&req->piece, cf_session_config(), &req->route);
+	return 0;
+}
+
+/* The paths that said no, each with its reason. */
+static void list_refusals(const struct cf_route *route, char *text, size_t len)
+{
+	size_t at = 0;
+
+	*text = '\0';
+	for (unsigned i = 0; cf_path_at(i) && at < len; i++)
+		if (cf_path_at(i) != route->path)
+			at += (size_t)snprintf(text + at, len - at, "%s%s: %s",
+					       at ? "; " : "",
+					       cf_path_at(i)->name,
+					       cf_why_text(route->why[i]));
+}
+
+static unsigned route_bit(const struct cf_request *req)
+{
+	unsigned path = CF_MAX_PATHS - 1;
+
+	for (unsigned i = 0; cf_path_at(i); i++)
+		if (cf_path_at(i) == req->route.path)
+			path = i;
+	return (path * 3 + req->piece.mem.kind) * 2 + req->piece.op;
+}
+
+/* Each kind of route is told once; that is what a person wants to know. */
+static void log_route(const struct cf_request *req)
+{
+	uint64_t bit = 1ull << route_bit(req);
+	char refusals[512];
+
+	if (atomic_load_explicit(&routes_logged, memory_order_relaxed) & bit)
+		return;
+	if (atomic_fetch_or_explicit(&routes_logged, bit,
+				     memory_order_relaxed) &
+	    bit)
+		return;
+	list_refusals(&req->route, refusals, sizeof(refusals));
+	cf_log(req->route.path ? CF_LOG_INFO : CF_LOG_ERROR,
+	       "route: %s %s memory, handle %u: path %s (%s)",
+	       cf_op_name(req->piece.op),
+	       cf_memory_kind_name(req->piece.mem.kind),
+	       cf_handle_number(req->piece.handle),
+	       req->route.path ? req->route.path->name : "none", refusals);
+}
+
+static void log_failure(const struct cf_request *req, int code)
+{
+	const struct cf_piece *piece = &req->piece;
+
+	cf_log(CF_LOG_ERROR,
+	       "%s handle %u off %lld len %zu %s memory: code %d%s%s, "
+	       "path %s",
+	       cf_op_name(piece->op), cf_handle_number(piece->handle),
+	       (long long)piece->file_off, piece->size,
+	       cf_memory_kind_name(piece->mem.kind), code,
+	       cf_is_cuda_error(code) ? " " : "",
+	       cf_is_cuda_error(code) ?
+		       cf_cuda_error_name(cf_cuda_result(code)) :
+		       "",
+	       req->route.path ? req->route.path->name : "none");
+}
+
+static ssize_t travel(struct cf_request *req)
+{
+	log_route(req);
+	return req->route.path ? req->route.path->run(&req->piece) :
+				 -CU_FILE_IO_NOT_SUPPORTED;
+}
+
+/*
+ * The CPU could not reach what looked like host memory. Either the driver
+ * came into the process since we last looked, and it is a GPU's; or it was
+ * the parent's before a fork, and is nobody's here.
+ */
+static ssize_t second_look(struct cf_request *req)
+{
+	struct cf_memory mem;
+
+	if (cf_devices_lost_in_fork())
+		return CF_ECUDA(CF_CU_NOT_INITIALIZED);
+	if (!cf_cuda_look_again())
+		return -EFAULT;
+	cf_memory_facts(req->piece.mem.addr, &mem);
+	if (mem.kind == CF_MEMORY_HOST)
+		return -EFAULT;
+	req->piece.mem = mem;
+	if (cf_memory_check_range(&mem, req->piece.size))
+		return -CU_FILE_CUDA_POINTER_RANGE_ERROR;
+	cf_route_choose(&req->piece, cf_session_config(), &req->route);
+	return travel(req);
+}
+
+ssize_t cf_request_run(struct cf_request *req)
+{
+	ssize_t n = travel(req);
+
+	if (n == -EFAULT && req->piece.mem.kind == CF_MEMORY_HOST)
+		n = second_look(req);
+	if (n < 0)
+		log_failure(req, (int)n);
+	return n;
+}
+
+void cf_request_fini(struct cf_request *req)
+{
+	cf_handle_put(req->piece.handle);
+}

@@ -1,0 +1,43 @@
+// SPDX-License-Identifier: Apache-2.0
+/* request - one call's worth of bytes, from entry to its result. */
+#ifndef CF_ENGINE_REQUEST_H
+#define CF_ENGINE_REQUEST_H
+
+#include "engine/route.h"
+
+/* What a client asks for; nothing in it has been checked. */
+struct cf_call {
+	enum cf_op op;
+	CUfileHandle_t handle;
+	const void *base;
+	size_t size;
+	off_t file_off;
+	off_t buf_off;
+};
+
+/* One owner: the caller's stack. Holds a reference on its handle. */
+struct cf_request {
+	struct cf_piece piece;
+	struct cf_route route;
+	bool registered; /* a registration covers the buffer */
+};
+
+/*
+ * Checks the call and takes its references. 0; or what is wrong with it
+ * (contract 3.8, behaviour "Reads and writes"), holding nothing.
+ */
+int cf_request_init(struct cf_request *req, const struct cf_call *call);
+
+/*
+ * Carries it on the calling thread. Bytes from the front that made it, or a
+ * negative code.
+ */
+ssize_t cf_request_run(struct cf_request *req);
+
+/* Gives the references back. */
+void cf_request_fini(struct cf_request *req);
+
+/* Log each route anew, once: a new session may have a new log. */
+void cf_routes_forget(void);
+
+#endif

@@ -1,0 +1,27 @@
+// SPDX-License-Identifier: Apache-2.0
+/* route - the decision how a piece travels, and why not otherwise. */
+#ifndef CF_ENGINE_ROUTE_H
+#define CF_ENGINE_ROUTE_H
+
+#include "core/config.h"
+#include "path/path.h"
+
+#define CF_MAX_PATHS 8
+
+/* A value: the path taken, and what each path of the table answered. */
+struct cf_route {
+	const struct cf_path_ops *path; /* NULL: none can carry the piece */
+	enum cf_why why[CF_MAX_PATHS];	/* by place in the table */
+};
+
+/* Pure: the same piece and configuration give the same route. */
+void cf_route_choose(const struct cf_piece *piece,
+		     const struct cf_config *config, struct cf_route *route);
+
+/* The table's paths in order of preference; NULL past the end. */
+const struct cf_path_ops *cf_path_at(unsigned i);
+
+/* A sentence for people. */
+const char *cf_why_text(enum cf_why why);
+
+#endif

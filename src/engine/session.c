@@ -1,0 +1,224 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * session - opens, counts and ends the driver, and survives a fork.
+ *
+ * Requests do not count on the session: each holds its handle, and the close
+ * waits for every handle before it takes anything away.
+ *
+ * Lock order of the library:
+ *     OK:  session_lock, handle table_lock
+ *     OK:  session_lock, buffer stripes
+ *     OK:  session_lock, devices make_lock
+ *     OK:  lanes->lock, pool->lock or the log's lock after any of them
+ *  ERROR:  any of them, session_lock
+ *   NEVER: any but session_lock and make_lock across a driver call, any
+ *          but session_lock across file IO
+ */
+#include "engine/session.h"
+
+#include <cufile.h>
+#include <errno.h>
+#include <pthread.h>
+#include <stdatomic.h>
+#include "core/buffer.h"
+#include "core/device.h"
+#include "core/file.h"
+#include "core/handle.h"
+#include "core/log.h"
+#include "core/stats.h"
+#include "engine/request.h"
+
+static pthread_mutex_t session_lock = PTHREAD_MUTEX_INITIALIZER;
+static pthread_once_t fork_once = PTHREAD_ONCE_INIT;
+static atomic_long uses; /* written under session_lock */
+/* NULL: closed. Written under session_lock; released complete, so that a
+ * request that acquires it reads whole values. */
+static struct cf_config *_Atomic running;
+
+static void fork_prepare(void)
+{
+	pthread_mutex_lock(&session_lock);
+	cf_handles_fork_prepare();
+	cf_buffers_fork_prepare();
+	cf_devices_fork_prepare();
+	cf_cuda_fork_prepare();
+}
+
+static void fork_parent(void)
+{
+	cf_cuda_fork_release();
+	cf_devices_fork_parent();
+	cf_buffers_fork_parent();
+	cf_handles_fork_parent();
+	pthread_mutex_unlock(&session_lock);
+}
+
+/* Host memory goes on; the parent's GPU objects are not the child's. */
+static void fork_child(void)
+{
+	cf_log_after_fork();
+	cf_cuda_fork_release();
+	cf_devices_fork_child();
+	cf_buffers_fork_child();
+	cf_handles_fork_child();
+	cf_stats_reset();
+	pthread_mutex_unlock(&session_lock);
+}
+
+static void watch_forks(void)
+{
+	(void)pthread_atfork(fork_prepare, fork_parent, fork_child);
+}
+
+void cf_session_apply(void)
+{
+	const struct cf_config *config = cf_session_config();
+
+	cf_devices_configure(
+		cf_config_size(config, CF_CFG_PER_BUFFER_CACHE_SIZE_KB) << 10,
+		cf_config_size(config, CF_CFG_MAX_DEVICE_CACHE_SIZE_KB) << 10);
+	cf_file_limit(cf_config_size(config, CF_CFG_MAX_DIRECT_IO_SIZE_KB)
+		      << 10);
+}
+
+/* session_lock held */
+static int open_locked(void)
+{
+	struct cf_config_staged *staged = cf_config_staged();
+	struct cf_config *config;
+	int err;
+
+	if (atomic_load_explicit(&running, memory_order_relaxed))
+		return 0;
+	pthread_once(&fork_once, watch_forks);
+	config = cf_config_new();
+	if (!config)
+		return -CU_FILE_NOMEM_ERROR;
+	err = cf_config_load(config, staged);
+	cf_log_configure(config);
+	cf_config_report(config);
+	if (err) {
+		cf_log_reset();
+		cf_config_free(config);
+		return err;
+	}
+	cf_staged_clear(staged);
+	cf_stats_open((int)cf_config_size(config, CF_CFG_STATS_LEVEL));
+	cf_routes_forget();
+	atomic_store_explicit(&running, config, memory_order_release);
+	cf_session_apply();
+	cf_log(CF_LOG_INFO, "driver open: configuration %s",
+	       cf_config_file(config) ? cf_config_file(config) : "built in");
+	return 0;
+}
+
+/* session_lock held */
+static void close_locked(void)
+{
+	struct cf_config *config =
+		atomic_load_explicit(&running, memory_order_relaxed);
+
+	cf_handles_close();
+	cf_stats_close();
+	cf_buffers_close();
+	cf_devices_close();
+	cf_log(CF_LOG_INFO, "driver close");
+	cf_log_reset();
+	atomic_store_explicit(&running, NULL, memory_order_release);
+	cf_config_free(config);
+}
+
+int cf_session_open(void)
+{
+	int err;
+
+	pthread_mutex_lock(&session_lock);
+	err = open_locked();
+	if (!err)
+		atomic_fetch_add_explicit(&uses, 1, memory_order_relaxed);
+	pthread_mutex_unlock(&session_lock);
+	return err;
+}
+
+int cf_session_open_implicit(void)
+{
+	int err;
+
+	if (cf_session_is_open())
+		return 0;
+	pthread_mutex_lock(&session_lock);
+	err = open_locked();
+	pthread_mutex_unlock(&session_lock);
+	return err;
+}
+
+int cf_session_begin_register(bool *counted)
+{
+	int err;
+
+	pthread_mutex_lock(&session_lock);
+	err = open_locked();
+	*counted = !err && !atomic_load_explicit(&uses, memory_order_relaxed);
+	if (*counted)
+		atomic_store_explicit(&uses, 1, memory_order_relaxed);
+	if (err)
+		pthread_mutex_unlock(&session_lock);
+	return err;
+}
+
+/* session_lock held */
+static int close_use_locked(void)
+{
+	if (atomic_load_explicit(&uses, memory_order_relaxed) < 1)
+		return -CU_FILE_DRIVER_NOT_INITIALIZED;
+	if (atomic_fetch_sub_explicit(&uses, 1, memory_order_relaxed) == 1)
+		close_locked();
+	return 0;
+}
+
+void cf_session_end_register(bool counted, bool failed)
+{
+	if (counted && failed)
+		(void)close_use_locked();
+	pthread_mutex_unlock(&session_lock);
+}
+
+int cf_session_close(void)
+{
+	int err;
+
+	pthread_mutex_lock(&session_lock);
+	err = close_use_locked();
+	pthread_mutex_unlock(&session_lock);
+	return err;
+}
+
+bool cf_session_is_open(void)
+{
+	return atomic_load_explicit(&running, memory_order_acquire);
+}
+
+long cf_session_uses(void)
+{
+	return atomic_load_explicit(&uses, memory_order_relaxed);
+}
+
+const struct cf_config *cf_session_config(void)
+{
+	return atomic_load_explicit(&running, memory_order_acquire);
+}
+
+struct cf_config *cf_session_config_mut(void)
+{
+	return atomic_load_explicit(&running, memory_order_acquire);
+}
+
+void cf_session_lock(void)
+{
+	pthread_mutex_lock(&session_lock);
+}
+
+void cf_session_unlock(void)
+{
+	pthread_mutex_unlock(&session_lock);
+}

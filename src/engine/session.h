@@ -1,0 +1,54 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * session - from the first open to the last close of the driver.
+ *
+ * Opening reads the configuration and nothing else: no thread, no CUDA, no
+ * file but the configuration's own. Some calls open implicitly; registering
+ * a file or a buffer then counts as one use, asking for properties does not
+ * (contract 3.3, behaviour "Driver and parameters").
+ */
+#ifndef CF_ENGINE_SESSION_H
+#define CF_ENGINE_SESSION_H
+
+#include <stdbool.h>
+#include "core/config.h"
+
+/* 0 and one use more, or a negative code. Any thread, also in static init. */
+int cf_session_open(void);
+
+/*
+ * One use less; the last one waits for the requests that run, then ends
+ * handles, buffers and devices. 0, or -5001 if no use is counted.
+ */
+int cf_session_close(void);
+
+/* Opens if closed; not a use. */
+int cf_session_open_implicit(void);
+
+/*
+ * For calls that register something: opens if closed, counts a use if there
+ * is none, and answers 0 with the session locked, so that nobody closes it
+ * meanwhile. cf_session_end_register unlocks, and takes the use back if the
+ * registration failed.
+ */
+int cf_session_begin_register(bool *counted);
+void cf_session_end_register(bool counted, bool failed);
+
+/* True also after an implicit open. */
+bool cf_session_is_open(void);
+long cf_session_uses(void);
+
+/* The running configuration, NULL when closed; valid until the close. */
+const struct cf_config *cf_session_config(void);
+/*
+ * For the runtime setters, which are atomic, with the session locked;
+ * afterwards apply tells those who keep a copy.
+ */
+struct cf_config *cf_session_config_mut(void);
+void cf_session_apply(void);
+
+/* Serialises staged parameters against opens and closes. */
+void cf_session_lock(void);
+void cf_session_unlock(void);
+
+#endif

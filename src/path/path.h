@@ -1,0 +1,50 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * path - one way to travel, as a const table.
+ *
+ * Deciding and doing are different functions: can is pure, cheap and answers
+ * with a reason; run may assume that can said CF_WHY_YES. To add a path,
+ * write one file with one table (path/null.c is the template, each hook
+ * explained) and add its row to the array in engine/route.c.
+ */
+#ifndef CF_PATH_PATH_H
+#define CF_PATH_PATH_H
+
+#include "core/piece.h"
+
+/* Why a path was refused; the texts stand in engine/route.c. */
+enum cf_why {
+	CF_WHY_YES,
+	CF_WHY_NOT_ASKED,	 /* only taken when configuration names it */
+	CF_WHY_OTHER_ASKED,	 /* configuration names another path */
+	CF_WHY_NOT_HOST,	 /* the memory is a GPU's */
+	CF_WHY_NOT_DEVICE,	 /* the CPU reaches the memory without a copy */
+	CF_WHY_STRICT,		 /* allow_compat_mode is off */
+	CF_WHY_NO_SYSTEM_MEMORY, /* allow_system_memory is off */
+	CF_NR_WHYS,
+};
+
+/* What configuration has to say to a path, read once per request. */
+struct cf_policy {
+	bool allow_bounce;	  /* properties.allow_compat_mode */
+	bool allow_system_memory; /* properties.allow_system_memory */
+};
+
+struct cf_path_ops {
+	const char *name;
+	/* CF_WHY_YES, or why this path cannot carry the piece. Pure. */
+	enum cf_why (*can)(const struct cf_piece *piece,
+			   const struct cf_policy *policy);
+	/*
+	 * Carries the piece on the calling thread. Bytes from the front that
+	 * made it (short only at the end of the file or on an error after
+	 * them), or a negative code.
+	 */
+	ssize_t (*run)(const struct cf_piece *piece);
+};
+
+extern const struct cf_path_ops cf_path_null;
+extern const struct cf_path_ops cf_path_host;
+extern const struct cf_path_ops cf_path_staged;
+
+#endif
