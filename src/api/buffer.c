@@ -1,0 +1,69 @@
+// SPDX-License-Identifier: Apache-2.0
+/* buffer - register and deregister memory (contract 3.7). */
+#include <cufile.h>
+
+#include "api/translate.h"
+#include "core/buffer.h"
+#include "core/log.h"
+#include "core/stats.h"
+#include "engine/session.h"
+
+static int register_buffer(uintptr_t base, size_t length)
+{
+	struct cf_memory mem;
+	bool counted;
+	int err;
+
+	if (!base || !length || base + length < base)
+		return -CU_FILE_INVALID_VALUE;
+	err = cf_session_begin_register(&counted);
+	if (err)
+		return err;
+	cf_memory_facts(base, &mem);
+	err = cf_buffer_register(&mem, length);
+	cf_stats_buffer(CF_STATS_BUF_REGISTER, &mem, !err);
+	cf_session_end_register(counted, err);
+	return err;
+}
+
+/* Unknown flag bits are ignored, as the reference does. */
+CUfileError_t cuFileBufRegister(const void *bufPtr_base, size_t length,
+				int flags)
+{
+	int err = register_buffer((uintptr_t)bufPtr_base, length);
+
+	if (err)
+		cf_log(CF_LOG_ERROR,
+		       "buffer register %p len %zu flags %d: "
+		       "code %d",
+		       bufPtr_base, length, flags, err);
+	cf_stats_call(CF_STATS_BUF_REGISTER, !err);
+	return cf_error(err);
+}
+
+static int deregister_buffer(uintptr_t base)
+{
+	struct cf_memory mem;
+	int err;
+
+	if (!base)
+		return -CU_FILE_INVALID_VALUE;
+	if (!cf_session_is_open())
+		return -CU_FILE_DRIVER_CLOSING;
+	/* the same name that register gave it */
+	cf_memory_facts(base, &mem);
+	err = cf_buffer_deregister(mem.addr);
+	cf_stats_buffer(CF_STATS_BUF_DEREGISTER, &mem, !err);
+	return err;
+}
+
+CUfileError_t cuFileBufDeregister(const void *bufPtr_base)
+{
+	int err = deregister_buffer((uintptr_t)bufPtr_base);
+
+	if (err)
+		cf_log(CF_LOG_ERROR, "buffer deregister %p: code %d",
+		       bufPtr_base, err);
+	cf_stats_call(CF_STATS_BUF_DEREGISTER, !err);
+	return cf_error(err);
+}

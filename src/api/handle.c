@@ -1,0 +1,45 @@
+// SPDX-License-Identifier: Apache-2.0
+/* handle - register and deregister files (contract 3.6). */
+#include <cufile.h>
+
+#include "api/translate.h"
+#include "core/handle.h"
+#include "core/log.h"
+#include "core/stats.h"
+#include "engine/session.h"
+
+static int register_file(CUfileHandle_t *fh, const CUfileDescr_t *descr)
+{
+	bool forced, counted;
+	int err = cf_session_begin_register(&counted);
+
+	if (err)
+		return err;
+	forced = cf_config_bool(cf_session_config(), CF_CFG_FORCE_ODIRECT_MODE);
+	err = cf_handle_register(descr, forced, fh);
+	cf_session_end_register(counted, err);
+	return err;
+}
+
+CUfileError_t cuFileHandleRegister(CUfileHandle_t *fh, CUfileDescr_t *descr)
+{
+	int err = -CU_FILE_INVALID_VALUE;
+
+	if (fh && descr)
+		err = register_file(fh, descr);
+	cf_stats_call(CF_STATS_HDL_REGISTER, !err);
+	return cf_error(err);
+}
+
+void cuFileHandleDeregister(CUfileHandle_t fh)
+{
+	int err;
+
+	if (!fh)
+		return;
+	err = cf_handle_deregister(fh);
+	if (err)
+		cf_log(CF_LOG_ERROR, "handle deregister %p: no such handle",
+		       fh);
+	cf_stats_call(CF_STATS_HDL_DEREGISTER, !err);
+}

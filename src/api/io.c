@@ -1,0 +1,175 @@
+// SPDX-License-Identifier: Apache-2.0
+/* io - synchronous reads and writes (contract 3.8, 3.9). */
+#include <cufile.h>
+
+#include <errno.h>
+#include <limits.h>
+#include "api/translate.h"
+#include "core/log.h"
+#include "core/stats.h"
+#include "engine/request.h"
+#include "engine/session.h"
+
+/* The most elements a vectored call takes, as readv(2) does. */
+#define MAX_IOVCNT 1024
+
+static void count(const struct cf_call *call, const struct cf_request *req,
+		  ssize_t n, uint64_t start_ns, bool vectored)
+{
+	const struct cf_memory *mem = req ? &req->piece.mem : NULL;
+	size_t mask = 4096 - 1;
+	struct cf_stats_io io = {
+		.op = call->op,
+		.vectored = vectored,
+		.result = n,
+		.size = call->size,
+		.start_ns = start_ns,
+		.ordinal =
+			mem && mem->kind != CF_MEMORY_HOST ? mem->ordinal : -1,
+		.unaligned = ((size_t)call->file_off | call->size |
+			      (mem ? mem->addr : 0)) &
+			     mask,
+	};
+
+	cf_stats_io(&io);
+}
+
+static ssize_t run_call(const struct cf_call *call, bool vectored)
+{
+	bool counted = cf_stats_on();
+	uint64_t start_ns = counted ? cf_stats_clock() : 0;
+	struct cf_request req;
+	ssize_t n = cf_request_init(&req, call);
+	bool begun = !n;
+
+	if (begun) {
+		n = call->size ? cf_request_run(&req) : 0;
+		if (counted)
+			count(call, &req, n, start_ns, vectored);
+		cf_request_fini(&req);
+	} else if (counted) {
+		count(call, NULL, n, start_ns, vectored);
+	}
+	return n;
+}
+
+ssize_t cuFileRead(CUfileHandle_t fh, void *bufPtr_base, size_t size,
+		   off_t file_offset, off_t bufPtr_offset)
+{
+	struct cf_call call = { CF_READ, fh,	      bufPtr_base,
+				size,	 file_offset, bufPtr_offset };
+
+	return cf_result(run_call(&call, false));
+}
+
+ssize_t cuFileWrite(CUfileHandle_t fh, const void *bufPtr_base, size_t size,
+		    off_t file_offset, off_t bufPtr_offset)
+{
+	struct cf_call call = { CF_WRITE, fh,	       bufPtr_base,
+				size,	  file_offset, bufPtr_offset };
+
+	return cf_result(run_call(&call, false));
+}
+
+/* Bad vectors are refused whole, before any element moves. */
+static int check_vector(const CUfileIOVec_t *iov, size_t iovcnt,
+			off_t file_offset, unsigned flags)
+{
+	size_t total = 0;
+
+	if (flags || iovcnt > MAX_IOVCNT || (!iov && iovcnt) || file_offset < 0)
+		return -EINVAL;
+	for (size_t i = 0; i < iovcnt; i++) {
+		if (!iov[i].base && iov[i].len)
+			return -EINVAL;
+		if (iov[i].len > SSIZE_MAX - total)
+			return -EINVAL;
+		total += iov[i].len;
+	}
+	return total > (size_t)(LLONG_MAX - file_offset) ? -EINVAL : 0;
+}
+
+/* The element's request is made and given up again: only its checks count. */
+static int check_elements(struct cf_call *call, const CUfileIOVec_t *iov,
+			  size_t iovcnt)
+{
+	off_t start = call->file_off;
+
+	for (size_t i = 0; i < iovcnt; i++) {
+		struct cf_request req;
+		int err;
+
+		if (!iov[i].len)
+			continue;
+		call->base = iov[i].base;
+		call->size = iov[i].len;
+		err = cf_request_init(&req, call);
+		if (err)
+			return err;
+		cf_request_fini(&req);
+		call->file_off += (off_t)iov[i].len;
+	}
+	call->file_off = start;
+	return 0;
+}
+
+/* Elements in order; ends at the first that comes up short. */
+static ssize_t run_elements(struct cf_call *call, const CUfileIOVec_t *iov,
+			    size_t iovcnt)
+{
+	ssize_t total = 0;
+
+	for (size_t i = 0; i < iovcnt; i++) {
+		ssize_t n;
+
+		if (!iov[i].len)
+			continue;
+		call->base = iov[i].base;
+		call->size = iov[i].len;
+		n = run_call(call, true);
+		if (n < 0)
+			return total ? total : n;
+		total += n;
+		call->file_off += n;
+		if ((size_t)n < iov[i].len)
+			break;
+	}
+	return total;
+}
+
+static ssize_t run_vector(struct cf_call *call, const CUfileIOVec_t *iov,
+			  size_t iovcnt, unsigned flags)
+{
+	int err = check_vector(iov, iovcnt, call->file_off, flags);
+
+	if (err) {
+		cf_log(CF_LOG_ERROR,
+		       "%sv handle %p iov %p count %zu off %lld "
+		       "flags %u: not a valid vector",
+		       cf_op_name(call->op), call->handle, (const void *)iov,
+		       iovcnt, (long long)call->file_off, flags);
+		return err;
+	}
+	err = check_elements(call, iov, iovcnt);
+	return err ? err : run_elements(call, iov, iovcnt);
+}
+
+ssize_t cuFileReadv(CUfileHandle_t fh, const CUfileIOVec_t *iov, size_t iovcnt,
+		    off_t file_offset, unsigned flags)
+{
+	struct cf_call call = { .op = CF_READ,
+				.handle = fh,
+				.file_off = file_offset };
+
+	return cf_result(run_vector(&call, iov, iovcnt, flags));
+}
+
+ssize_t cuFileWritev(CUfileHandle_t fh, const CUfileIOVec_t *iov, size_t iovcnt,
+		     off_t file_offset, unsigned flags)
+{
+	struct cf_call call = { .op = CF_WRITE,
+				.handle = fh,
+				.file_off = file_offset };
+
+	return cf_result(run_vector(&call, iov, iovcnt, flags));
+}
