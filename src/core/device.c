@@ -34,13 +34,20 @@ void cf_devices_configure(size_t size, size_t max_bytes)
 	pthread_mutex_unlock(&make_lock);
 }
 
+/*
+ * Who a context is, 0 for one that is gone. Asked before a lane is touched:
+ * the driver refuses a dead context here, and crashes on its streams. One
+ * without ids (before 12.0) can at least tell the living.
+ */
 static unsigned long long context_id(const struct cf_cuda *cuda, CUcontext ctx)
 {
 	unsigned long long id = 0;
+	unsigned version;
 
-	if (!cuda->ctx_get_id || cuda->ctx_get_id(ctx, &id) != CF_CU_SUCCESS)
-		return 0;
-	return id;
+	if (!cuda->ctx_get_id)
+		return cuda->ctx_get_api_version(ctx, &version) ==
+		       CF_CU_SUCCESS;
+	return cuda->ctx_get_id(ctx, &id) == CF_CU_SUCCESS ? id : 0;
 }
 
 static struct cf_gpu *gpu_find(int ordinal)
@@ -77,6 +84,7 @@ static int gpu_init(const struct cf_cuda *cuda, struct cf_gpu *gpu)
 		res = cuda->primary_ctx_retain(&gpu->primary, gpu->dev);
 	if (res != CF_CU_SUCCESS)
 		return CF_ECUDA(res);
+	gpu->primary_id = context_id(cuda, gpu->primary);
 	if (cuda->device_get_uuid(&uuid, gpu->dev) == CF_CU_SUCCESS)
 		__builtin_memcpy(gpu->uuid, uuid.bytes, sizeof(gpu->uuid));
 	return 0;
@@ -96,13 +104,16 @@ static int gpu_get_locked(const struct cf_cuda *cuda, int ordinal,
 	if (!gpu)
 		return -ENOMEM;
 	gpu->ordinal = ordinal;
-	gpu->pool = cf_pool_new(slot_size, pool_bytes);
-	err = gpu->pool ? gpu_init(cuda, gpu) : -ENOMEM;
+	err = gpu_init(cuda, gpu);
 	if (err) {
-		if (gpu->pool)
-			cf_pool_free(gpu->pool, false);
 		free(gpu);
 		return err;
+	}
+	gpu->pool = cf_pool_new(slot_size, pool_bytes, gpu->primary);
+	if (!gpu->pool) {
+		cuda->primary_ctx_release(gpu->dev);
+		free(gpu);
+		return -ENOMEM;
 	}
 	gpu->next = atomic_load_explicit(&gpus, memory_order_relaxed);
 	atomic_store_explicit(&gpus, gpu, memory_order_release);
@@ -110,24 +121,28 @@ static int gpu_get_locked(const struct cf_cuda *cuda, int ordinal,
 	return 0;
 }
 
-/* NULL ctx stands for the primary one, as pools and VMM memory answer. */
-static struct cf_device *device_find(const struct cf_cuda *cuda, int ordinal,
-				     CUcontext ctx)
+/* Pools and VMM memory have no context of their own: the primary does. */
+static CUcontext context_of(const struct cf_memory *mem,
+			    const struct cf_gpu *gpu)
 {
-	unsigned long long id = 0;
+	return mem->ctx ? mem->ctx : gpu->primary;
+}
+
+static struct cf_device *device_find(const struct cf_cuda *cuda,
+				     const struct cf_memory *mem)
+{
+	const struct cf_gpu *gpu = gpu_find(mem->ordinal);
+	CUcontext ctx = gpu ? context_of(mem, gpu) : NULL;
+	unsigned long long id = ctx ? context_id(cuda, ctx) : 0;
 	struct cf_device *dev;
 
-	if (ctx)
-		id = context_id(cuda, ctx);
+	if (!id)
+		return NULL;
 	dev = atomic_load_explicit(&devices, memory_order_acquire);
-	for (; dev; dev = dev->next) {
-		if (dev->gpu->ordinal != ordinal ||
-		    atomic_load_explicit(&dev->dead, memory_order_relaxed))
-			continue;
-		if (ctx ? dev->ctx == ctx && dev->ctx_id == id :
-			  dev->ctx == dev->gpu->primary)
+	for (; dev; dev = dev->next)
+		if (dev->ctx == ctx && dev->ctx_id == id &&
+		    !atomic_load_explicit(&dev->dead, memory_order_relaxed))
 			return dev;
-	}
 	return NULL;
 }
 
@@ -136,18 +151,22 @@ static int device_make_locked(const struct cf_cuda *cuda,
 			      const struct cf_memory *mem,
 			      struct cf_device **out)
 {
+	unsigned long long id;
 	struct cf_gpu *gpu;
 	struct cf_device *dev;
 	int err = gpu_get_locked(cuda, mem->ordinal, &gpu);
 
 	if (err)
 		return err;
+	id = context_id(cuda, context_of(mem, gpu));
+	if (!id)
+		return CF_ECUDA(CF_CU_CONTEXT_IS_DESTROYED);
 	dev = calloc(1, sizeof(*dev));
 	if (!dev)
 		return -ENOMEM;
 	dev->gpu = gpu;
-	dev->ctx = mem->ctx ? mem->ctx : gpu->primary;
-	dev->ctx_id = context_id(cuda, dev->ctx);
+	dev->ctx = context_of(mem, gpu);
+	dev->ctx_id = id;
 	cf_lanes_init(&dev->lanes);
 	dev->next = atomic_load_explicit(&devices, memory_order_relaxed);
 	atomic_store_explicit(&devices, dev, memory_order_release);
@@ -162,11 +181,11 @@ int cf_device_find(const struct cf_memory *mem, struct cf_device **dev)
 
 	if (!cuda)
 		return CF_ECUDA(CF_CU_DEINITIALIZED);
-	*dev = device_find(cuda, mem->ordinal, mem->ctx);
+	*dev = device_find(cuda, mem);
 	if (*dev)
 		return 0;
 	pthread_mutex_lock(&make_lock);
-	*dev = device_find(cuda, mem->ordinal, mem->ctx);
+	*dev = device_find(cuda, mem);
 	err = *dev ? 0 : device_make_locked(cuda, mem, dev);
 	pthread_mutex_unlock(&make_lock);
 	if (err)
@@ -229,8 +248,35 @@ static void device_free(const struct cf_cuda *cuda, struct cf_device *dev)
 	free(dev);
 }
 
+/* For certain; an error of another kind says nothing about the context. */
+static bool is_gone(CUresult res)
+{
+	return res == CF_CU_CONTEXT_IS_DESTROYED ||
+	       res == CF_CU_INVALID_CONTEXT;
+}
+
+/*
+ * A reset of the device (cudaDeviceReset) takes our reference on the primary
+ * context away; what bears its name afterwards is the application's.
+ */
+static bool holds_primary(const struct cf_cuda *cuda, const struct cf_gpu *gpu)
+{
+	unsigned long long id;
+	unsigned version;
+	CUresult res;
+
+	if (!cuda->ctx_get_id)
+		return !is_gone(
+			cuda->ctx_get_api_version(gpu->primary, &version));
+	res = cuda->ctx_get_id(gpu->primary, &id);
+	if (res == CF_CU_SUCCESS && gpu->primary_id)
+		return id == gpu->primary_id;
+	return !is_gone(res);
+}
+
 static void gpu_free(const struct cf_cuda *cuda, struct cf_gpu *gpu)
 {
+	bool held = cuda && holds_primary(cuda, gpu);
 	bool alive = cuda && cuda->ctx_push(gpu->primary) == CF_CU_SUCCESS;
 	CUcontext popped;
 
@@ -238,14 +284,14 @@ static void gpu_free(const struct cf_cuda *cuda, struct cf_gpu *gpu)
 	if (alive)
 		cuda->ctx_pop(&popped);
 	/* a broken context is held as well as a sound one */
-	if (cuda)
+	if (held)
 		cuda->primary_ctx_release(gpu->dev);
 	free(gpu);
 }
 
 void cf_devices_close(void)
 {
-	const struct cf_cuda *cuda = cf_cuda_loaded();
+	const struct cf_cuda *cuda;
 	struct cf_device *dev;
 	struct cf_gpu *gpu;
 
@@ -253,6 +299,8 @@ void cf_devices_close(void)
 	dev = atomic_exchange(&devices, NULL);
 	gpu = atomic_exchange(&gpus, NULL);
 	pthread_mutex_unlock(&make_lock);
+	/* not the loader's lock under the session's where nothing is left */
+	cuda = dev || gpu ? cf_cuda_loaded() : NULL;
 	while (dev) {
 		struct cf_device *next = dev->next;
 

@@ -20,6 +20,7 @@ struct cf_gpu {
 	int ordinal;
 	CUdevice dev;
 	CUcontext primary; /* retained until cf_devices_close */
+	unsigned long long primary_id;
 	unsigned char uuid[16];
 	struct cf_pool *pool;
 	struct cf_gpu *next;
@@ -27,7 +28,7 @@ struct cf_gpu {
 
 struct cf_device {
 	CUcontext ctx;
-	unsigned long long ctx_id; /* 0: the driver cannot tell */
+	unsigned long long ctx_id; /* of a driver without ids: 1 */
 	struct cf_gpu *gpu;
 	struct cf_lanes lanes;
 	struct cf_device *next;

@@ -7,7 +7,9 @@
  * application may open the driver at any time. From the first exit handler
  * on the driver counts as gone: its own teardown may have begun.
  *
- * Lock: load_lock, innermost; dlopen runs under it and nothing of ours.
+ * Lock: load_lock, innermost; guards the filling of the table. dlopen and
+ * dlsym run without it: they take the loader's own lock, which a constructor
+ * that calls us holds already.
  */
 #include "seam/cuda.h"
 
@@ -47,7 +49,7 @@ static const struct row rows[] = {
 	NEED(primary_ctx_release, "cuDevicePrimaryCtxRelease_v2"),
 	NEED(ctx_push, "cuCtxPushCurrent_v2"),
 	NEED(ctx_pop, "cuCtxPopCurrent_v2"),
-	NEED(ctx_get_current, "cuCtxGetCurrent"),
+	NEED(ctx_get_api_version, "cuCtxGetApiVersion"),
 	NEED(pointer_get_attributes, "cuPointerGetAttributes"),
 	NEED(mem_host_register, "cuMemHostRegister_v2"),
 	NEED(mem_host_unregister, "cuMemHostUnregister"),
@@ -68,7 +70,6 @@ static const struct row rows[] = {
 };
 
 static pthread_mutex_t load_lock = PTHREAD_MUTEX_INITIALIZER;
-static pthread_once_t fork_once = PTHREAD_ONCE_INIT;
 static struct cf_cuda table;
 static bool exit_watched; /* load_lock */
 /* published: the release store makes the filled table visible to readers */
@@ -81,52 +82,44 @@ static void note_exit(void)
 	atomic_store(&exiting, true);
 }
 
-/* Whoever was looking at the moment of the fork is not in the child. */
-static void fork_child(void)
-{
-	pthread_mutex_init(&load_lock, NULL);
-}
-
-static void watch_forks(void)
-{
-	(void)pthread_atfork(NULL, NULL, fork_child);
-}
-
-static bool fill(void *lib)
+static bool fill(struct cf_cuda *cuda, void *lib)
 {
 	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
 		void *sym = dlsym(lib, rows[i].name);
 
 		if (!sym && rows[i].required)
 			return false;
-		*(void **)((char *)&table + rows[i].slot) = sym;
+		*(void **)((char *)cuda + rows[i].slot) = sym;
 	}
 	return true;
 }
 
-static const struct cf_cuda *look(int flags)
+/* The first one wins; says whether it was this one. */
+static bool publish(const struct cf_cuda *cuda)
 {
-	const struct cf_cuda *found;
+	bool first;
 
-	pthread_once(&fork_once, watch_forks);
 	pthread_mutex_lock(&load_lock);
-	found = atomic_load_explicit(&published, memory_order_acquire);
-	if (!found) {
-		void *lib = dlopen(LIBCUDA, RTLD_NOW | flags);
-
-		/* The reference is kept: the table points into the library. */
-		if (lib && fill(lib)) {
-			if (!exit_watched)
-				exit_watched = atexit(note_exit) == 0;
-			found = &table;
-			atomic_store_explicit(&published, found,
-					      memory_order_release);
-		} else if (lib) {
-			dlclose(lib);
-		}
+	first = !atomic_load_explicit(&published, memory_order_relaxed);
+	if (first) {
+		table = *cuda;
+		if (!exit_watched)
+			exit_watched = atexit(note_exit) == 0;
+		atomic_store_explicit(&published, &table, memory_order_release);
 	}
 	pthread_mutex_unlock(&load_lock);
-	return found;
+	return first;
+}
+
+static const struct cf_cuda *look(int flags)
+{
+	void *lib = dlopen(LIBCUDA, RTLD_NOW | flags);
+	struct cf_cuda filled;
+
+	/* The winner's reference is kept: the table points into the library. */
+	if (lib && (!fill(&filled, lib) || !publish(&filled)))
+		dlclose(lib);
+	return atomic_load_explicit(&published, memory_order_acquire);
 }
 
 static uint64_t coarse_ns(void)

@@ -23,7 +23,7 @@ struct cf_cuda {
 	CUresult (*primary_ctx_release)(CUdevice dev);
 	CUresult (*ctx_push)(CUcontext ctx);
 	CUresult (*ctx_pop)(CUcontext *ctx);
-	CUresult (*ctx_get_current)(CUcontext *ctx);
+	CUresult (*ctx_get_api_version)(CUcontext ctx, unsigned *version);
 	CUresult (*pointer_get_attributes)(unsigned nr, int *attributes,
 					   void **data, CUdeviceptr ptr);
 	CUresult (*mem_host_register)(void *mem, size_t size, unsigned flags);
