@@ -8,6 +8,7 @@
 #include "core/memory.h"
 
 #include <cufile.h>
+#include <stdatomic.h>
 #include <string.h>
 
 struct answer {
@@ -20,7 +21,13 @@ struct answer {
 	size_t size;
 	void *host;
 	CUmemoryPool pool;
+	size_t mapping_size;
+	CUdeviceptr mapping;
 };
+
+/* Set by the first driver that does not know the last two (before 11.8). */
+static atomic_bool no_mappings;
+#define NR_MAPPING_ATTRIBUTES 2
 
 static bool ask(const struct cf_cuda *cuda, uintptr_t addr, struct answer *a)
 {
@@ -29,16 +36,40 @@ static bool ask(const struct cf_cuda *cuda, uintptr_t addr, struct answer *a)
 		CF_CU_POINTER_IS_MANAGED,     CF_CU_POINTER_DEVICE_ORDINAL,
 		CF_CU_POINTER_BUFFER_ID,      CF_CU_POINTER_RANGE_START_ADDR,
 		CF_CU_POINTER_RANGE_SIZE,     CF_CU_POINTER_HOST_POINTER,
-		CF_CU_POINTER_MEMPOOL_HANDLE,
+		CF_CU_POINTER_MEMPOOL_HANDLE, CF_CU_POINTER_MAPPING_SIZE,
+		CF_CU_POINTER_MAPPING_BASE,
 	};
-	void *data[] = { &a->ctx,     &a->type,	     &a->managed,
-			 &a->ordinal, &a->buffer_id, &a->start,
-			 &a->size,    &a->host,	     &a->pool };
+	void *data[] = { &a->ctx,	   &a->type,	  &a->managed,
+			 &a->ordinal,	   &a->buffer_id, &a->start,
+			 &a->size,	   &a->host,	  &a->pool,
+			 &a->mapping_size, &a->mapping };
+	unsigned nr = sizeof(attributes) / sizeof(attributes[0]);
 
 	memset(a, 0, sizeof(*a));
-	return cuda->pointer_get_attributes(
-		       sizeof(attributes) / sizeof(attributes[0]), attributes,
-		       data, addr) == CF_CU_SUCCESS;
+	if (!atomic_load_explicit(&no_mappings, memory_order_relaxed)) {
+		CUresult res = cuda->pointer_get_attributes(nr, attributes,
+							    data, addr);
+
+		if (res != CF_CU_INVALID_VALUE)
+			return res == CF_CU_SUCCESS;
+	}
+	memset(a, 0, sizeof(*a));
+	if (cuda->pointer_get_attributes(nr - NR_MAPPING_ATTRIBUTES, attributes,
+					 data, addr) != CF_CU_SUCCESS)
+		return false;
+	atomic_store_explicit(&no_mappings, true, memory_order_relaxed);
+	return true;
+}
+
+/*
+ * Where the memory at an address ends. The range of VMM memory is the whole
+ * reservation, holes and all; only its mapping is memory.
+ */
+static uintptr_t end_of(const struct answer *a, bool chained)
+{
+	if (chained && a->mapping_size)
+		return (uintptr_t)a->mapping + a->mapping_size;
+	return a->size ? (uintptr_t)a->start + a->size : 0;
 }
 
 void cf_memory_facts(uintptr_t addr, struct cf_memory *mem)
@@ -62,8 +93,8 @@ void cf_memory_facts(uintptr_t addr, struct cf_memory *mem)
 	mem->ctx = a.ctx;
 	mem->ordinal = a.ordinal;
 	mem->buffer_id = a.buffer_id;
-	mem->end = a.size ? (uintptr_t)a.start + a.size : 0;
 	mem->chained = !a.ctx && !a.pool;
+	mem->end = end_of(&a, mem->chained);
 }
 
 int cf_memory_check_range(const struct cf_memory *mem, size_t size)
