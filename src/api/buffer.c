@@ -16,10 +16,14 @@ static int register_buffer(uintptr_t base, size_t length)
 
 	if (!base || !length || base + length < base)
 		return -CU_FILE_INVALID_VALUE;
+	/*
+	 * Before the session is locked: it may have to ask the loader, whose
+	 * lock a constructor that calls us holds already.
+	 */
+	cf_memory_facts(base, &mem);
 	err = cf_session_begin_register(&counted);
 	if (err)
 		return err;
-	cf_memory_facts(base, &mem);
 	err = cf_buffer_register(&mem, length);
 	cf_stats_buffer(CF_STATS_BUF_REGISTER, &mem, !err);
 	cf_session_end_register(counted, err);

@@ -7,7 +7,8 @@
  * reach it: one step where ranges do not nest.
  *
  * Lock: readers take one of several read-write locks, picked by thread, so
- * that they do not share a cache line; a writer takes them all, in order.
+ * that they do not share a cache line; a writer takes write_lock and then
+ * them all, in order. A fork takes write_lock alone: then nothing changes.
  * Innermost; nothing is called under it but malloc by the writer.
  */
 #include "core/buffer.h"
@@ -18,7 +19,6 @@
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 #include "core/log.h"
 
 #define NR_STRIPES 16
@@ -35,13 +35,13 @@ struct stripe {
 	pthread_rwlock_t lock;
 } __attribute__((aligned(128)));
 
+static pthread_mutex_t write_lock = PTHREAD_MUTEX_INITIALIZER;
 static struct stripe stripes[NR_STRIPES] = {
 	[0 ... NR_STRIPES - 1] = { PTHREAD_RWLOCK_INITIALIZER },
 };
 static struct range *ranges;  /* stripes */
 static size_t nr_ranges;      /* stripes */
 static size_t room;	      /* stripes, writer only */
-static pid_t forking;	     /* stripes, writer only */
 static atomic_size_t nr_hint; /* relaxed: spares the lock when there are none */
 
 static pthread_rwlock_t *own_stripe(void)
@@ -57,6 +57,7 @@ static pthread_rwlock_t *own_stripe(void)
 
 static void lock_all(void)
 {
+	pthread_mutex_lock(&write_lock);
 	for (int i = 0; i < NR_STRIPES; i++)
 		pthread_rwlock_wrlock(&stripes[i].lock);
 }
@@ -65,6 +66,7 @@ static void unlock_all(void)
 {
 	for (int i = NR_STRIPES - 1; i >= 0; i--)
 		pthread_rwlock_unlock(&stripes[i].lock);
+	pthread_mutex_unlock(&write_lock);
 }
 
 /* How many ranges have a base <= addr. Caller holds a stripe. */
@@ -245,17 +247,18 @@ uint64_t cf_buffer_bytes(int ordinal)
 
 void cf_buffers_fork_prepare(void)
 {
-	lock_all();
+	pthread_mutex_lock(&write_lock);
 }
 
 void cf_buffers_fork_parent(void)
 {
-	unlock_all();
+	pthread_mutex_unlock(&write_lock);
 }
 
-/* Afresh: a lock may still count waiters that the child does not have. */
+/* Afresh: a lock may still count readers that the child does not have. */
 void cf_buffers_fork_child(void)
 {
 	for (int i = 0; i < NR_STRIPES; i++)
 		pthread_rwlock_init(&stripes[i].lock, NULL);
+	pthread_mutex_unlock(&write_lock);
 }

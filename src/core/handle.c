@@ -171,7 +171,8 @@ static struct entry *find_fd_locked(int fd)
 static void wait_idle_locked(struct entry *entry)
 {
 	while (atomic_load_explicit(&entry->handle.state,
-				    memory_order_acquire) & REFS_MASK)
+				    memory_order_acquire) &
+	       REFS_MASK)
 		pthread_cond_wait(&put_last, &table_lock);
 }
 
@@ -224,15 +225,15 @@ static void publish(struct entry *entry, const struct cf_handle *made,
  */
 static int register_locked(const struct cf_handle *made, CUfileHandle_t *value)
 {
-	struct entry *entry = made->fs_ops ? NULL : find_fd_locked(made->fd);
+	struct entry *entry;
 
-	if (entry && entry->handle.dev == made->dev &&
-	    entry->handle.ino == made->ino)
-		return -CU_FILE_HANDLE_ALREADY_REGISTERED;
-	if (entry) {
+	/* again after each retire: its wait may have let somebody else in */
+	while (!made->fs_ops && (entry = find_fd_locked(made->fd))) {
+		if (entry->handle.dev == made->dev &&
+		    entry->handle.ino == made->ino)
+			return -CU_FILE_HANDLE_ALREADY_REGISTERED;
 		cf_log(CF_LOG_WARN,
-		       "handle %u fd %d: closed without deregister, "
-		       "replaced",
+		       "handle %u fd %d: closed without deregister, replaced",
 		       entry->index, made->fd);
 		retire_locked(entry);
 	}
@@ -301,10 +302,8 @@ void cf_handles_fork_parent(void)
 }
 
 /* The condition afresh: it may count waiters that the child does not have. */
-/* A condition that others waited on is not usable in the child. */
 void cf_handles_fork_child(void)
 {
-	pthread_cond_init(&put_last, NULL);
 	pthread_cond_init(&put_last, NULL);
 	for (uint32_t i = 0; i < nr_entries; i++)
 		atomic_fetch_and(&entry_at(i)->handle.state, ~REFS_MASK);

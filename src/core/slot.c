@@ -30,6 +30,7 @@ struct chunk {
 
 struct cf_pool {
 	size_t slot_size;
+	CUcontext ctx; /* or NULL */
 	pthread_mutex_t lock;
 	pthread_cond_t freed;
 	struct cf_slot *free; /* lock */
@@ -40,7 +41,7 @@ struct cf_pool {
 	size_t bytes;	      /* lock */
 };
 
-struct cf_pool *cf_pool_new(size_t slot_size, size_t max_bytes)
+struct cf_pool *cf_pool_new(size_t slot_size, size_t max_bytes, CUcontext ctx)
 {
 	struct cf_pool *pool = calloc(1, sizeof(*pool));
 
@@ -51,6 +52,7 @@ struct cf_pool *cf_pool_new(size_t slot_size, size_t max_bytes)
 	pthread_mutex_init(&pool->lock, NULL);
 	pthread_cond_init(&pool->freed, NULL);
 	cf_pool_limit(pool, max_bytes);
+	pool->ctx = ctx;
 	return pool;
 }
 
@@ -100,35 +102,52 @@ void cf_pool_free(struct cf_pool *pool, bool unpin)
 	free(pool);
 }
 
+static CUresult pin_here(const struct cf_cuda *cuda, struct chunk *chunk)
+{
+	return cuda->mem_host_register(chunk->mem, chunk->size,
+				       CF_CU_MEMHOSTREGISTER_PORTABLE);
+}
+
 /* Pinned if the driver will; a copy from unpinned memory is slow, not wrong. */
-static struct chunk *chunk_new(size_t slot_size, size_t nr)
+static void pin_chunk(const struct cf_pool *pool, struct chunk *chunk)
 {
 	const struct cf_cuda *cuda = cf_cuda_loaded();
+	CUresult res = CF_CU_SUCCESS;
+	CUcontext popped;
+
+	if (!cuda)
+		return;
+	if (pool->ctx)
+		res = cuda->ctx_push(pool->ctx);
+	if (res == CF_CU_SUCCESS) {
+		res = pin_here(cuda, chunk);
+		if (pool->ctx)
+			cuda->ctx_pop(&popped);
+	}
+	chunk->pinned = res == CF_CU_SUCCESS;
+	if (!chunk->pinned)
+		cf_log(CF_LOG_WARN,
+		       "slot pin size %zu: %s (%d), going on "
+		       "unpinned",
+		       chunk->size, cf_cuda_error_name((int)res), (int)res);
+}
+
+static struct chunk *chunk_new(const struct cf_pool *pool, size_t nr)
+{
 	struct chunk *chunk = calloc(1, sizeof(*chunk));
-	CUresult res;
 
 	if (!chunk)
 		return NULL;
-	chunk->size = slot_size * nr;
+	chunk->size = pool->slot_size * nr;
 	chunk->mem = cf_os->map_anon(chunk->size);
 	if (!chunk->mem) {
 		free(chunk);
 		return NULL;
 	}
-	if (cuda) {
-		res = cuda->mem_host_register(chunk->mem, chunk->size,
-					      CF_CU_MEMHOSTREGISTER_PORTABLE);
-		chunk->pinned = res == CF_CU_SUCCESS;
-		if (!chunk->pinned)
-			cf_log(CF_LOG_WARN,
-			       "slot pin size %zu: %s (%d), going on "
-			       "unpinned",
-			       chunk->size, cf_cuda_error_name((int)res),
-			       (int)res);
-	}
+	pin_chunk(pool, chunk);
 	for (size_t i = 0; i < nr; i++) {
-		chunk->slots[i].mem = chunk->mem + i * slot_size;
-		chunk->slots[i].size = slot_size;
+		chunk->slots[i].mem = chunk->mem + i * pool->slot_size;
+		chunk->slots[i].size = pool->slot_size;
 	}
 	return chunk;
 }
@@ -155,7 +174,7 @@ static struct cf_slot *take_locked(struct cf_pool *pool, size_t *may_add)
 /* Adds nr announced slots and leases the first of them. */
 static struct cf_slot *grow(struct cf_pool *pool, size_t nr)
 {
-	struct chunk *chunk = chunk_new(pool->slot_size, nr);
+	struct chunk *chunk = chunk_new(pool, nr);
 
 	pthread_mutex_lock(&pool->lock);
 	if (!chunk) {

@@ -13,6 +13,7 @@
 
 #include <stdbool.h>
 #include <stddef.h>
+#include "seam/cuda.h"
 
 struct cf_pool;
 
@@ -27,19 +28,21 @@ struct cf_slot {
 
 /*
  * A pool of slots of slot_size bytes, max_bytes in all (at least one slot).
- * Allocates nothing yet. NULL: out of memory.
+ * They will be pinned in ctx, whose end unpins them all: so give one that
+ * stays (NULL: whichever is current). Allocates nothing yet. NULL: out of
+ * memory.
  */
-struct cf_pool *cf_pool_new(size_t slot_size, size_t max_bytes);
+struct cf_pool *cf_pool_new(size_t slot_size, size_t max_bytes, CUcontext ctx);
 
 /* A new bound; what is pinned beyond it stays until the pool is freed. */
 void cf_pool_limit(struct cf_pool *pool, size_t max_bytes);
 
-/* Frees a pool whose slots have all come back. unpin: the driver is there. */
+/* Frees a pool whose slots have all come back. unpin: ctx is current. */
 void cf_pool_free(struct cf_pool *pool, bool unpin);
 
 /*
  * Leases a slot, waiting for one while the pool is at its bound. The caller
- * holds no slot and a context of the GPU is current. 0 or -ENOMEM.
+ * holds no slot. 0 or -ENOMEM.
  */
 int cf_slot_lease(struct cf_pool *pool, struct cf_slot **slot);
 
