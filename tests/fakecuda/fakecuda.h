@@ -1,0 +1,139 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * fakecuda.h - what a test may ask of the fake CUDA driver.
+ *
+ * The fake is a libcuda.so.1 that keeps device memory where the CPU cannot
+ * reach it, runs streams as real queues and remembers every misuse. A test
+ * links it, or finds these functions with dlsym in the library that the code
+ * under test has loaded. All may be called from any thread at any time, also
+ * before cuInit and after the driver has "gone"; none counts as a driver call.
+ *
+ * Environment, read once on the first call into the library:
+ *   FAKECUDA_GPUS=n             number of GPUs, default 1; 0: no device
+ *   FAKECUDA_MEM_MIB=n          memory of each GPU, default 16384
+ *   FAKECUDA_PLAN=...           as fakecuda_plan()
+ *   FAKECUDA_COPY_DELAY_US=n    as fakecuda_copy_delay_us()
+ *   FAKECUDA_LEGACY_DELAY_US=n  as fakecuda_legacy_delay_us()
+ *   FAKECUDA_REUSE_HANDLES=1    as fakecuda_reuse_handles()
+ *   FAKECUDA_DMABUF=0           dma-buf export answers NOT_SUPPORTED
+ *   FAKECUDA_DEINIT_AT_EXIT=1   an atexit handler calls fakecuda_deinit()
+ *   FAKECUDA_REPORT=1           leaks and complaints to stderr at exit
+ *   FAKECUDA_STRICT=1           exit status 99 if there are complaints
+ *   FAKECUDA_ABORT=1            abort() at the first complaint, for a debugger
+ */
+#ifndef FAKECUDA_H
+#define FAKECUDA_H
+
+#include <stdio.h>
+
+#include "seam/cuda_abi.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+#pragma GCC visibility push(default)
+
+/* --- failure by plan */
+
+/*
+ * Adds rules "NAME:WHEN=WHAT", separated by commas. NAME is the exported name
+ * of an entry point, or * for any call. WHEN is n (the n-th call after this
+ * plan was made), n+ (that one and all later) or * (each). WHAT is a CUresult
+ * that the call answers without doing anything, or @us: the call succeeds and
+ * the work that it queues starts that much later.
+ *   "cuMemcpyHtoDAsync_v2:3=719,cuMemHostRegister_v2:*=2,cuStreamCreate:2+=2"
+ * Returns 0, or -1 where the text is no plan (then nothing was added).
+ */
+int fakecuda_plan(const char *text);
+void fakecuda_plan_clear(void);
+
+/* Calls of this entry point since start or reset; NULL: of all together. */
+unsigned long fakecuda_calls(const char *name);
+
+/* Each copy and memset starts this much late (us). */
+void fakecuda_copy_delay_us(unsigned int us);
+/* Work of the legacy default streams starts this much late, in addition. */
+void fakecuda_legacy_delay_us(unsigned int us);
+
+/*
+ * 1: a new context, stream, event, ... gets the handle value of the last
+ * destroyed one, as a real driver's allocator likes to do. 0 (default): handle
+ * values are never used again, so that every use of a dead one is recognised.
+ */
+void fakecuda_reuse_handles(int on);
+
+/* From now on every call in this context answers 719; NULL: all contexts. */
+void fakecuda_lose_context(CUcontext ctx);
+
+/* The driver is gone: every call answers 4. fakecuda_late_calls counts them. */
+void fakecuda_deinit(void);
+unsigned long fakecuda_late_calls(void);
+
+/* --- accounting */
+
+/*
+ * Objects alive of one kind: "ctx" (created ones), "primary_retain", "stream",
+ * "event", "mem" (cuMemAlloc), "pool_mem", "managed", "host_alloc",
+ * "host_register", "module", "graph", "graph_exec", "pool", "vmm_handle",
+ * "vmm_map", "vmm_reserve". -1 for an unknown kind.
+ */
+long fakecuda_live(const char *kind);
+/* The sum of all kinds; lists what is alive into f unless f is NULL. */
+long fakecuda_leaks(FILE *f);
+/* Number of misuses seen; lists them into f unless f is NULL. */
+long fakecuda_complaints(FILE *f);
+/* The text of complaint n, counted from 0; NULL where there is none. */
+const char *fakecuda_complaint(long n);
+void fakecuda_complaints_clear(void);
+
+/*
+ * A fresh driver: all contexts die, all memory goes, all counters, plans and
+ * delays return to their start values, the calling thread's context stack is
+ * emptied, a gone driver is back. Nobody else may be inside a call.
+ */
+void fakecuda_reset(void);
+
+/* --- back doors into device memory: at once, without any stream order */
+int fakecuda_read(CUdeviceptr ptr, void *buf, size_t size);
+int fakecuda_write(CUdeviceptr ptr, const void *buf, size_t size);
+
+/* --- kernels by name */
+
+/*
+ * One launch, as a kernel sees it. params[i] points to the i-th argument's
+ * bytes. A kernel runs on the CPU in stream order and returns 0 or a CUresult
+ * that breaks the context, as a fault on a real GPU does.
+ */
+struct fakecuda_launch {
+	const char *name;
+	void *const *params;
+	unsigned int nr_params;
+	unsigned int grid[3];
+	unsigned int block[3];
+	unsigned int shared_bytes;
+};
+typedef int (*fakecuda_kernel)(const struct fakecuda_launch *launch);
+
+/*
+ * The function of this name runs as fn. Sizes of its parameters are read from
+ * the PTX text of the module; fakecuda_register_kernel_sized gives them for
+ * modules that are not text. "fakecuda_fill" (u64 ptr, u64 size, u8 byte) is
+ * always there, in any module. Returns 0, or -1 where there is no room.
+ */
+int fakecuda_register_kernel(const char *name, fakecuda_kernel fn);
+int fakecuda_register_kernel_sized(const char *name, fakecuda_kernel fn,
+				   const size_t *param_sizes,
+				   unsigned int nr_params);
+
+/*
+ * In a kernel: where the bytes of [ptr, ptr + size) are for the CPU, valid
+ * until the kernel returns. NULL where that is not device-accessible memory
+ * (the launch then breaks the context with 700).
+ */
+void *fakecuda_map(CUdeviceptr ptr, size_t size);
+
+#pragma GCC visibility pop
+#ifdef __cplusplus
+}
+#endif
+#endif

@@ -1,0 +1,176 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * kernel - launches, which run the C code registered under the name.
+ */
+#include <string.h>
+#include <stdlib.h>
+
+#include "internal.h"
+
+static struct fc_kernel_call *call_new(const struct fc_function *f)
+{
+	struct fc_kernel_call *k = fc_zalloc(sizeof(*k));
+	size_t at = 0;
+
+	for (unsigned int i = 0; i < f->params.nr_params; i++)
+		at = (at + 15) / 8 * 8 + f->params.sizes[i];
+	memcpy(k->name, f->name, sizeof(k->name));
+	k->fn = f->fn;
+	k->launch.nr_params = f->params.nr_params;
+	k->args_size = at;
+	k->args = fc_zalloc(at);
+	k->params = fc_zalloc(f->params.nr_params * sizeof(void *));
+	at = 0;
+	for (unsigned int i = 0; i < f->params.nr_params; i++) {
+		at = (at + 7) / 8 * 8;
+		k->params[i] = k->args + at;
+		at += f->params.sizes[i];
+	}
+	return k;
+}
+
+struct fc_kernel_call *fc_kernel_clone(const struct fc_kernel_call *k)
+{
+	struct fc_kernel_call *c = fc_zalloc(sizeof(*c));
+	unsigned int nr = k->launch.nr_params;
+
+	*c = *k;
+	c->args = fc_zalloc(k->args_size);
+	memcpy(c->args, k->args, k->args_size);
+	c->params = fc_zalloc(nr * sizeof(void *));
+	for (unsigned int i = 0; i < nr; i++)
+		c->params[i] =
+			c->args + ((unsigned char *)k->params[i] - k->args);
+	return c;
+}
+
+void fc_kernel_free(struct fc_kernel_call *k)
+{
+	free(k->args);
+	free(k->params);
+	free(k);
+}
+
+/* The arguments' bytes, from pointers to them or from one packed buffer. */
+static int take_args(const struct fc_function *f, struct fc_kernel_call *k,
+		     void **params, void **extra)
+{
+	const unsigned char *packed = NULL;
+	size_t at = 0;
+
+	for (; !params && extra && *extra; extra += 2)
+		if (*extra == (void *)1) /* CU_LAUNCH_PARAM_BUFFER_POINTER */
+			packed = extra[1];
+	if (!params && !packed && f->params.nr_params)
+		return CF_CU_INVALID_VALUE;
+	for (unsigned int i = 0; i < f->params.nr_params; i++) {
+		size_t n = f->params.sizes[i];
+		size_t align = n >= 8 ? 8 : n & (n - 1) ? 1 : n;
+
+		at = (at + align - 1) / align * align;
+		memcpy(k->params[i], params ? params[i] : packed + at, n);
+		at += n;
+	}
+	return 0;
+}
+
+static bool shape_ok(const struct fakecuda_launch *l)
+{
+	uint64_t threads = (uint64_t)l->block[0] * l->block[1] * l->block[2];
+
+	return l->grid[0] && l->grid[0] <= 0x7fffffff && l->grid[1] &&
+	       l->grid[1] <= 65535 && l->grid[2] && l->grid[2] <= 65535 &&
+	       threads && threads <= 1024 && l->shared_bytes <= 227 << 10;
+}
+
+static int launch(CUfunction fh, CUstream sh, const struct fakecuda_launch *l,
+		  void **params, void **extra)
+{
+	struct fc_function *f = fc_handle_find(fh, FC_FUNCTION);
+	struct fc_stream *s;
+	struct fc_op *op;
+	int r;
+
+	if (!f)
+		return CF_CU_INVALID_HANDLE;
+	r = fc_stream_get(sh, STREAM_OF_CURRENT, &s);
+	if (r)
+		return r;
+	if (f->ctx != s->ctx) {
+		fc_complain("%s launched in another context", f->name);
+		return CF_CU_INVALID_HANDLE;
+	}
+	if (!f->sized) {
+		fc_complain("%s: parameter sizes unknown", f->name);
+		return CF_CU_INVALID_VALUE;
+	}
+	if (!shape_ok(l))
+		return CF_CU_INVALID_VALUE;
+	op = fc_op_new(OP_KERNEL);
+	op->kernel = call_new(f);
+	memcpy(op->kernel->launch.grid, l->grid, sizeof(l->grid));
+	memcpy(op->kernel->launch.block, l->block, sizeof(l->block));
+	op->kernel->launch.shared_bytes = l->shared_bytes;
+	r = take_args(f, op->kernel, params, extra);
+	if (r) {
+		fc_op_free(op);
+		return r;
+	}
+	return fc_submit(s, op, NULL);
+}
+
+CUresult cuLaunchKernel(CUfunction fn, unsigned int grid_x, unsigned int grid_y,
+			unsigned int grid_z, unsigned int block_x,
+			unsigned int block_y, unsigned int block_z,
+			unsigned int shared_bytes, CUstream stream,
+			void **params, void **extra)
+{
+	struct fakecuda_launch l = {
+		.grid = { grid_x, grid_y, grid_z },
+		.block = { block_x, block_y, block_z },
+		.shared_bytes = shared_bytes,
+	};
+
+	FC_ENTER(FC_NORMAL);
+	return FC_LOCKED(launch(fn, stream, &l, params, extra));
+}
+
+int fc_kernel_run(struct fc_op *op)
+{
+	struct fc_kernel_call *k = op->kernel;
+	int r;
+
+	k->launch.name = k->name;
+	k->launch.params = k->params;
+	fc_self.kernel_op = op;
+	fc_self.bad_map = false;
+	r = k->fn(&k->launch);
+	fc_self.kernel_op = NULL;
+	return fc_self.bad_map ? CF_CU_ILLEGAL_ADDRESS : r;
+}
+
+static int map_for(struct fc_op *op, uint64_t ptr, size_t size, char **out)
+{
+	struct fc_range *r;
+
+	if (fc_op_cover(op, ptr, size, true, false))
+		return -1;
+	r = fc_range_at(ptr);
+	if (size > r->size - (ptr - r->base))
+		return -1; /* in two mappings, and we have no one address */
+	*out = r->data + (ptr - r->base);
+	return 0;
+}
+
+void *fakecuda_map(CUdeviceptr ptr, size_t size)
+{
+	char *at = NULL;
+
+	if (!fc_self.kernel_op ||
+	    FC_LOCKED(map_for(fc_self.kernel_op, ptr, size, &at))) {
+		fc_self.bad_map = true;
+		fc_complain("a kernel used 0x%llx, %zu bytes", ptr, size);
+		return NULL;
+	}
+	return at;
+}
