@@ -1,0 +1,218 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * handle - the table from inside: values, generations, references.
+ *
+ * The source itself is included, because a generation that wraps is sixteen
+ * million registrations away for everybody else.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <cmocka.h>
+
+#include "core/handle.c"
+
+#include <string.h>
+#include <unistd.h>
+
+static const CUfileFSOps_t ops;
+
+static CUfileHandle_t add(void)
+{
+	CUfileDescr_t descr = { .type = CU_FILE_HANDLE_TYPE_USERSPACE_FS,
+				.fs_ops = &ops };
+	CUfileHandle_t value = NULL;
+
+	assert_int_equal(cf_handle_register(&descr, false, &value), 0);
+	return value;
+}
+
+static bool is_known(CUfileHandle_t value)
+{
+	struct cf_handle *handle = cf_handle_get(value);
+
+	if (handle)
+		cf_handle_put(handle);
+	return handle;
+}
+
+static struct entry *entry_for(CUfileHandle_t value)
+{
+	uint64_t generation;
+
+	return entry_of(value, &generation);
+}
+
+static int no_handles(void **state)
+{
+	cf_handles_close();
+	return 0;
+}
+
+static void a_value_is_never_null_and_never_a_pointer(void **state)
+{
+	char on_stack;
+
+	for (int i = 0; i < 1000; i++) {
+		uintptr_t bits = (uintptr_t)add();
+
+		assert_int_not_equal(bits, 0);
+		/* neither a user address (47 or 56 bits) nor a kernel one */
+		assert_int_equal(bits >> 48, 0x4346);
+	}
+	assert_int_equal((uintptr_t)&on_stack >> 48, 0);
+	assert_null(cf_handle_get((CUfileHandle_t)&on_stack));
+}
+
+static void live_values_are_all_different(void **state)
+{
+	enum { NR = 1000 };
+	static CUfileHandle_t values[NR];
+
+	for (int i = 0; i < NR; i++) {
+		values[i] = add();
+		for (int j = 0; j < i; j++)
+			assert_ptr_not_equal(values[i], values[j]);
+	}
+	for (int i = 0; i < NR; i++)
+		assert_int_equal(cf_handle_deregister(values[i]), 0);
+	for (int i = 0; i < NR; i++)
+		assert_false(is_known(values[i]));
+}
+
+static void a_slot_used_again_has_another_value(void **state)
+{
+	CUfileHandle_t before = add(), after;
+
+	for (int i = 0; i < 1000; i++) {
+		assert_int_equal(cf_handle_deregister(before), 0);
+		after = add();
+		assert_ptr_equal(entry_for(after), entry_for(before));
+		assert_ptr_not_equal(after, before);
+		assert_false(is_known(before));
+		assert_int_equal(cf_handle_deregister(before),
+				 -CU_FILE_HANDLE_NOT_REGISTERED);
+		assert_true(is_known(after));
+		before = after;
+	}
+}
+
+/* The last generation of a slot is followed by the first, not by a mess. */
+static void generations_wrap_within_their_bits(void **state)
+{
+	CUfileHandle_t value = add(), last, first;
+	struct entry *entry = entry_for(value);
+
+	assert_int_equal(cf_handle_deregister(value), 0);
+	atomic_store(&entry->handle.state,
+		     (uint64_t)GENERATION_MASK << GENERATION_SHIFT);
+	last = add();
+	assert_ptr_equal(entry_for(last), entry);
+	assert_int_equal((uintptr_t)last >> 24 & GENERATION_MASK,
+			 GENERATION_MASK);
+	assert_int_equal((uintptr_t)last >> 48, 0x4346);
+	assert_true(is_known(last));
+	assert_int_equal(cf_handle_deregister(last), 0);
+	first = add();
+	assert_ptr_equal(entry_for(first), entry);
+	assert_int_equal((uintptr_t)first >> 24 & GENERATION_MASK, 0);
+	assert_true(is_known(first));
+	assert_false(is_known(last));
+	/* nothing leaked from the generation into the other bits */
+	assert_int_equal(atomic_load(&entry->handle.state), LIVE);
+}
+
+static void values_past_the_table_are_refused(void **state)
+{
+	uint64_t indexes[] = { 0, 0, 0xfffff, 0x100000, 0xffffff };
+
+	(void)add();
+	indexes[0] = nr_entries;	      /* in a chunk that is there */
+	indexes[1] = nr_entries + CHUNK_SIZE; /* in one that is not */
+	for (size_t i = 0; i < sizeof(indexes) / sizeof(indexes[0]); i++) {
+		CUfileHandle_t value =
+			(CUfileHandle_t)(uintptr_t)(VALUE_TAG | indexes[i]);
+
+		assert_false(is_known(value));
+		assert_int_equal(cf_handle_deregister(value),
+				 -CU_FILE_HANDLE_NOT_REGISTERED);
+	}
+}
+
+static void references_are_counted_one_by_one(void **state)
+{
+	CUfileHandle_t value = add();
+	struct cf_handle *handle = NULL;
+
+	for (uint64_t i = 1; i <= 100; i++) {
+		handle = cf_handle_get(value);
+		assert_non_null(handle);
+		assert_int_equal(atomic_load(&handle->state) & REFS_MASK, i);
+	}
+	for (int i = 0; i < 100; i++)
+		cf_handle_put(handle);
+	assert_int_equal(atomic_load(&handle->state) & REFS_MASK, 0);
+	assert_int_equal(cf_handle_deregister(value), 0);
+}
+
+static void *deregister(void *value)
+{
+	return (void *)(intptr_t)cf_handle_deregister(value);
+}
+
+static void a_handle_that_goes_gives_no_new_reference(void **state)
+{
+	CUfileHandle_t value = add();
+	struct cf_handle *handle = cf_handle_get(value);
+	pthread_t thread;
+	void *err;
+
+	assert_int_equal(pthread_create(&thread, NULL, deregister, value), 0);
+	while (is_known(value))
+		usleep(100);
+	/* the second to ask does not wait, and frees nothing twice */
+	assert_int_equal(cf_handle_deregister(value),
+			 -CU_FILE_HANDLE_NOT_REGISTERED);
+	cf_handle_put(handle);
+	pthread_join(thread, &err);
+	assert_null(err);
+}
+
+static void the_number_in_the_log_is_the_slot(void **state)
+{
+	CUfileHandle_t value = add();
+	struct cf_handle *handle = cf_handle_get(value);
+
+	assert_int_equal(cf_handle_number(handle), (uintptr_t)value & 0xffffff);
+	cf_handle_put(handle);
+}
+
+/* References of threads that a child does not have are not waited for. */
+static void a_child_of_a_fork_waits_for_nobody(void **state)
+{
+	CUfileHandle_t value = add();
+	struct cf_handle *handle = cf_handle_get(value);
+
+	cf_handles_fork_prepare();
+	cf_handles_fork_child();
+	assert_int_equal(atomic_load(&handle->state) & REFS_MASK, 0);
+	assert_int_equal(cf_handle_deregister(value), 0);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(a_value_is_never_null_and_never_a_pointer),
+		cmocka_unit_test(live_values_are_all_different),
+		cmocka_unit_test(a_slot_used_again_has_another_value),
+		cmocka_unit_test(generations_wrap_within_their_bits),
+		cmocka_unit_test(values_past_the_table_are_refused),
+		cmocka_unit_test(references_are_counted_one_by_one),
+		cmocka_unit_test(a_handle_that_goes_gives_no_new_reference),
+		cmocka_unit_test(the_number_in_the_log_is_the_slot),
+		cmocka_unit_test(a_child_of_a_fork_waits_for_nobody),
+	};
+
+	alarm(100);
+	return cmocka_run_group_tests_name("handle", tests, NULL, no_handles);
+}

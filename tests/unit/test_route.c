@@ -1,0 +1,226 @@
+// SPDX-License-Identifier: Apache-2.0
+/* route - the decision and its reasons, for every kind of piece. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <cmocka.h>
+
+#include <stdlib.h>
+#include <string.h>
+#include "engine/route.h"
+
+#define NR_KINDS 3
+
+/* A configuration with these settings and nothing else. */
+static struct cf_config *configure(const char *path, bool bounce,
+				   bool system_memory)
+{
+	struct cf_config_staged *staged = cf_config_staged();
+	struct cf_config *config = cf_config_new();
+
+	assert_non_null(config);
+	assert_int_equal(cf_staged_set_string(staged, CF_CFG_PATH, path), 0);
+	assert_int_equal(
+		cf_staged_set_bool(staged, CF_CFG_ALLOW_COMPAT_MODE, bounce),
+		0);
+	assert_int_equal(cf_staged_set_bool(staged, CF_CFG_ALLOW_SYSTEM_MEMORY,
+					    system_memory),
+			 0);
+	assert_int_equal(cf_config_load(config, staged), 0);
+	cf_staged_reset(staged);
+	return config;
+}
+
+static struct cf_piece piece_of(enum cf_memory_kind kind)
+{
+	return (struct cf_piece){
+		.op = CF_READ, .mem.kind = kind, .mem.addr = 4096, .size = 4096
+	};
+}
+
+static struct cf_route choose(const char *path, bool bounce, bool system_memory,
+			      enum cf_memory_kind kind)
+{
+	struct cf_config *config = configure(path, bounce, system_memory);
+	struct cf_piece piece = piece_of(kind);
+	struct cf_route route;
+
+	cf_route_choose(&piece, config, &route);
+	cf_config_free(config);
+	return route;
+}
+
+/* What the path of this name answered. */
+static enum cf_why why(const struct cf_route *route, const char *name)
+{
+	for (unsigned i = 0; cf_path_at(i); i++)
+		if (!strcmp(cf_path_at(i)->name, name))
+			return route->why[i];
+	fail_msg("there is no path %s", name);
+	return CF_NR_WHYS;
+}
+
+static void host_memory_takes_the_host_path(void **state)
+{
+	struct cf_route route = choose("", true, true, CF_MEMORY_HOST);
+
+	assert_ptr_equal(route.path, &cf_path_host);
+	assert_int_equal(why(&route, "host"), CF_WHY_YES);
+	assert_int_equal(why(&route, "staged"), CF_WHY_NOT_DEVICE);
+	assert_int_equal(why(&route, "null"), CF_WHY_NOT_ASKED);
+}
+
+static void device_and_managed_memory_are_staged(void **state)
+{
+	static const enum cf_memory_kind kinds[] = { CF_MEMORY_DEVICE,
+						     CF_MEMORY_MANAGED };
+
+	for (int i = 0; i < 2; i++) {
+		struct cf_route route = choose("", true, true, kinds[i]);
+
+		assert_ptr_equal(route.path, &cf_path_staged);
+		assert_int_equal(why(&route, "staged"), CF_WHY_YES);
+		assert_int_equal(why(&route, "host"), CF_WHY_NOT_HOST);
+	}
+}
+
+/* Behaviour, principle 3: strict mode turns a fallback into an error. */
+static void without_compat_mode_device_memory_has_no_route(void **state)
+{
+	struct cf_route route = choose("", false, true, CF_MEMORY_DEVICE);
+
+	assert_null(route.path);
+	assert_int_equal(why(&route, "staged"), CF_WHY_STRICT);
+	/* host memory is not a fallback */
+	route = choose("", false, true, CF_MEMORY_HOST);
+	assert_ptr_equal(route.path, &cf_path_host);
+}
+
+static void without_system_memory_host_memory_has_no_route(void **state)
+{
+	struct cf_route route = choose("", true, false, CF_MEMORY_HOST);
+
+	assert_null(route.path);
+	assert_int_equal(why(&route, "host"), CF_WHY_NO_SYSTEM_MEMORY);
+	route = choose("", true, false, CF_MEMORY_DEVICE);
+	assert_ptr_equal(route.path, &cf_path_staged);
+}
+
+static void a_path_that_is_named_is_the_only_one(void **state)
+{
+	struct cf_route route = choose("staged", true, true, CF_MEMORY_HOST);
+
+	assert_null(route.path);
+	assert_int_equal(why(&route, "host"), CF_WHY_OTHER_ASKED);
+	assert_int_equal(why(&route, "staged"), CF_WHY_NOT_DEVICE);
+	route = choose("host", true, true, CF_MEMORY_HOST);
+	assert_ptr_equal(route.path, &cf_path_host);
+	assert_int_equal(why(&route, "staged"), CF_WHY_OTHER_ASKED);
+}
+
+static void the_null_path_carries_all_but_only_by_name(void **state)
+{
+	for (int kind = 0; kind < NR_KINDS; kind++) {
+		struct cf_piece piece = piece_of((enum cf_memory_kind)kind);
+		struct cf_route route =
+			choose("null", false, false, piece.mem.kind);
+
+		assert_ptr_equal(route.path, &cf_path_null);
+		assert_int_equal(route.path->run(&piece), piece.size);
+	}
+}
+
+/* Every reason can be met, and a person can read it. */
+static void every_reason_is_reachable_and_has_a_text(void **state)
+{
+	static const char *const paths[] = { "", "null", "host", "staged" };
+	bool seen[CF_NR_WHYS] = { false };
+
+	for (int n = 0; n < 4 * 4 * NR_KINDS; n++) {
+		struct cf_route route =
+			choose(paths[n % 4], n / 4 % 2, n / 8 % 2,
+			       (enum cf_memory_kind)(n / 16));
+
+		for (unsigned i = 0; cf_path_at(i); i++) {
+			assert_in_range(route.why[i], 0, CF_NR_WHYS - 1);
+			seen[route.why[i]] = true;
+		}
+	}
+	for (int i = 0; i < CF_NR_WHYS; i++) {
+		if (!seen[i])
+			fail_msg("no path ever says \"%s\"",
+				 cf_why_text((enum cf_why)i));
+		assert_non_null(cf_why_text((enum cf_why)i));
+		assert_true(strlen(cf_why_text((enum cf_why)i)) > 5);
+	}
+}
+
+/* The route goes to the first path that says yes, and to no other. */
+static void the_path_taken_is_the_first_that_said_yes(void **state)
+{
+	for (int n = 0; n < 4 * NR_KINDS; n++) {
+		struct cf_route route = choose("", n % 2, n / 2 % 2,
+					       (enum cf_memory_kind)(n / 4));
+		const struct cf_path_ops *first = NULL;
+
+		for (unsigned i = 0; cf_path_at(i) && !first; i++)
+			if (route.why[i] == CF_WHY_YES)
+				first = cf_path_at(i);
+		assert_ptr_equal(route.path, first);
+	}
+}
+
+/* Deciding is pure: same answer twice, and nothing asked was touched. */
+static void deciding_changes_nothing(void **state)
+{
+	struct cf_config *config = configure("", true, true);
+
+	for (int kind = 0; kind < NR_KINDS; kind++) {
+		struct cf_piece piece = piece_of((enum cf_memory_kind)kind);
+		struct cf_piece before = piece;
+		struct cf_route one, two;
+
+		memset(&one, 0, sizeof(one));
+		memset(&two, 0, sizeof(two));
+		cf_route_choose(&piece, config, &one);
+		cf_route_choose(&piece, config, &two);
+		assert_memory_equal(&one, &two, sizeof(one));
+		assert_memory_equal(&piece, &before, sizeof(piece));
+	}
+	cf_config_free(config);
+}
+
+static void path_names_are_short_and_different(void **state)
+{
+	unsigned nr = 0;
+
+	for (; cf_path_at(nr); nr++)
+		for (unsigned j = 0; j < nr; j++)
+			assert_string_not_equal(cf_path_at(nr)->name,
+						cf_path_at(j)->name);
+	assert_in_range(nr, 3, CF_MAX_PATHS);
+	assert_null(cf_path_at(nr));
+	assert_null(cf_path_at(1000));
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(host_memory_takes_the_host_path),
+		cmocka_unit_test(device_and_managed_memory_are_staged),
+		cmocka_unit_test(
+			without_compat_mode_device_memory_has_no_route),
+		cmocka_unit_test(
+			without_system_memory_host_memory_has_no_route),
+		cmocka_unit_test(a_path_that_is_named_is_the_only_one),
+		cmocka_unit_test(the_null_path_carries_all_but_only_by_name),
+		cmocka_unit_test(every_reason_is_reachable_and_has_a_text),
+		cmocka_unit_test(the_path_taken_is_the_first_that_said_yes),
+		cmocka_unit_test(deciding_changes_nothing),
+		cmocka_unit_test(path_names_are_short_and_different),
+	};
+
+	/* not the machine's own configuration */
+	setenv("CUFILE_ENV_PATH_JSON", "/nonexistent", 1);
+	return cmocka_run_group_tests_name("route", tests, NULL, NULL);
+}

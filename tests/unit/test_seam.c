@@ -1,0 +1,305 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * seam - the two outside worlds: how the driver's table comes to be, and
+ * that a system call's errno is read once.
+ *
+ * The loader itself is replaced, so that a driver can be absent, old or
+ * incomplete, and come into the process at any moment.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <cmocka.h>
+
+#include <dlfcn.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <pthread.h>
+#include <stdatomic.h>
+#include <string.h>
+#include <unistd.h>
+
+static void *loader_open(const char *name, int flags);
+static void *loader_symbol(void *lib, const char *name);
+static int loader_close(void *lib);
+
+#define dlopen loader_open
+#define dlsym loader_symbol
+#define dlclose loader_close
+#include "seam/cuda.c"
+#undef dlopen
+#undef dlsym
+#undef dlclose
+
+#include "seam/os.h"
+
+/* The library that the loader has, or has not. */
+static struct {
+	_Atomic bool exists;	 /* on the machine */
+	_Atomic bool in_process; /* somebody has opened it */
+	const char *missing;	 /* a symbol it lacks */
+	CUresult init_answer;
+	_Atomic int opens, closes, inits;
+} driver;
+
+static CUresult any_call(void)
+{
+	atomic_fetch_add(&driver.inits, 1);
+	return driver.init_answer;
+}
+
+static void *loader_open(const char *name, int flags)
+{
+	assert_string_equal(name, "libcuda.so.1");
+	if (!atomic_load(&driver.exists))
+		return NULL;
+	if (flags & RTLD_NOLOAD && !atomic_load(&driver.in_process))
+		return NULL;
+	atomic_store(&driver.in_process, true);
+	atomic_fetch_add(&driver.opens, 1);
+	return &driver;
+}
+
+static void *loader_symbol(void *lib, const char *name)
+{
+	CUresult (*fn)(void) = any_call;
+	void *symbol;
+
+	assert_ptr_equal(lib, &driver);
+	memcpy(&symbol, &fn, sizeof(symbol));
+	return driver.missing && !strcmp(name, driver.missing) ? NULL : symbol;
+}
+
+static int loader_close(void *lib)
+{
+	atomic_fetch_add(&driver.closes, 1);
+	return 0;
+}
+
+/* A fresh machine with this driver, and a seam that has never looked. */
+static void machine(bool exists, bool in_process, const char *missing)
+{
+	driver.exists = exists;
+	driver.in_process = in_process;
+	driver.missing = missing;
+	driver.init_answer = CUDA_SUCCESS;
+	driver.opens = driver.closes = driver.inits = 0;
+	memset(&table, 0, sizeof(table));
+	cf_cuda_replace(NULL);
+}
+
+static void without_a_driver_there_is_no_table(void **state)
+{
+	machine(false, false, NULL);
+	assert_null(cf_cuda_loaded());
+	assert_null(cf_cuda_look_again());
+	assert_null(cf_cuda_open());
+}
+
+/* Host memory should not pay for a GPU: looking never loads. */
+static void looking_does_not_load_the_driver_and_opening_does(void **state)
+{
+	const struct cf_cuda *cuda;
+
+	machine(true, false, NULL);
+	assert_null(cf_cuda_loaded());
+	assert_null(cf_cuda_look_again());
+	assert_int_equal(driver.opens, 0);
+	cuda = cf_cuda_open();
+	assert_non_null(cuda);
+	assert_int_equal(driver.inits, 1);
+	assert_ptr_equal(cf_cuda_loaded(), cuda);
+	assert_ptr_equal(cf_cuda_look_again(), cuda);
+	assert_int_equal(driver.opens, 1);
+}
+
+static void a_driver_that_is_in_the_process_is_found(void **state)
+{
+	machine(true, true, NULL);
+	assert_non_null(cf_cuda_loaded());
+	assert_int_equal(driver.inits, 0);
+}
+
+/* "No" is believed for a few milliseconds, and asked again after them. */
+static void a_driver_that_comes_later_is_found(void **state)
+{
+	machine(true, false, NULL);
+	assert_null(cf_cuda_loaded());
+	driver.in_process = true;
+	assert_non_null(cf_cuda_look_again());
+
+	machine(true, false, NULL);
+	assert_null(cf_cuda_loaded());
+	driver.in_process = true;
+	usleep(50000);
+	assert_non_null(cf_cuda_loaded());
+}
+
+/* Each required row on its own. */
+static void a_driver_that_lacks_a_required_call_is_no_driver(void **state)
+{
+	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+		if (!rows[i].required)
+			continue;
+		machine(true, true, rows[i].name);
+		assert_null(cf_cuda_loaded());
+		assert_null(cf_cuda_open());
+		/* what was opened is closed again */
+		assert_int_equal(driver.closes, driver.opens);
+		assert_true(driver.opens > 0);
+		/* the next driver is whole, and is found */
+		driver.missing = NULL;
+		assert_non_null(cf_cuda_look_again());
+	}
+}
+
+static void a_driver_that_lacks_an_optional_call_has_null_there(void **state)
+{
+	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+		const struct cf_cuda *cuda;
+		void *slot;
+
+		if (rows[i].required)
+			continue;
+		machine(true, true, rows[i].name);
+		cuda = cf_cuda_loaded();
+		assert_non_null(cuda);
+		memcpy(&slot, (const char *)cuda + rows[i].slot, sizeof(slot));
+		assert_null(slot);
+		assert_int_equal(driver.closes, 0);
+	}
+	machine(true, true, "cuGetErrorName");
+	assert_non_null(cf_cuda_loaded());
+	assert_string_equal(cf_cuda_error_name(1), "unknown");
+}
+
+/* Every slot of the table has its row, and no two rows share one. */
+static void the_rows_fill_the_whole_table_once(void **state)
+{
+	bool filled[sizeof(struct cf_cuda) / sizeof(void *)] = { false };
+	size_t nr = sizeof(rows) / sizeof(rows[0]);
+
+	assert_int_equal(nr, sizeof(filled) / sizeof(filled[0]));
+	for (size_t i = 0; i < nr; i++) {
+		assert_false(filled[rows[i].slot / sizeof(void *)]);
+		filled[rows[i].slot / sizeof(void *)] = true;
+		for (size_t j = 0; j < i; j++)
+			assert_string_not_equal(rows[i].name, rows[j].name);
+	}
+}
+
+static void a_driver_whose_init_fails_is_not_opened(void **state)
+{
+	machine(true, false, NULL);
+	driver.init_answer = (CUresult)CF_CU_NO_DEVICE;
+	assert_null(cf_cuda_open());
+	assert_int_equal(driver.inits, 1);
+	/* it may be that it starts later: each open asks again */
+	driver.init_answer = CUDA_SUCCESS;
+	assert_non_null(cf_cuda_open());
+}
+
+static void *look_for_it(void *arg)
+{
+	return (void *)(uintptr_t)cf_cuda_look_again();
+}
+
+static void threads_that_look_at_once_get_one_table(void **state)
+{
+	for (int round = 0; round < 50; round++) {
+		pthread_t threads[8];
+
+		machine(true, true, NULL);
+		for (int i = 0; i < 8; i++)
+			assert_int_equal(pthread_create(&threads[i], NULL,
+							look_for_it, NULL),
+					 0);
+		for (int i = 0; i < 8; i++) {
+			void *found;
+
+			pthread_join(threads[i], &found);
+			assert_ptr_equal(found, &table);
+		}
+		/* one reference stays, because the table points into it */
+		assert_int_equal(driver.opens - driver.closes, 1);
+	}
+}
+
+/* From the first exit handler on the driver counts as gone. */
+static void after_the_exit_began_there_is_no_driver(void **state)
+{
+	machine(true, true, NULL);
+	assert_non_null(cf_cuda_loaded());
+	note_exit();
+	assert_null(cf_cuda_loaded());
+	assert_null(cf_cuda_look_again());
+	assert_null(cf_cuda_open());
+	assert_string_equal(cf_cuda_error_name(1), "unknown");
+	machine(true, true, NULL);
+	assert_null(cf_cuda_loaded());
+	assert_null(cf_cuda_open());
+	assert_int_equal(driver.opens, 0);
+	atomic_store(&exiting, false);
+}
+
+static void cuda_results_travel_beside_the_other_codes(void **state)
+{
+	for (int res = 1; res <= 999; res++) {
+		int code = CF_ECUDA(res);
+
+		assert_true(code < -5050);
+		assert_true(cf_is_cuda_error(code));
+		assert_int_equal(cf_cuda_result(code), res);
+		assert_int_equal(cf_cuda_code((CUresult)res), code);
+	}
+	assert_int_equal(cf_cuda_code(CUDA_SUCCESS), 0);
+	assert_false(cf_is_cuda_error(-4095));
+	assert_false(cf_is_cuda_error(-5050));
+}
+
+static void system_calls_answer_minus_errno(void **state)
+{
+	struct stat st;
+	struct statx stx;
+	struct statfs fs;
+	char byte = 0;
+
+	errno = 0;
+	assert_int_equal(cf_os->open("/nonexistent/x", O_RDONLY, 0), -ENOENT);
+	assert_int_equal(cf_os->close(-1), -EBADF);
+	assert_int_equal(cf_os->read(-1, &byte, 1), -EBADF);
+	assert_int_equal(cf_os->write(-1, &byte, 1), -EBADF);
+	assert_int_equal(cf_os->pread(-1, &byte, 1, 0), -EBADF);
+	assert_int_equal(cf_os->pwrite(-1, &byte, 1, 0), -EBADF);
+	assert_int_equal(cf_os->fstat(-1, &st), -EBADF);
+	assert_int_equal(cf_os->statx(-1, STATX_BASIC_STATS, &stx), -EBADF);
+	assert_int_equal(cf_os->fstatfs(-1, &fs), -EBADF);
+	assert_int_equal(cf_os->get_flags(-1), -EBADF);
+	assert_int_equal(cf_os->unmap((void *)1, 4096), -EINVAL);
+	assert_null(cf_os->map_anon(0));
+	assert_null(cf_os->getenv("NO_SUCH_VARIABLE_HERE"));
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(without_a_driver_there_is_no_table),
+		cmocka_unit_test(
+			looking_does_not_load_the_driver_and_opening_does),
+		cmocka_unit_test(a_driver_that_is_in_the_process_is_found),
+		cmocka_unit_test(a_driver_that_comes_later_is_found),
+		cmocka_unit_test(
+			a_driver_that_lacks_a_required_call_is_no_driver),
+		cmocka_unit_test(
+			a_driver_that_lacks_an_optional_call_has_null_there),
+		cmocka_unit_test(the_rows_fill_the_whole_table_once),
+		cmocka_unit_test(a_driver_whose_init_fails_is_not_opened),
+		cmocka_unit_test(threads_that_look_at_once_get_one_table),
+		cmocka_unit_test(after_the_exit_began_there_is_no_driver),
+		cmocka_unit_test(cuda_results_travel_beside_the_other_codes),
+		cmocka_unit_test(system_calls_answer_minus_errno),
+	};
+
+	alarm(100);
+	return cmocka_run_group_tests_name("seam", tests, NULL, NULL);
+}
