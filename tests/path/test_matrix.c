@@ -1,0 +1,189 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * One body for each memory kind and file kind: every alignment and size is
+ * read and written, and nothing but the bytes asked for may change, in memory
+ * or in the file (contract 3.8; behaviour, "Reads and writes").
+ */
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include "harness.h"
+
+#define PAD 4096 /* of neighbours that are checked on both sides */
+#define START 8192
+#define LARGEST (5 * TH_MIB)
+#define ROOM (LARGEST + 2 * PAD + 2 * START)
+
+static const size_t sizes[] = {
+	1, 511, 4096, 4097, 65536 + 3, TH_MIB, TH_MIB + 1, 5 * TH_MIB - 7,
+};
+#define NR_SIZES (sizeof(sizes) / sizeof(sizes[0]))
+
+static const struct alignment {
+	const char *name;
+	size_t file_off, buf_off, more;
+} alignments[] = {
+	{ "aligned", 0, 0, 0 },
+	{ "odd file offset", 777, 0, 0 },
+	{ "odd buffer offset", 0, 13, 0 },
+	{ "odd size", 0, 0, 5 },
+	{ "all odd", 1025, 511, 1 },
+	{ "equally odd", 515, 515, 0 },
+};
+#define NR_ALIGNMENTS (sizeof(alignments) / sizeof(alignments[0]))
+
+struct cell {
+	enum th_mem_kind mem_kind;
+	enum th_file_kind file_kind;
+};
+
+struct bench {
+	struct th_mem mem;
+	struct th_file file;
+	CUfileHandle_t fh;
+	unsigned char *content; /* what the file should hold */
+	unsigned char *want, *got;
+};
+
+/* One transfer, in its numbers. */
+struct move {
+	char name[96];
+	size_t size, file_off, at; /* at: in the memory */
+	bool by_offset;		   /* base and offset, or an interior pointer */
+};
+
+static void bench_init(struct bench *b, const struct cell *cell)
+{
+	th_mem_need(cell->mem_kind);
+	th_open_for(cell->file_kind);
+	b->content = th_bytes(ROOM);
+	b->want = th_bytes(ROOM);
+	b->got = malloc(ROOM);
+	assert_non_null(b->got);
+	th_file_make(&b->file, cell->file_kind, O_RDWR, b->content, ROOM);
+	th_mem_alloc(&b->mem, cell->mem_kind, ROOM);
+	b->fh = th_handle(b->file.fd);
+}
+
+static void bench_fini(struct bench *b)
+{
+	cuFileHandleDeregister(b->fh);
+	th_mem_free(&b->mem);
+	th_file_end(&b->file);
+	free(b->content);
+	free(b->want);
+	free(b->got);
+	th_close();
+}
+
+static char *base_of(const struct bench *b, const struct move *m, off_t *off)
+{
+	*off = m->by_offset ? (off_t)m->at : 0;
+	return (char *)b->mem.ptr + (m->by_offset ? 0 : m->at);
+}
+
+static void read_one(struct bench *b, const struct move *m)
+{
+	size_t from = m->at - PAD, len = m->size + 2 * PAD;
+	off_t off;
+	char *base = base_of(b, m, &off);
+
+	th_fill(b->want, len);
+	th_mem_put(&b->mem, from, b->want, len);
+	assert_int_equal(
+		cuFileRead(b->fh, base, m->size, (off_t)m->file_off, off),
+		(ssize_t)m->size);
+	memcpy(b->want + PAD, b->content + m->file_off, m->size);
+	th_mem_get(&b->mem, from, b->got, len);
+	th_equal(m->name, b->got, b->want, len);
+}
+
+static void write_one(struct bench *b, const struct move *m)
+{
+	size_t from = m->file_off - PAD, len = m->size + 2 * PAD;
+	off_t off;
+	char *base = base_of(b, m, &off);
+
+	th_fill(b->content + m->file_off, m->size);
+	th_mem_put(&b->mem, m->at, b->content + m->file_off, m->size);
+	assert_int_equal(
+		cuFileWrite(b->fh, base, m->size, (off_t)m->file_off, off),
+		(ssize_t)m->size);
+	th_file_get(&b->file, (off_t)from, b->got, len);
+	th_equal(m->name, b->got, b->content + from, len);
+}
+
+static bool too_slow_here(const struct cell *cell, size_t size)
+{
+	return TH_SANITIZED && size > TH_MIB && cell->mem_kind != TH_DEVICE &&
+	       cell->file_kind != TH_ODIRECT;
+}
+
+static void each_move(struct bench *b, const struct cell *cell,
+		      const char *verb,
+		      void (*one)(struct bench *b, const struct move *m))
+{
+	struct move m;
+	unsigned nr = 0;
+
+	for (size_t i = 0; i < NR_SIZES * NR_ALIGNMENTS; i++) {
+		const struct alignment *a = &alignments[i % NR_ALIGNMENTS];
+
+		m.size = sizes[i / NR_ALIGNMENTS] + a->more;
+		m.file_off = START + a->file_off;
+		m.at = START + a->buf_off;
+		m.by_offset = nr++ & 1;
+		if (too_slow_here(cell, m.size))
+			continue;
+		snprintf(m.name, sizeof(m.name), "%s of %zu bytes, %s", verb,
+			 m.size, a->name);
+		one(b, &m);
+	}
+}
+
+static void moves_exactly_its_bytes(void **state)
+{
+	const struct cell *cell = *state;
+	struct bench b = { 0 };
+	CUfileError_t e;
+
+	bench_init(&b, cell);
+	each_move(&b, cell, "unregistered read", read_one);
+	each_move(&b, cell, "unregistered write", write_one);
+	e = cuFileBufRegister(b.mem.ptr, b.mem.size, 0);
+	assert_int_equal(e.err, CU_FILE_SUCCESS);
+	each_move(&b, cell, "registered read", read_one);
+	each_move(&b, cell, "registered write", write_one);
+	assert_int_equal(th_file_size(&b.file), ROOM);
+	e = cuFileBufDeregister(b.mem.ptr);
+	assert_int_equal(e.err, CU_FILE_SUCCESS);
+	bench_fini(&b);
+}
+
+#define NR_CELLS (TH_NR_MEM_KINDS * TH_NR_FILE_KINDS)
+
+int main(void)
+{
+	static char names[NR_CELLS][160];
+	static struct cell cells[NR_CELLS];
+	static struct CMUnitTest tests[NR_CELLS];
+
+	th_start(290);
+	for (unsigned i = 0; i < NR_CELLS; i++) {
+		cells[i].mem_kind = i / TH_NR_FILE_KINDS;
+		cells[i].file_kind = i % TH_NR_FILE_KINDS;
+		snprintf(names[i], sizeof(names[i]),
+			 "%s memory and a %s file: reads and writes of every "
+			 "size and alignment move exactly their bytes",
+			 th_mem_name(cells[i].mem_kind),
+			 th_file_name(cells[i].file_kind));
+		tests[i] = (struct CMUnitTest){
+			.name = names[i],
+			.test_func = moves_exactly_its_bytes,
+			.teardown_func = th_teardown_close,
+			.initial_state = &cells[i],
+		};
+	}
+	return th_finish(
+		cmocka_run_group_tests_name("matrix", tests, NULL, NULL));
+}

@@ -1,0 +1,260 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * A write sees what the caller did before it with plain copies and on the
+ * default streams (behaviour, principle 5). The fake driver makes work of the
+ * default streams late, so that a write that does not wait reads old bytes.
+ */
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include "harness.h"
+
+#define LATE_US 30000
+#define SIZE (64 * TH_KIB)
+
+static struct th_mem mem;
+static struct th_file file;
+static CUfileHandle_t fh;
+
+/* Old bytes are 0x11 everywhere, in memory and in the file. */
+static void begin(bool registered)
+{
+	unsigned char *old = th_same(0x11, SIZE);
+
+	th_mem_need(TH_DEVICE);
+	th_open();
+	th_mem_alloc(&mem, TH_DEVICE, SIZE);
+	th_mem_put(&mem, 0, old, SIZE);
+	th_file_make(&file, TH_BUFFERED, O_RDWR, old, SIZE);
+	fh = th_handle(file.fd);
+	if (registered)
+		assert_int_equal(cuFileBufRegister(mem.ptr, SIZE, 0).err, 0);
+	if (th_fake())
+		th_fake()->legacy_delay_us(LATE_US);
+	free(old);
+}
+
+static void end(void)
+{
+	if (th_fake())
+		th_fake()->legacy_delay_us(0);
+	cuFileHandleDeregister(fh);
+	th_file_end(&file);
+	assert_int_equal(cuCtxSynchronize(), 0);
+	th_mem_free(&mem);
+	th_close();
+}
+
+static CUdeviceptr dev_ptr(void)
+{
+	return (uintptr_t)mem.ptr;
+}
+
+/* Each queues bytes of the value new on a default stream and returns. */
+static unsigned char *pinned; /* alive until the work is done */
+
+static void pageable_copy(unsigned char *new)
+{
+	assert_int_equal(cuMemcpyHtoD(dev_ptr(), new, SIZE), 0);
+}
+
+static void null_stream_memset(unsigned char *new)
+{
+	assert_int_equal(cuMemsetD8(dev_ptr(), new[0], SIZE), 0);
+}
+
+static void null_stream_memset_async(unsigned char *new)
+{
+	assert_int_equal(cuMemsetD8Async(dev_ptr(), new[0], SIZE, NULL), 0);
+}
+
+static void async_copy(unsigned char *new, CUstream stream)
+{
+	assert_int_equal(cuMemHostAlloc((void **)&pinned, SIZE, 0), 0);
+	memcpy(pinned, new, SIZE);
+	assert_int_equal(cuMemcpyHtoDAsync(dev_ptr(), pinned, SIZE, stream), 0);
+}
+
+static void legacy_stream_copy(unsigned char *new)
+{
+	async_copy(new, CF_CU_STREAM_LEGACY);
+}
+
+static void per_thread_stream_copy(unsigned char *new)
+{
+	/* the fake delays this stream's copies by their own switch */
+	if (th_fake())
+		th_fake()->copy_delay_us(LATE_US);
+	async_copy(new, CF_CU_STREAM_PER_THREAD);
+	if (th_fake())
+		th_fake()->copy_delay_us(0);
+}
+
+static void device_to_device_copy(unsigned char *new)
+{
+	CUdeviceptr other;
+
+	assert_int_equal(cuMemAlloc(&other, SIZE), 0);
+	assert_int_equal(cuMemcpyHtoD(other, new, SIZE), 0);
+	assert_int_equal(cuMemcpyDtoD(dev_ptr(), other, SIZE), 0);
+	assert_int_equal(cuMemFree(other), 0); /* waits on a real driver */
+}
+
+static const struct row {
+	const char *name;
+	void (*queue)(unsigned char *new);
+	bool same; /* all bytes are one value */
+} rows[] = {
+	{ "a pageable cuMemcpyHtoD", pageable_copy, false },
+	{ "a memset", null_stream_memset, true },
+	{ "an asynchronous memset on the NULL stream", null_stream_memset_async,
+	  true },
+	{ "a copy from pinned memory on the legacy stream", legacy_stream_copy,
+	  false },
+	{ "a copy from pinned memory on the per-thread stream",
+	  per_thread_stream_copy, false },
+	{ "a device to device copy", device_to_device_copy, false },
+};
+#define NR_ROWS (sizeof(rows) / sizeof(rows[0]))
+
+/* The bytes of the file after a write right behind the row's work. */
+static void write_behind(const struct row *row, unsigned char *new,
+			 unsigned char *got)
+{
+	row->queue(new);
+	assert_int_equal(cuFileWrite(fh, mem.ptr, SIZE, 0, 0), SIZE);
+	th_file_get(&file, 0, got, SIZE);
+	assert_int_equal(cuCtxSynchronize(), 0);
+	if (pinned)
+		assert_int_equal(cuMemFreeHost(pinned), 0);
+	pinned = NULL;
+}
+
+struct cell {
+	const struct row *row;
+	bool registered;
+};
+
+static void a_write_sees_it(void **state)
+{
+	const struct cell *cell = *state;
+	unsigned char *new, *got = malloc(SIZE);
+
+	assert_non_null(got);
+	begin(cell->registered);
+	for (int i = 0; i < 3; i++) {
+		new = cell->row->same ? th_same(0x40 + i, SIZE) :
+					th_bytes(SIZE);
+		write_behind(cell->row, new, got);
+		th_equal(cell->row->name, got, new, SIZE);
+		free(new);
+	}
+	end();
+	free(got);
+}
+
+/* Proof that these tests can fail: the same without the ordering. */
+static void without_ordering_the_old_bytes_are_written(void **state)
+{
+	unsigned char *got = malloc(SIZE);
+
+	(void)state;
+	assert_non_null(got);
+	th_need_fake();
+	if (TH_TSAN)
+		th_skip("the race is the point, and the sanitizer sees it");
+	setenv("OCF_ORDER_WRITES", "0", 1);
+	/* all but the last row, whose cuMemFree waits */
+	for (size_t i = 0; i + 1 < NR_ROWS; i++) {
+		unsigned char *new = th_same(0x77, SIZE);
+
+		begin(i & 1);
+		write_behind(&rows[i], new, got);
+		th_all(rows[i].name, got, 0x11, SIZE);
+		end();
+		free(new);
+	}
+	unsetenv("OCF_ORDER_WRITES");
+	free(got);
+}
+
+/* What the read brought is seen by work queued on any stream afterwards. */
+static void a_read_is_seen_by_every_stream(void **state)
+{
+	unsigned char *bytes = th_bytes(SIZE), *got;
+	CUstream stream;
+
+	(void)state;
+	begin(false);
+	th_file_put(&file, 0, bytes, SIZE);
+	if (th_fake())
+		th_fake()->copy_delay_us(5000);
+	assert_int_equal(cuStreamCreate(&stream, CF_CU_STREAM_NON_BLOCKING), 0);
+	assert_int_equal(cuMemHostAlloc((void **)&got, SIZE, 0), 0);
+	assert_int_equal(cuFileRead(fh, mem.ptr, SIZE, 0, 0), SIZE);
+	assert_int_equal(cuMemcpyDtoHAsync(got, dev_ptr(), SIZE, stream), 0);
+	assert_int_equal(cuStreamSynchronize(stream), 0);
+	th_equal("seen by another stream", got, bytes, SIZE);
+	if (th_fake())
+		th_fake()->copy_delay_us(0);
+	assert_int_equal(cuMemFreeHost(got), 0);
+	assert_int_equal(cuStreamDestroy(stream), 0);
+	end();
+	free(bytes);
+}
+
+/* IO overlaps compute: a busy default stream must not hold up a read. */
+static void a_read_does_not_wait_for_the_default_stream(void **state)
+{
+	struct th_mem other;
+	uint64_t start, took;
+
+	(void)state;
+	th_need_fake();
+	begin(false);
+	th_mem_alloc(&other, TH_DEVICE, 4096);
+	th_fake()->legacy_delay_us(500000);
+	assert_int_equal(cuMemsetD8Async((uintptr_t)other.ptr, 1, 4096, NULL),
+			 0);
+	start = th_now_ns();
+	assert_int_equal(cuFileRead(fh, mem.ptr, SIZE, 0, 0), SIZE);
+	took = th_now_ns() - start;
+	assert_true(took < 400 * 1000000ull);
+	assert_int_equal(cuCtxSynchronize(), 0);
+	th_mem_free(&other);
+	end();
+}
+
+#define NR_CELLS (2 * NR_ROWS)
+#define NR_OTHERS 3
+
+int main(void)
+{
+	static char names[NR_CELLS][120];
+	static struct cell cells[NR_CELLS];
+	struct CMUnitTest tests[NR_CELLS + NR_OTHERS] = {
+		[NR_CELLS] = cmocka_unit_test_teardown(
+			without_ordering_the_old_bytes_are_written,
+			th_teardown_close),
+		cmocka_unit_test_teardown(a_read_is_seen_by_every_stream,
+					  th_teardown_close),
+		cmocka_unit_test_teardown(
+			a_read_does_not_wait_for_the_default_stream,
+			th_teardown_close),
+	};
+
+	th_start(60);
+	for (size_t i = 0; i < NR_CELLS; i++) {
+		cells[i].row = &rows[i / 2];
+		cells[i].registered = i & 1;
+		snprintf(names[i], sizeof(names[i]),
+			 "a write sees the bytes of %s (%sregistered)",
+			 cells[i].row->name, i & 1 ? "" : "un");
+		tests[i].name = names[i];
+		tests[i].test_func = a_write_sees_it;
+		tests[i].teardown_func = th_teardown_close;
+		tests[i].initial_state = &cells[i];
+	}
+	return th_finish(
+		cmocka_run_group_tests_name("order", tests, NULL, NULL));
+}
