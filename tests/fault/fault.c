@@ -1,0 +1,202 @@
+// SPDX-License-Identifier: Apache-2.0
+/* fault - see fault.h. Each row asks should_fail, then does the real thing. */
+#include "fault.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdatomic.h>
+#include "harness.h"
+#include "seam/os.h"
+
+static struct fault rule;
+static atomic_uint calls[FAULT_NR_CALLS];
+static atomic_uint fired;
+
+const char *fault_name(enum fault_call call)
+{
+	static const char *const names[] = {
+		"open",	    "close", "read",	      "write",	 "pread",
+		"pwrite",   "fstat", "statx",	      "fstatfs", "get_flags",
+		"map_anon", "unmap", "clock_gettime", "getenv",
+	};
+
+	return names[call];
+}
+
+static bool should_fail(enum fault_call call)
+{
+	unsigned nr = atomic_fetch_add(&calls[call], 1) + 1;
+
+	if (rule.call != call || !rule.nth || nr < rule.nth ||
+	    (nr > rule.nth && !rule.persist))
+		return false;
+	atomic_fetch_add(&fired, 1);
+	return true;
+}
+
+static int fault_open(const char *path, int flags, mode_t mode)
+{
+	if (should_fail(FAULT_OPEN))
+		return -rule.err;
+	if (rule.no_direct_open && flags & O_DIRECT)
+		return -EINVAL;
+	return cf_os_real.open(path, flags, mode);
+}
+
+/* As on Linux, the descriptor is gone whatever close answers. */
+static int fault_close(int fd)
+{
+	int err = cf_os_real.close(fd);
+
+	return should_fail(FAULT_CLOSE) ? -rule.err : err;
+}
+
+static ssize_t fault_read(int fd, void *buf, size_t size)
+{
+	return should_fail(FAULT_READ) ? -rule.err :
+					 cf_os_real.read(fd, buf, size);
+}
+
+static ssize_t fault_write(int fd, const void *buf, size_t size)
+{
+	return should_fail(FAULT_WRITE) ? -rule.err :
+					  cf_os_real.write(fd, buf, size);
+}
+
+/* What pread and pwrite share: 0 to go on, or -errno; *size may shrink. */
+static int hinder(enum fault_call call, int fd, size_t *size)
+{
+	bool fails = should_fail(call);
+	unsigned nr = atomic_load(&calls[call]);
+
+	if (rule.slow_ms)
+		th_sleep_ms(rule.slow_ms);
+	if (fails)
+		return -rule.err;
+	if (rule.eintr_every && nr % rule.eintr_every == 0)
+		return -EINTR;
+	if (rule.no_direct && cf_os_real.get_flags(fd) & O_DIRECT)
+		return -EINVAL;
+	if (rule.portion && *size > rule.portion)
+		*size = rule.portion;
+	return 0;
+}
+
+/* Direct IO wants whole blocks, but may well answer less than was moved. */
+static size_t asked_of(int fd, size_t size, size_t allowed)
+{
+	size_t whole = (allowed + 4095) & ~(size_t)4095;
+
+	if (!(cf_os_real.get_flags(fd) & O_DIRECT))
+		return allowed;
+	return whole < size ? whole : size;
+}
+
+static ssize_t fault_pread(int fd, void *buf, size_t size, off_t off)
+{
+	size_t allowed = size;
+	ssize_t n = hinder(FAULT_PREAD, fd, &allowed);
+
+	if (n)
+		return n;
+	n = cf_os_real.pread(fd, buf, asked_of(fd, size, allowed), off);
+	return n < (ssize_t)allowed ? n : (ssize_t)allowed;
+}
+
+static ssize_t fault_pwrite(int fd, const void *buf, size_t size, off_t off)
+{
+	size_t allowed = size;
+	ssize_t n = hinder(FAULT_PWRITE, fd, &allowed);
+
+	if (n)
+		return n;
+	n = cf_os_real.pwrite(fd, buf, asked_of(fd, size, allowed), off);
+	return n < (ssize_t)allowed ? n : (ssize_t)allowed;
+}
+
+static int fault_fstat(int fd, struct stat *st)
+{
+	return should_fail(FAULT_FSTAT) ? -rule.err : cf_os_real.fstat(fd, st);
+}
+
+static int fault_statx(int fd, unsigned mask, struct statx *stx)
+{
+	return should_fail(FAULT_STATX) ? -rule.err :
+					  cf_os_real.statx(fd, mask, stx);
+}
+
+static int fault_fstatfs(int fd, struct statfs *fs)
+{
+	return should_fail(FAULT_FSTATFS) ? -rule.err :
+					    cf_os_real.fstatfs(fd, fs);
+}
+
+static int fault_get_flags(int fd)
+{
+	return should_fail(FAULT_GET_FLAGS) ? -rule.err :
+					      cf_os_real.get_flags(fd);
+}
+
+static void *fault_map_anon(size_t size)
+{
+	return should_fail(FAULT_MAP_ANON) ? NULL : cf_os_real.map_anon(size);
+}
+
+static int fault_unmap(void *mem, size_t size)
+{
+	return should_fail(FAULT_UNMAP) ? -rule.err :
+					  cf_os_real.unmap(mem, size);
+}
+
+static int fault_clock(clockid_t clock, struct timespec *ts)
+{
+	return should_fail(FAULT_CLOCK) ? -rule.err :
+					  cf_os_real.clock_gettime(clock, ts);
+}
+
+static const char *fault_getenv(const char *name)
+{
+	return should_fail(FAULT_GETENV) ? NULL : cf_os_real.getenv(name);
+}
+
+/* A row that is not here would be NULL, and the first caller would tell. */
+static const struct cf_os faulty = {
+	.open = fault_open,
+	.close = fault_close,
+	.read = fault_read,
+	.write = fault_write,
+	.pread = fault_pread,
+	.pwrite = fault_pwrite,
+	.fstat = fault_fstat,
+	.statx = fault_statx,
+	.fstatfs = fault_fstatfs,
+	.get_flags = fault_get_flags,
+	.map_anon = fault_map_anon,
+	.unmap = fault_unmap,
+	.clock_gettime = fault_clock,
+	.getenv = fault_getenv,
+};
+
+void fault_begin(const struct fault *fault)
+{
+	rule = *fault;
+	for (int i = 0; i < FAULT_NR_CALLS; i++)
+		atomic_store(&calls[i], 0);
+	atomic_store(&fired, 0);
+	cf_os = &faulty;
+}
+
+void fault_end(void)
+{
+	cf_os = &cf_os_real;
+}
+
+unsigned fault_calls(enum fault_call call)
+{
+	return atomic_load(&calls[call]);
+}
+
+unsigned fault_fired(void)
+{
+	return atomic_load(&fired);
+}

@@ -1,0 +1,56 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * fault - a system call table that fails by countdown, and one that is slow
+ * to move: short counts, interruptions, no O_DIRECT.
+ *
+ * The table stands in for cf_os between fault_begin and fault_end; nothing
+ * of the library may run while it is swapped. Rules count calls from
+ * fault_begin on.
+ */
+#ifndef TESTS_FAULT_H
+#define TESTS_FAULT_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+/* The rows of struct cf_os, in its order. */
+enum fault_call {
+	FAULT_OPEN,
+	FAULT_CLOSE,
+	FAULT_READ,
+	FAULT_WRITE,
+	FAULT_PREAD,
+	FAULT_PWRITE,
+	FAULT_FSTAT,
+	FAULT_STATX,
+	FAULT_FSTATFS,
+	FAULT_GET_FLAGS,
+	FAULT_MAP_ANON,
+	FAULT_UNMAP,
+	FAULT_CLOCK,
+	FAULT_GETENV,
+	FAULT_NR_CALLS
+};
+
+struct fault {
+	/* the nth call of this row, counted from 1, answers -err; 0: none */
+	enum fault_call call;
+	unsigned nth;
+	bool persist; /* and all later ones */
+	int err;
+	/* pread and pwrite */
+	size_t portion;	      /* move at most so many bytes a call; 0: all */
+	unsigned eintr_every; /* each so-many-th call is interrupted; 0: none */
+	bool no_direct;	      /* IO on an O_DIRECT descriptor: EINVAL */
+	bool no_direct_open;  /* opening with O_DIRECT: EINVAL */
+	unsigned slow_ms;     /* each call takes so long */
+};
+
+const char *fault_name(enum fault_call call);
+void fault_begin(const struct fault *fault);
+void fault_end(void);
+/* Since fault_begin: calls of that row, and failures made. */
+unsigned fault_calls(enum fault_call call);
+unsigned fault_fired(void);
+
+#endif

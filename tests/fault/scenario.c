@@ -1,0 +1,195 @@
+// SPDX-License-Identifier: Apache-2.0
+/* scenario - see scenario.h. */
+#include "scenario.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define SLOT_KIB 256 /* small, to be quick: steps are what matters */
+#define SIZE (3 * SLOT_KIB * TH_KIB + 1001)
+#define PAD 512
+#define MEM_SIZE (2 * SIZE + 4 * PAD)
+#define READ_AT PAD		  /* in memory */
+#define WRITE_AT (SIZE + 2 * PAD) /* in memory */
+#define FILE_SIZE (2 * SIZE + 8192)
+#define READ_OFF 4096		     /* in the file */
+#define WRITE_OFF (SIZE + 4096 + 77) /* in the file */
+
+static const char *const kinds[] = {
+	"ctx",		 "primary_retain", "stream",  "event",
+	"mem",		 "pool_mem",	   "managed", "host_alloc",
+	"host_register", "module",	   "graph",   "graph_exec",
+	"pool",		 "vmm_handle",	   "vmm_map", "vmm_reserve",
+};
+#define NR_KINDS (sizeof(kinds) / sizeof(kinds[0]))
+
+void scenario_init(struct scenario *s, enum th_mem_kind mem_kind,
+		   enum th_file_kind file_kind)
+{
+	*s = (struct scenario){ .mem_kind = mem_kind, .file_kind = file_kind };
+	s->content = malloc(FILE_SIZE);
+	s->source = malloc(SIZE);
+	assert_non_null(s->content);
+	assert_non_null(s->source);
+	th_file_make(&s->file, file_kind, O_RDWR, NULL, FILE_SIZE);
+	th_mem_alloc(&s->mem, mem_kind, MEM_SIZE);
+}
+
+void scenario_fini(struct scenario *s)
+{
+	th_mem_free(&s->mem);
+	th_file_end(&s->file);
+	free(s->content);
+	free(s->source);
+}
+
+void scenario_prepare(struct scenario *s)
+{
+	th_fill(s->content, FILE_SIZE);
+	th_fill(s->source, SIZE);
+	th_file_put(&s->file, 0, s->content, FILE_SIZE);
+	th_mem_set(&s->mem, 0xa5);
+	th_mem_put(&s->mem, WRITE_AT, s->source, SIZE);
+	s->fds = th_count_fds();
+	for (size_t i = 0; i < NR_KINDS && th_fake(); i++)
+		s->live[i] = th_fake()->live(kinds[i]);
+}
+
+static CUfileHandle_t register_file(struct scenario *s)
+{
+	CUfileDescr_t descr = { .type = CU_FILE_HANDLE_TYPE_OPAQUE_FD,
+				.handle.fd = s->file.fd };
+	CUfileHandle_t fh = NULL;
+
+	s->a.handle = cuFileHandleRegister(&fh, &descr);
+	return s->a.handle.err ? NULL : fh;
+}
+
+/*
+ * A context stack of its own, because a pop that was made to fail leaves one
+ * context too many on it.
+ */
+static void steps(void *arg, unsigned i)
+{
+	struct scenario *s = arg;
+	struct answers *a = &s->a;
+	CUfileHandle_t fh;
+
+	(void)i;
+	a->open = cuFileSetParameterSizeT(
+		CUFILE_PARAM_PROPERTIES_PER_BUFFER_CACHE_SIZE_KB, SLOT_KIB);
+	if (!a->open.err)
+		a->open = cuFileDriverOpen();
+	fh = register_file(s);
+	a->buffer = cuFileBufRegister(s->mem.ptr, MEM_SIZE, 0);
+	errno = 0;
+	a->read = cuFileRead(fh, s->mem.ptr, SIZE, READ_OFF, READ_AT);
+	a->read_errno = errno;
+	errno = 0;
+	a->write = cuFileWrite(fh, s->mem.ptr, SIZE, WRITE_OFF, WRITE_AT);
+	a->write_errno = errno;
+	a->unbuffer = cuFileBufDeregister(s->mem.ptr);
+	cuFileHandleDeregister(fh);
+	a->close = cuFileDriverClose_v2();
+}
+
+void scenario_run(struct scenario *s)
+{
+	memset(&s->a, 0, sizeof(s->a));
+	th_threads(1, steps, s);
+}
+
+/* A count that is neither an error nor honest fails here. */
+static size_t honest(const char *what, ssize_t n, int err)
+{
+	if (n == 0 || n < -1 || n > (ssize_t)SIZE)
+		fail_msg("%s: answers %zd", what, n);
+	if (n < 0 && err == 0)
+		fail_msg("%s: -1 without an errno", what);
+	return n < 0 ? 0 : (size_t)n;
+}
+
+static void check_memory(struct scenario *s, const char *what, size_t n)
+{
+	unsigned char *got = malloc(MEM_SIZE);
+
+	assert_non_null(got);
+	th_mem_get(&s->mem, 0, got, MEM_SIZE);
+	th_all(what, got, 0xa5, READ_AT);
+	th_equal(what, got + READ_AT, s->content + READ_OFF, n);
+	/* behind n, and up to SIZE, a failed read may have left anything */
+	th_all(what, got + READ_AT + SIZE, 0xa5, PAD);
+	th_equal(what, got + WRITE_AT, s->source, SIZE);
+	th_all(what, got + WRITE_AT + SIZE, 0xa5, MEM_SIZE - WRITE_AT - SIZE);
+	free(got);
+}
+
+static void check_file(struct scenario *s, const char *what, size_t n)
+{
+	unsigned char *got = malloc(FILE_SIZE);
+
+	assert_non_null(got);
+	assert_int_equal(th_file_size(&s->file), FILE_SIZE);
+	th_file_get(&s->file, 0, got, FILE_SIZE);
+	th_equal(what, got, s->content, WRITE_OFF);
+	th_equal(what, got + WRITE_OFF, s->source, n);
+	th_equal(what, got + WRITE_OFF + SIZE, s->content + WRITE_OFF + SIZE,
+		 FILE_SIZE - WRITE_OFF - SIZE);
+	free(got);
+}
+
+static void check_leaks(struct scenario *s, const char *what,
+			const char *may_leak)
+{
+	for (size_t i = 0; i < NR_KINDS && th_fake(); i++) {
+		long more = th_fake()->live(kinds[i]) - s->live[i];
+		bool may = may_leak && strstr(may_leak, kinds[i]);
+
+		if (more < 0 || (more > 0 && !may))
+			fail_msg("%s: %ld objects of kind %s are left", what,
+				 more, kinds[i]);
+	}
+	if (th_count_fds() != s->fds)
+		fail_msg("%s: %d descriptors instead of %d", what,
+			 th_count_fds(), s->fds);
+}
+
+void scenario_check(struct scenario *s, const char *what, const char *may_leak)
+{
+	struct answers *a = &s->a;
+
+	/* every failed call carries a code of the list, and cu_err with 5011 */
+	const CUfileError_t all[] = { a->open, a->handle, a->buffer,
+				      a->unbuffer, a->close };
+
+	for (size_t i = 0; i < sizeof(all) / sizeof(all[0]); i++) {
+		if (all[i].err &&
+		    (all[i].err <= CUFILEOP_BASE_ERR || all[i].err > 5050))
+			fail_msg("%s: step %zu answers %d", what, i,
+				 (int)all[i].err);
+		if ((all[i].err == CU_FILE_CUDA_DRIVER_ERROR) !=
+		    (all[i].cu_err != 0))
+			fail_msg("%s: step %zu: err %d, cu_err %d", what, i,
+				 (int)all[i].err, (int)all[i].cu_err);
+	}
+	check_memory(s, what, honest(what, a->read, a->read_errno));
+	check_file(s, what, honest(what, a->write, a->write_errno));
+	check_leaks(s, what, may_leak);
+}
+
+void scenario_check_clean(struct scenario *s, const char *what)
+{
+	const struct answers *a = &s->a;
+
+	if (a->open.err || a->handle.err || a->buffer.err || a->unbuffer.err ||
+	    a->close.err || a->read != (ssize_t)SIZE ||
+	    a->write != (ssize_t)SIZE)
+		fail_msg("%s: without a fault the steps answer %d %d %d, %zd "
+			 "(errno %d), %zd (errno %d), %d %d",
+			 what, a->open.err, a->handle.err, a->buffer.err,
+			 a->read, a->read_errno, a->write, a->write_errno,
+			 a->unbuffer.err, a->close.err);
+	scenario_check(s, what, NULL);
+}

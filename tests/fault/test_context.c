@@ -1,0 +1,248 @@
+// SPDX-License-Identifier: Apache-2.0
+/* Contexts that break, end, and come back under the same name. */
+#include <errno.h>
+#include <fcntl.h>
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <string.h>
+#include "harness.h"
+
+#define SIZE (2 * TH_MIB + 99)
+
+static struct th_file file;
+static CUfileHandle_t fh;
+static unsigned char *content;
+
+static const struct th_fake *begin(void)
+{
+	const struct th_fake *fake = th_need_fake();
+
+	th_open();
+	content = th_bytes(SIZE);
+	th_file_make(&file, TH_BUFFERED, O_RDWR, content, SIZE);
+	fh = th_handle(file.fd);
+	return fake;
+}
+
+static void end(void)
+{
+	cuFileHandleDeregister(fh);
+	th_file_end(&file);
+	free(content);
+	th_close();
+	assert_int_equal(cuCtxSetCurrent(th_primary()), 0);
+}
+
+static CUcontext context_new(void)
+{
+	CUcontext ctx, popped;
+
+	assert_int_equal(cuCtxCreate_v2(&ctx, 0, 0), 0);
+	assert_int_equal(cuCtxPopCurrent(&popped), 0);
+	return ctx;
+}
+
+static CUdeviceptr memory_in(CUcontext ctx)
+{
+	CUcontext popped;
+	CUdeviceptr ptr;
+
+	assert_int_equal(cuCtxPushCurrent(ctx), 0);
+	assert_int_equal(cuMemAlloc(&ptr, SIZE), 0);
+	assert_int_equal(cuCtxPopCurrent(&popped), 0);
+	return ptr;
+}
+
+static void *as_base(CUdeviceptr ptr)
+{
+	return (void *)(uintptr_t)ptr;
+}
+
+static void read_works(CUcontext ctx, CUdeviceptr ptr)
+{
+	unsigned char *got = malloc(SIZE);
+	CUcontext popped;
+
+	assert_non_null(got);
+	assert_int_equal(cuFileRead(fh, as_base(ptr), SIZE, 0, 0),
+			 (ssize_t)SIZE);
+	assert_int_equal(cuCtxPushCurrent(ctx), 0);
+	assert_int_equal(cuMemcpyDtoH(got, ptr, SIZE), 0);
+	assert_int_equal(cuMemsetD8(ptr, 0, SIZE), 0);
+	assert_int_equal(cuCtxSynchronize(), 0);
+	assert_int_equal(cuCtxPopCurrent(&popped), 0);
+	th_equal("read", got, content, SIZE);
+	free(got);
+}
+
+static void is_cuda_error(ssize_t n)
+{
+	int err = errno;
+
+	assert_int_equal(n, -1);
+	assert_int_equal(err, CU_FILE_CUDA_DRIVER_ERROR);
+}
+
+static void a_broken_context_is_5011_and_others_go_on(void **state)
+{
+	const struct th_fake *fake = begin();
+	CUcontext ctx = context_new();
+	CUdeviceptr bad = memory_in(ctx), good = memory_in(th_primary());
+
+	(void)state;
+	read_works(ctx, bad);
+	read_works(th_primary(), good);
+	fake->lose_context(ctx);
+	for (int i = 0; i < 3; i++) {
+		is_cuda_error(cuFileRead(fh, as_base(bad), SIZE, 0, 0));
+		is_cuda_error(cuFileWrite(fh, as_base(bad), SIZE, 0, 0));
+		read_works(th_primary(), good);
+	}
+	(void)cuCtxDestroy(ctx);
+	assert_int_equal(cuMemFree(good), 0);
+	end();
+}
+
+struct loser {
+	CUcontext ctx;
+	CUdeviceptr ptr;
+	atomic_bool reading;
+	ssize_t n;
+	int err;
+};
+
+static void read_or_lose(void *arg, unsigned i)
+{
+	struct loser *l = arg;
+
+	if (i) {
+		while (!atomic_load(&l->reading))
+			th_sleep_ms(1);
+		th_sleep_ms(30);
+		th_fake()->lose_context(l->ctx);
+		return;
+	}
+	atomic_store(&l->reading, true);
+	l->n = cuFileRead(fh, as_base(l->ptr), SIZE, 0, 0);
+	l->err = errno;
+}
+
+static void a_context_that_breaks_under_a_read_ends_it(void **state)
+{
+	const struct th_fake *fake = begin();
+	struct loser l = { .ctx = context_new() };
+	CUdeviceptr good = memory_in(th_primary());
+
+	(void)state;
+	l.ptr = memory_in(l.ctx);
+	read_works(l.ctx, l.ptr); /* leaves a lane to be lost */
+	fake->copy_delay_us(200000);
+	th_threads(2, read_or_lose, &l);
+	fake->copy_delay_us(0);
+	assert_int_equal(l.n, -1);
+	assert_int_equal(l.err, CU_FILE_CUDA_DRIVER_ERROR);
+	read_works(th_primary(), good);
+	(void)cuCtxDestroy(l.ctx);
+	assert_int_equal(cuMemFree(good), 0);
+	end();
+}
+
+/* The application resets its context between two reads, some times. */
+static void a_context_may_end_and_come_back(void **state)
+{
+	bool same_name = *(bool *)*state;
+	const struct th_fake *fake = begin();
+
+	fake->reuse_handles(same_name);
+	for (int i = 0; i < 4; i++) {
+		CUcontext ctx = context_new();
+		CUdeviceptr ptr = memory_in(ctx);
+
+		read_works(ctx, ptr);
+		assert_int_equal(cuFileWrite(fh, as_base(ptr), 100, SIZE, 0),
+				 100);
+		assert_int_equal(cuCtxDestroy(ctx), 0);
+	}
+	end();
+	fake->reuse_handles(0);
+}
+
+/* Memory whose context has gone is nobody's: an error, and no crash. */
+static void memory_of_a_dead_context_is_an_error(void **state)
+{
+	CUdeviceptr ptr;
+	CUcontext ctx;
+
+	(void)state;
+	(void)begin();
+	ctx = context_new();
+	ptr = memory_in(ctx);
+	assert_int_equal(cuFileBufRegister(as_base(ptr), SIZE, 0).err, 0);
+	read_works(ctx, ptr);
+	assert_int_equal(cuCtxDestroy(ctx), 0);
+	assert_int_equal(cuFileRead(fh, as_base(ptr), SIZE, 0, 0), -1);
+	assert_int_equal(cuFileWrite(fh, as_base(ptr), SIZE, 0, 0), -1);
+	assert_int_equal(cuFileBufDeregister(as_base(ptr)).err, 0);
+	end();
+}
+
+/* No context of the caller's, or another one, is current; and so it stays. */
+static void the_callers_context_stays_as_it_was(void **state)
+{
+	CUcontext ctx, now;
+	CUdeviceptr ptr;
+
+	(void)state;
+	(void)begin();
+	ctx = context_new();
+	ptr = memory_in(th_primary());
+	assert_int_equal(cuCtxSetCurrent(NULL), 0);
+	assert_int_equal(cuFileRead(fh, as_base(ptr), SIZE, 0, 0),
+			 (ssize_t)SIZE);
+	assert_int_equal(cuCtxGetCurrent(&now), 0);
+	assert_null(now);
+	assert_int_equal(cuCtxSetCurrent(ctx), 0);
+	assert_int_equal(cuFileWrite(fh, as_base(ptr), SIZE, 0, 0),
+			 (ssize_t)SIZE);
+	assert_int_equal(cuFileRead(fh, as_base(ptr), SIZE, 3 * SIZE, 0), 0);
+	assert_int_equal(cuCtxGetCurrent(&now), 0);
+	assert_ptr_equal(now, ctx);
+	assert_int_equal(cuCtxDestroy(ctx), 0);
+	assert_int_equal(cuCtxSetCurrent(th_primary()), 0);
+	assert_int_equal(cuMemFree(ptr), 0);
+	end();
+}
+
+static int teardown(void **state)
+{
+	if (th_fake())
+		th_fake()->reuse_handles(0);
+	return th_teardown_close(state);
+}
+
+int main(void)
+{
+	static bool same = true, other = false;
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test_teardown(
+			a_broken_context_is_5011_and_others_go_on, teardown),
+		cmocka_unit_test_teardown(
+			a_context_that_breaks_under_a_read_ends_it, teardown),
+		{ .name = "a_context_may_end_and_come_back (another name)",
+		  .test_func = a_context_may_end_and_come_back,
+		  .teardown_func = teardown,
+		  .initial_state = &other },
+		{ .name = "a_context_may_end_and_come_back (the same name)",
+		  .test_func = a_context_may_end_and_come_back,
+		  .teardown_func = teardown,
+		  .initial_state = &same },
+		cmocka_unit_test_teardown(memory_of_a_dead_context_is_an_error,
+					  teardown),
+		cmocka_unit_test_teardown(the_callers_context_stays_as_it_was,
+					  teardown),
+	};
+
+	th_start(60);
+	return th_finish(
+		cmocka_run_group_tests_name("context", tests, NULL, NULL));
+}

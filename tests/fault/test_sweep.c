@@ -1,0 +1,288 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * Fail everything, one at a time: each system call and each driver call of
+ * the scenario fails at its 1st, 2nd, 3rd ... call, once or from then on,
+ * until the scenario gets through untouched. After each failure the answers
+ * are honest, nothing is left behind, and the same scenario works.
+ */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include "fault.h"
+#include "scenario.h"
+
+/* --------------------------------------------------------- system calls */
+
+/* Which row fails with what, and what a caller may then see. */
+static const struct os_row {
+	enum fault_call call;
+	int err;
+	int io_errno;	   /* of a read or write; 0: it works all the same */
+	int register_code; /* of the file; 0: it works all the same */
+} os_rows[] = {
+	{ FAULT_OPEN, EMFILE, EMFILE, 0 },
+	{ FAULT_CLOSE, EIO, 0, 0 },
+	{ FAULT_READ, EIO, 0, 0 },
+	{ FAULT_WRITE, ENOSPC, 0, 0 },
+	{ FAULT_PREAD, EIO, EIO, 0 },
+	{ FAULT_PWRITE, ENOSPC, ENOSPC, 0 },
+	{ FAULT_FSTAT, EIO, EBADF, 0 },
+	{ FAULT_STATX, EIO, EINVAL, CU_FILE_IO_ERROR },
+	{ FAULT_FSTATFS, EIO, 0, 0 },
+	{ FAULT_GET_FLAGS, EBADF, EINVAL, CU_FILE_INVALID_VALUE },
+	{ FAULT_MAP_ANON, ENOMEM, ENOMEM, 0 },
+	{ FAULT_UNMAP, EINVAL, 0, 0 },
+	{ FAULT_CLOCK, EINVAL, 0, 0 },
+	{ FAULT_GETENV, ENOENT, 0, 0 },
+};
+#define NR_OS_ROWS (sizeof(os_rows) / sizeof(os_rows[0]))
+
+static void check_os_answers(const struct scenario *s, const char *what,
+			     const struct os_row *row)
+{
+	const struct answers *a = &s->a;
+
+	/* a configuration or a log that cannot be had stops nobody */
+	if (a->open.err || a->close.err || a->buffer.err || a->unbuffer.err)
+		fail_msg("%s: open %d close %d buffer %d, %d", what,
+			 a->open.err, a->close.err, a->buffer.err,
+			 a->unbuffer.err);
+	if (a->handle.err && (int)a->handle.err != row->register_code)
+		fail_msg("%s: handle register answers %d", what, a->handle.err);
+	if (a->read < 0 && a->read_errno != row->io_errno)
+		fail_msg("%s: read errno %d", what, a->read_errno);
+	if (a->write < 0 && a->write_errno != row->io_errno)
+		fail_msg("%s: write errno %d", what, a->write_errno);
+}
+
+static void run_clean(struct scenario *s, const char *what)
+{
+	scenario_prepare(s);
+	scenario_run(s);
+	scenario_check_clean(s, what);
+}
+
+/* The nth call fails; false if there is no nth call. */
+static bool os_fails(struct scenario *s, const struct os_row *row, unsigned nth,
+		     bool persist)
+{
+	struct fault fault = { .call = row->call,
+			       .nth = nth,
+			       .persist = persist,
+			       .err = row->err };
+	bool fired;
+	char what[96];
+
+	snprintf(what, sizeof(what), "%s call %u%s fails",
+		 fault_name(row->call), nth,
+		 persist ? " and all later ones" : "");
+	scenario_prepare(s);
+	fault_begin(&fault);
+	scenario_run(s);
+	fired = fault_fired();
+	fault_end();
+	if (!fired) {
+		scenario_check_clean(s, what);
+		return false;
+	}
+	check_os_answers(s, what, row);
+	scenario_check(s, what, NULL);
+	snprintf(what, sizeof(what), "after %s call %u failed",
+		 fault_name(row->call), nth);
+	run_clean(s, what);
+	return true;
+}
+
+struct cell {
+	enum th_mem_kind mem_kind;
+	enum th_file_kind file_kind;
+	bool persist;
+};
+
+/* Long rows of the same kind of call (getenv) are looked at here and there. */
+static unsigned step_from(unsigned nth)
+{
+	return nth < 8 || !TH_SANITIZED ? 1 : nth / 4;
+}
+
+static void any_system_call_may_fail(void **state)
+{
+	const struct cell *cell = *state;
+	unsigned failures = 0;
+	struct scenario s;
+
+	th_mem_need(cell->mem_kind);
+	scenario_init(&s, cell->mem_kind, cell->file_kind);
+	run_clean(&s, "before any fault");
+	for (size_t i = 0; i < NR_OS_ROWS; i++)
+		for (unsigned nth = 1;
+		     os_fails(&s, &os_rows[i], nth, cell->persist);
+		     nth += step_from(nth))
+			failures++;
+	print_message("%u failures\n", failures);
+	assert_true(failures > 10);
+	scenario_fini(&s);
+}
+
+/* --------------------------------------------------------- driver calls */
+
+#define IN_CONTEXT "stream event host_register"
+
+/* leak: what a call that should end something leaves behind when it fails. */
+static const struct cuda_row {
+	const char *name;
+	const char *leak;
+} cuda_rows[] = {
+	{ "cuInit", NULL },
+	{ "cuDeviceGetCount", NULL },
+	{ "cuDeviceGet", NULL },
+	{ "cuDeviceGetName", NULL },
+	{ "cuDeviceGetUuid", NULL },
+	{ "cuDeviceGetUuid_v2", NULL },
+	{ "cuDeviceGetPCIBusId", NULL },
+	{ "cuDevicePrimaryCtxRetain", NULL },
+	{ "cuDevicePrimaryCtxRelease_v2", "primary_retain" },
+	/* a context that cannot be entered or named may be gone, and all in it
+	 */
+	{ "cuCtxPushCurrent_v2", IN_CONTEXT },
+	{ "cuCtxPopCurrent_v2", NULL },
+	{ "cuPointerGetAttributes", NULL },
+	{ "cuMemHostRegister_v2", NULL },
+	{ "cuMemHostUnregister", "host_register" },
+	{ "cuMemcpyHtoDAsync_v2", NULL },
+	{ "cuMemcpyDtoHAsync_v2", NULL },
+	{ "cuStreamCreate", NULL },
+	{ "cuStreamDestroy_v2", "stream" },
+	{ "cuStreamQuery", NULL },
+	{ "cuStreamSynchronize", NULL },
+	{ "cuStreamWaitEvent", NULL },
+	{ "cuEventCreate", NULL },
+	{ "cuEventDestroy_v2", "event" },
+	{ "cuEventRecord", NULL },
+	{ "cuEventSynchronize", NULL },
+	{ "cuGetErrorName", NULL },
+	{ "cuCtxGetId", IN_CONTEXT " primary_retain" },
+	{ "cuCtxGetApiVersion", IN_CONTEXT " primary_retain" },
+	{ "cuThreadExchangeStreamCaptureMode", NULL },
+};
+#define NR_CUDA_ROWS (sizeof(cuda_rows) / sizeof(cuda_rows[0]))
+
+/*
+ * Device memory that the driver does not know is host memory to us, and the
+ * CPU cannot reach it: EFAULT. All other failures are the driver's own.
+ */
+static void check_cuda_answers(const struct scenario *s, const char *what)
+{
+	const struct answers *a = &s->a;
+	const int nr = 2;
+	const ssize_t n[] = { a->read, a->write };
+	const int err[] = { a->read_errno, a->write_errno };
+
+	if (a->open.err || a->close.err || a->handle.err || a->buffer.err ||
+	    a->unbuffer.err)
+		fail_msg("%s: open %d close %d handle %d buffer %d, %d", what,
+			 a->open.err, a->close.err, a->handle.err,
+			 a->buffer.err, a->unbuffer.err);
+	for (int i = 0; i < nr; i++)
+		if (n[i] < 0 && err[i] != CU_FILE_CUDA_DRIVER_ERROR &&
+		    err[i] != EFAULT)
+			fail_msg("%s: errno %d", what, err[i]);
+}
+
+/* How often the steps make this call. */
+static unsigned calls_in_steps(struct scenario *s, const char *name)
+{
+	unsigned long before;
+
+	scenario_prepare(s);
+	before = th_fake()->calls(name);
+	scenario_run(s);
+	return (unsigned)(th_fake()->calls(name) - before);
+}
+
+static void cuda_fails(struct scenario *s, const struct cuda_row *row,
+		       unsigned nth, bool persist, int result)
+{
+	char plan[96], what[160];
+
+	snprintf(plan, sizeof(plan), "%s:%u%s=%d", row->name, nth,
+		 persist ? "+" : "", result);
+	snprintf(what, sizeof(what), "with plan %s", plan);
+	scenario_prepare(s);
+	assert_int_equal(th_fake()->plan(plan), 0);
+	scenario_run(s);
+	th_fake()->plan_clear();
+	check_cuda_answers(s, what);
+	scenario_check(s, what, row->leak);
+	snprintf(what, sizeof(what), "after plan %s", plan);
+	run_clean(s, what);
+}
+
+static void any_driver_call_may_fail(void **state)
+{
+	static const int results[] = { CF_CU_OUT_OF_MEMORY, CF_CU_UNKNOWN };
+	const struct cell *cell = *state;
+	unsigned failures = 0;
+	struct scenario s;
+
+	(void)th_need_fake();
+	th_mem_need(cell->mem_kind);
+	scenario_init(&s, cell->mem_kind, cell->file_kind);
+	run_clean(&s, "before any fault");
+	for (size_t i = 0; i < NR_CUDA_ROWS; i++) {
+		unsigned nr = calls_in_steps(&s, cuda_rows[i].name);
+
+		for (unsigned nth = 1; nth <= nr; nth += step_from(nth)) {
+			cuda_fails(&s, &cuda_rows[i], nth, cell->persist,
+				   results[failures & 1]);
+			failures++;
+		}
+	}
+	print_message("%u failures\n", failures);
+	assert_true(failures > 20);
+	scenario_fini(&s);
+}
+
+#define CELL(test, mem, file, persists, text) \
+	{ \
+		.name = #test " (" #mem ", " #file ", " text ")", \
+		.test_func = test, .teardown_func = teardown, \
+		.initial_state = &(struct cell) \
+		{ \
+			mem, file, persists \
+		} \
+	}
+#define BOTH(test, mem, file) \
+	CELL(test, mem, file, false, "once"), \
+		CELL(test, mem, file, true, "from then on")
+
+static int teardown(void **state)
+{
+	fault_end();
+	return th_teardown_close(state);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		BOTH(any_system_call_may_fail, TH_DEVICE, TH_ODIRECT),
+		BOTH(any_system_call_may_fail, TH_DEVICE, TH_BUFFERED),
+		CELL(any_system_call_may_fail, TH_MALLOC, TH_ODIRECT, true,
+		     "from then on"),
+		BOTH(any_driver_call_may_fail, TH_DEVICE, TH_ODIRECT),
+		BOTH(any_driver_call_may_fail, TH_POOL, TH_BUFFERED),
+		BOTH(any_driver_call_may_fail, TH_MANAGED, TH_ODIRECT),
+	};
+
+	int failed;
+
+	th_start(280);
+	failed = cmocka_run_group_tests_name("sweep", tests, NULL, NULL);
+	if (!th_fake())
+		return failed;
+	/* objects were left behind on purpose, but nothing was misused */
+	if (th_fake()->complaints(stderr))
+		failed++;
+	th_fake()->reset();
+	return failed;
+}
