@@ -1,0 +1,39 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * client - what the scenario programs share.
+ *
+ * They link or open libcufile.so.0 as a stranger would, and never the CUDA
+ * driver: whether there is one is what many scenarios are about.
+ */
+#ifndef TESTS_CLIENT_H
+#define TESTS_CLIENT_H
+
+#include <cufile.h>
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* Ends the program with status 1, and says where and why. */
+#define CHECK(condition) \
+	do { \
+		if (!(condition)) { \
+			fprintf(stderr, "%s:%d: not so: %s (errno %d)\n", \
+				__FILE__, __LINE__, #condition, errno); \
+			_exit(1); \
+		} \
+	} while (0)
+
+#define OK(call) CHECK((call).err == CU_FILE_SUCCESS)
+
+/* A scenario is done; it may go on to its end by exit handlers. */
+static inline void say_done(void)
+{
+	printf("done\n");
+	fflush(stdout);
+}
+
+int count_entries(const char *dir);   /* of a directory, without . and .. */
+int count_mapped(const char *substr); /* different files in our address space */
+
+#endif
