@@ -1,0 +1,75 @@
+#!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
+#
+# run.sh BUILD - runs the tests of a built tree against a real GPU.
+#
+# The programs are the ones that ./dev test runs with the fake driver; here
+# the machine's own libcuda.so.1 stands first on the library path. BUILD/deps
+# may hold the shared libraries that this machine lacks (see pack.sh). Real
+# clients follow where they are installed. The last line counts.
+set -uo pipefail
+cd "$(dirname "$0")/../.." || exit
+build=${1:?usage: run.sh BUILD}
+build=$(realpath "$build")
+
+libcuda=$(ldconfig -p | awk '$1 == "libcuda.so.1" { print $NF; exit }')
+if [ -z "$libcuda" ]; then
+	echo "no libcuda.so.1 on this machine: nothing to test"
+	exit 77
+fi
+
+work=$(mktemp -d "${TMPDIR:-/var/tmp}/opencufile-gpu.XXXXXX")
+trap 'rm -rf "$work"' EXIT
+mkdir "$work/lib"
+ln -s "$libcuda" "$work/lib/libcuda.so.1"
+export LD_LIBRARY_PATH=$work/lib:$build/deps${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}
+export TMPDIR=$work OCF_LIB=$build/src/libcufile.so.0
+
+passed=0 failed=0 skipped=0
+
+# count NAME STATUS LOG : adds a cmocka program's tests, or one for others
+count() {
+	local name=$1 status=$2 log=$3 p f s
+	p=$(sed -n 's/.*\[  PASSED  \] \([0-9]*\) test.*/\1/p' "$log" | awk '{ n += $1 } END { print n + 0 }')
+	f=$(sed -n 's/.*\[  FAILED  \] \([0-9]*\) test.*/\1/p' "$log" | awk '{ n += $1 } END { print n + 0 }')
+	s=$(sed -n 's/.*\[  SKIPPED \] \([0-9]*\) test.*/\1/p' "$log" | awk '{ n += $1 } END { print n + 0 }')
+	if [ "$status" = 77 ]; then
+		skipped=$((skipped + 1))
+		echo "skip    $name: $(tail -1 "$log")"
+		return
+	fi
+	if [ "$status" != 0 ] && [ "$f" = 0 ]; then
+		f=1
+	fi
+	if [ "$status" = 0 ] && [ "$p" = 0 ] && [ "$s" = 0 ]; then
+		p=1
+	fi
+	passed=$((passed + p)) failed=$((failed + f)) skipped=$((skipped + s))
+	echo "$([ "$f" = 0 ] && echo "ok     " || echo "FAILED ") $name: $p passed, $f failed, $s skipped"
+	[ "$f" = 0 ] || grep -E 'FAILED|Error|error|!=|assert|Traceback' "$log" | head -30
+}
+
+run() {
+	local name=$1
+	shift
+	timeout 300 "$@" >"$work/log" 2>&1
+	count "$name" $? "$work/log"
+}
+
+for program in "$build"/tests/behaviour/test_* "$build"/tests/path/test_*; do
+	if [ -f "$program" ] && [ -x "$program" ]; then
+		run "$(basename "$program")" "$program"
+	fi
+done
+
+head -c 100000003 /dev/urandom >"$work/source"
+run gdscp "$build/tools/gdscp" "$work/source" "$work/copy"
+run gdscp_bytes cmp "$work/source" "$work/copy"
+for client in tests/gpu/client_*.py; do
+	run "$(basename "$client" .py)" env LD_PRELOAD="$OCF_LIB" python3 "$client" "$work"
+done
+
+line="$passed passed, $failed failed"
+[ "$skipped" = 0 ] || line="$line, $skipped skipped"
+echo "$line"
+[ "$failed" = 0 ]
