@@ -14,6 +14,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <pthread.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <string.h>
@@ -22,6 +23,9 @@
 
 /* relaxed: a request that is under way may keep the old bound */
 static _Atomic size_t max_part = 16 << 20;
+
+/* held across the open; innermost but for the log's */
+static pthread_mutex_t reopen_lock = PTHREAD_MUTEX_INITIALIZER;
 
 /* One system call's worth of a transfer. */
 struct part {
@@ -51,14 +55,12 @@ static bool same_file(const struct cf_handle *handle, int fd)
 
 /*
  * Opens the same file once more with O_DIRECT flipped. /proc/self/fd reaches
- * unlinked and renamed files too. The first opener wins; a loser's copy is
- * closed before any request used it.
+ * unlinked and renamed files too.
  */
-static int open_twin(struct cf_handle *handle)
+static int reopen(const struct cf_handle *handle)
 {
 	int flags = (handle->open_flags ^ O_DIRECT) &
 		    ~(O_CREAT | O_EXCL | O_TRUNC | O_NOFOLLOW | O_TMPFILE);
-	int expected = -1;
 	char path[40];
 	int fd;
 
@@ -71,14 +73,35 @@ static int open_twin(struct cf_handle *handle)
 		       strerror(-fd));
 		return fd;
 	}
-	if (!same_file(handle, fd)) {
-		cf_os->close(fd);
-		return -EBADF;
-	}
-	if (atomic_compare_exchange_strong(&handle->twin, &expected, fd))
+	if (same_file(handle, fd))
 		return fd;
 	cf_os->close(fd);
-	return expected;
+	return -EBADF;
+}
+
+/* One at a time: a copy opened in vain, and closed, would drop locks too. */
+static int open_twin(struct cf_handle *handle)
+{
+	int fd;
+
+	pthread_mutex_lock(&reopen_lock);
+	fd = handle->twin;
+	if (fd < 0)
+		fd = reopen(handle);
+	if (fd >= 0)
+		handle->twin = fd;
+	pthread_mutex_unlock(&reopen_lock);
+	return fd;
+}
+
+void cf_files_fork_prepare(void)
+{
+	pthread_mutex_lock(&reopen_lock);
+}
+
+void cf_files_fork_release(void)
+{
+	pthread_mutex_unlock(&reopen_lock);
 }
 
 static int twin_fd(struct cf_handle *handle)

@@ -22,6 +22,10 @@ ssize_t cf_file_write(struct cf_handle *handle, const void *buf, size_t size,
 /* The most one system call moves; a multiple of 4096. From now on. */
 void cf_file_limit(size_t size);
 
+/* fork: nobody may be in the middle of a reopen. */
+void cf_files_fork_prepare(void);
+void cf_files_fork_release(void); /* in parent and child */
+
 /* True while whole aligned blocks go to this handle with O_DIRECT. */
 bool cf_file_is_direct(struct cf_handle *handle);
 

@@ -39,6 +39,7 @@ static void fork_prepare(void)
 {
 	pthread_mutex_lock(&session_lock);
 	cf_handles_fork_prepare();
+	cf_files_fork_prepare();
 	cf_buffers_fork_prepare();
 	cf_devices_fork_prepare();
 	cf_cuda_fork_prepare();
@@ -49,6 +50,7 @@ static void fork_parent(void)
 	cf_cuda_fork_release();
 	cf_devices_fork_parent();
 	cf_buffers_fork_parent();
+	cf_files_fork_release();
 	cf_handles_fork_parent();
 	pthread_mutex_unlock(&session_lock);
 }
@@ -60,6 +62,7 @@ static void fork_child(void)
 	cf_cuda_fork_release();
 	cf_devices_fork_child();
 	cf_buffers_fork_child();
+	cf_files_fork_release();
 	cf_handles_fork_child();
 	cf_stats_reset();
 	pthread_mutex_unlock(&session_lock);
