@@ -23,6 +23,7 @@
 #define LINE_SIZE 2048
 #define PATH_SIZE 4096
 #define NOT_OPEN (-1)
+#define HIGH_FD 512
 
 static const char *const level_names[] = {
 	"NOTICE", "ERROR", "WARN", "INFO", "DEBUG", "TRACE",
@@ -126,6 +127,20 @@ void cf_log_after_fork(void)
 }
 
 /*
+ * Away from the numbers that files get: a client that closed a registered
+ * file too early would write its data into the log that took the number.
+ */
+static int move_up(int fd)
+{
+	int high = cf_os->dup_above(fd, HIGH_FD);
+
+	if (high < 0)
+		return fd;
+	cf_os->close(fd);
+	return high;
+}
+
+/*
  * Not through a link that somebody left in a shared directory, and not into
  * a directory, a socket or a pipe nobody reads (O_NONBLOCK, or the open would
  * wait for a reader). A character device, a terminal for instance, is fine.
@@ -143,7 +158,7 @@ static int open_checked(int extra_flags)
 		return NOT_OPEN;
 	if (!cf_os->fstat(fd, &st) &&
 	    (S_ISREG(st.st_mode) || S_ISCHR(st.st_mode)))
-		return fd;
+		return move_up(fd);
 	cf_os->close(fd);
 	return NOT_OPEN;
 }

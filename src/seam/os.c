@@ -70,6 +70,13 @@ static int os_get_flags(int fd)
 	return flags < 0 ? -errno : flags;
 }
 
+static int os_dup_above(int fd, int lowest)
+{
+	int copy = fcntl(fd, F_DUPFD_CLOEXEC, lowest);
+
+	return copy < 0 ? -errno : copy;
+}
+
 static void *os_map_anon(size_t size)
 {
 	void *mem = mmap(NULL, size, PROT_READ | PROT_WRITE,
@@ -104,6 +111,7 @@ const struct cf_os cf_os_real = {
 	.statx = os_statx,
 	.fstatfs = os_fstatfs,
 	.get_flags = os_get_flags,
+	.dup_above = os_dup_above,
 	.map_anon = os_map_anon,
 	.unmap = os_unmap,
 	.clock_gettime = os_clock_gettime,

@@ -27,6 +27,8 @@ struct cf_os {
 	int (*statx)(int fd, unsigned mask, struct statx *stx);
 	int (*fstatfs)(int fd, struct statfs *fs);
 	int (*get_flags)(int fd); /* fcntl(F_GETFL) */
+	/* a copy of fd whose number is lowest or more, close-on-exec */
+	int (*dup_above)(int fd, int lowest);
 	/* anonymous private memory, readable and writable; NULL on failure */
 	void *(*map_anon)(size_t size);
 	int (*unmap)(void *mem, size_t size);

@@ -15,9 +15,9 @@ static atomic_uint fired;
 const char *fault_name(enum fault_call call)
 {
 	static const char *const names[] = {
-		"open",	    "close", "read",	      "write",	 "pread",
-		"pwrite",   "fstat", "statx",	      "fstatfs", "get_flags",
-		"map_anon", "unmap", "clock_gettime", "getenv",
+		"open",	     "close",	 "read",  "write",	   "pread",
+		"pwrite",    "fstat",	 "statx", "fstatfs",	   "get_flags",
+		"dup_above", "map_anon", "unmap", "clock_gettime", "getenv",
 	};
 
 	return names[call];
@@ -137,6 +137,12 @@ static int fault_get_flags(int fd)
 					      cf_os_real.get_flags(fd);
 }
 
+static int fault_dup_above(int fd, int lowest)
+{
+	return should_fail(FAULT_DUP_ABOVE) ? -rule.err :
+					      cf_os_real.dup_above(fd, lowest);
+}
+
 static void *fault_map_anon(size_t size)
 {
 	return should_fail(FAULT_MAP_ANON) ? NULL : cf_os_real.map_anon(size);
@@ -171,6 +177,7 @@ static const struct cf_os faulty = {
 	.statx = fault_statx,
 	.fstatfs = fault_fstatfs,
 	.get_flags = fault_get_flags,
+	.dup_above = fault_dup_above,
 	.map_anon = fault_map_anon,
 	.unmap = fault_unmap,
 	.clock_gettime = fault_clock,

@@ -121,6 +121,22 @@ static void there_is_no_log_unless_somebody_asks(void **state)
 	assert_int_equal(opens, 0);
 }
 
+/* A file that is closed too early must not hand its number to the log. */
+static void the_log_takes_no_number_that_a_file_could_get(void **state)
+{
+	int before = open("/dev/null", O_RDONLY), after;
+
+	(void)state;
+	close(before);
+	env_path = path;
+	configure();
+	cf_log(CF_LOG_ERROR, "a line");
+	assert_int_equal(access(path, F_OK), 0);
+	after = open("/dev/null", O_RDONLY);
+	assert_int_equal(after, before);
+	close(after);
+}
+
 static void the_file_is_created_by_the_first_line_that_passes(void **state)
 {
 	(void)state;
@@ -514,6 +530,7 @@ int main(void)
 		test(a_full_log_starts_over),
 		test(without_a_limit_the_log_grows),
 		test(a_long_line_is_cut_and_still_ends),
+		test(the_log_takes_no_number_that_a_file_could_get),
 		test(errno_survives_a_line),
 		test(after_a_reset_nothing_is_logged),
 		test(lines_of_many_threads_do_not_mix),
