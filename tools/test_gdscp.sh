@@ -17,7 +17,7 @@ failed=0
 
 on_gpu() { LD_LIBRARY_PATH=$fake "$gdscp" "$@" >"$dir/out" 2>"$dir/err"; }
 on_host() { "$gdscp" --host "$@" >"$dir/out" 2>"$dir/err"; }
-says() { cat "$dir/out" "$dir/err" | grep -q -e "$1"; }
+says() { grep -q -h -e "$1" "$dir/out" "$dir/err"; }
 status_is() { # STATUS COMMAND...
 	local want=$1 got=0
 	shift
