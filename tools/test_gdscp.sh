@@ -73,8 +73,8 @@ a_missing_source_is_named() {
 }
 a_failing_copy_names_file_offset_and_reason() {
 	FAKECUDA_PLAN='cuMemcpyHtoDAsync_v2:2=2' \
-		status_is 1 on_gpu -s 1M "$dir/odd" "$dir/copy" &&
-		says "cuFileRead $dir/odd at offset 1048576" &&
+		status_is 1 on_gpu -s 64K "$dir/odd" "$dir/copy" &&
+		says "cuFileRead $dir/odd at offset 65536" &&
 		says CU_FILE_CUDA_DRIVER_ERROR && says CUDA_ERROR_OUT_OF_MEMORY
 }
 bytes_that_did_not_arrive_are_noticed() {

@@ -67,6 +67,11 @@ size_t cf_config_strings(const struct cf_config *c, enum cf_cfg id,
 	return c->values[id].nr;
 }
 
+uint64_t cf_config_default(enum cf_cfg id)
+{
+	return cf_config_rows[id].number;
+}
+
 enum cf_cfg_source cf_config_source(const struct cf_config *c, enum cf_cfg id)
 {
 	return cf_value_source(&c->values[id]);

@@ -66,6 +66,8 @@ size_t cf_config_sizes(const struct cf_config *c, enum cf_cfg id,
 		       const uint64_t **sizes);
 size_t cf_config_strings(const struct cf_config *c, enum cf_cfg id,
 			 const char *const **strings);
+/* The built-in value of a bool or a size. */
+uint64_t cf_config_default(enum cf_cfg id);
 enum cf_cfg_source cf_config_source(const struct cf_config *c, enum cf_cfg id);
 
 /* Any thread, while others read. The caller has checked the value. */

@@ -44,14 +44,14 @@ CF_SIZE(STATS_LEVEL, "profile.cufile_stats", 0, 0, 3, 1, CF_CFG_NO_MINMAX, NULL,
 CF_SIZE(MAX_IO_QUEUE_DEPTH, "execution.max_io_queue_depth", 128, 1, 256, 1, 0, NULL,
 	SIZET(CUFILE_PARAM_EXECUTION_MAX_IO_QUEUE_DEPTH), LATER, "work items queued")
 CF_SIZE(MAX_IO_THREADS, "execution.max_io_threads", 4, 0, 32, 1, 0, NULL,
-	SIZET(CUFILE_PARAM_EXECUTION_MAX_IO_THREADS), LATER, "host threads; 0: none")
+	SIZET(CUFILE_PARAM_EXECUTION_MAX_IO_THREADS), WORKS, "host threads; 0: none")
 CF_BOOL(PARALLEL_IO, "execution.parallel_io", true, NULL,
-	BOOL(CUFILE_PARAM_EXECUTION_PARALLEL_IO), LATER, "a large request may be split over threads")
+	BOOL(CUFILE_PARAM_EXECUTION_PARALLEL_IO), WORKS, "a large request may be split over threads")
 CF_SIZE(MIN_IO_THRESHOLD_SIZE_KB, "execution.min_io_threshold_size_kb", 8192,
 	4, 4294967295, 1, 0, NULL, SIZET(CUFILE_PARAM_EXECUTION_MIN_IO_THRESHOLD_SIZE_KB),
-	LATER, "requests from this size on are split")
+	WORKS, "requests from this size on are split")
 CF_SIZE(MAX_REQUEST_PARALLELISM, "execution.max_request_parallelism", 4, 0, 8, 1, 0, NULL,
-	SIZET(CUFILE_PARAM_EXECUTION_MAX_REQUEST_PARALLELISM), LATER,
+	SIZET(CUFILE_PARAM_EXECUTION_MAX_REQUEST_PARALLELISM), WORKS,
 	"threads that work on one request at once")
 
 /* properties: sizes */

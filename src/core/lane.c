@@ -3,6 +3,7 @@
 #include "core/lane.h"
 
 #include <errno.h>
+#include <sched.h>
 #include <stdlib.h>
 
 void cf_lanes_init(struct cf_lanes *lanes)
@@ -112,4 +113,15 @@ int cf_lane_order(struct cf_lane *lane)
 		return CF_ECUDA(CF_CU_DEINITIALIZED);
 	err = order_behind(cuda, lane, CF_CU_STREAM_LEGACY);
 	return err ? err : order_behind(cuda, lane, CF_CU_STREAM_PER_THREAD);
+}
+
+/* A wait that fails while the stream still answers is not the last word. */
+void cf_lane_settle(struct cf_lane *lane)
+{
+	const struct cf_cuda *cuda = cf_cuda_loaded();
+
+	if (!cuda || cuda->stream_synchronize(lane->stream) == CF_CU_SUCCESS)
+		return;
+	while (cuda->stream_query(lane->stream) == CF_CU_NOT_READY)
+		sched_yield();
 }

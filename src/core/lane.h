@@ -42,4 +42,10 @@ void cf_lane_give_back(struct cf_lanes *lanes, struct cf_lane *lane);
  */
 int cf_lane_order(struct cf_lane *lane);
 
+/*
+ * After an error: returns when the lane's copies are done, or when it cannot
+ * be asked any more, because its context is lost and every copy with it.
+ */
+void cf_lane_settle(struct cf_lane *lane);
+
 #endif

@@ -15,7 +15,9 @@
 #include "core/buffer.h"
 #include "core/device.h"
 #include "core/log.h"
+#include "engine/plan.h"
 #include "engine/session.h"
+#include "engine/worker.h"
 
 /* A bit for each (operation, memory kind, path) that has been logged. */
 static _Atomic uint64_t routes_logged;
@@ -176,11 +178,69 @@ static void log_failure(const struct cf_request *req, int code)
 	       req->route.path ? req->route.path->name : "none");
 }
 
+/* A request that several threads carry. */
+struct carrying {
+	struct cf_job job;
+	const struct cf_path_ops *path;
+	struct cf_piece piece;
+	struct cf_feed feed;
+};
+
+static void carry(struct cf_job *job)
+{
+	struct carrying *c = (struct carrying *)job;
+
+	c->path->run(&c->piece, &c->feed);
+}
+
+static ssize_t carry_alone(struct carrying *c)
+{
+	c->path->run(&c->piece, &c->feed);
+	return cf_feed_result(&c->feed);
+}
+
+/* Helpers cannot see the caller's default stream: settle its order first. */
+static ssize_t carry_together(struct carrying *c, unsigned helpers)
+{
+	int err = 0;
+
+	if (c->piece.op == CF_WRITE && c->piece.ordered)
+		err = c->path->settle(&c->piece);
+	c->piece.ordered = false;
+	if (err)
+		cf_feed_short(&c->feed, 0, err);
+	else
+		cf_workers_run(&c->job, helpers);
+	return cf_feed_result(&c->feed);
+}
+
+/* Relaxed: how many requests run, for those who plan one. */
+static _Atomic unsigned running;
+
 static ssize_t travel(struct cf_request *req)
 {
+	struct carrying c = { .job.carry = carry,
+			      .path = req->route.path,
+			      .piece = req->piece };
+	struct cf_plan plan;
+	unsigned company;
+	ssize_t n;
+
 	log_route(req);
-	return req->route.path ? req->route.path->run(&req->piece) :
-				 -CU_FILE_IO_NOT_SUPPORTED;
+	if (!c.path)
+		return -CU_FILE_IO_NOT_SUPPORTED;
+	company = 1 +
+		  atomic_fetch_add_explicit(&running, 1, memory_order_relaxed);
+	plan = cf_plan_make(&c.piece, c.path, company);
+	cf_feed_init(&c.feed, c.piece.size, plan.skew, plan.step);
+	n = plan.helpers ? carry_together(&c, plan.helpers) : carry_alone(&c);
+	atomic_fetch_sub_explicit(&running, 1, memory_order_relaxed);
+	return n;
+}
+
+void cf_requests_fork_child(void)
+{
+	atomic_store(&running, 0);
 }
 
 /*

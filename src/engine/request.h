@@ -29,13 +29,16 @@ struct cf_request {
 int cf_request_init(struct cf_request *req, const struct cf_call *call);
 
 /*
- * Carries it on the calling thread. Bytes from the front that made it, or a
- * negative code.
+ * Carries it, on the calling thread and with helpers where that pays. Bytes
+ * from the front that made it, or a negative code.
  */
 ssize_t cf_request_run(struct cf_request *req);
 
 /* Gives the references back. */
 void cf_request_fini(struct cf_request *req);
+
+/* The requests of the parent's other threads do not run in the child. */
+void cf_requests_fork_child(void);
 
 /* Log each route anew, once: a new session may have a new log. */
 void cf_routes_forget(void);

@@ -26,7 +26,9 @@
 #include "core/handle.h"
 #include "core/log.h"
 #include "core/stats.h"
+#include "engine/plan.h"
 #include "engine/request.h"
+#include "engine/worker.h"
 
 static pthread_mutex_t session_lock = PTHREAD_MUTEX_INITIALIZER;
 static pthread_once_t fork_once = PTHREAD_ONCE_INIT;
@@ -38,6 +40,7 @@ static struct cf_config *_Atomic running;
 static void fork_prepare(void)
 {
 	pthread_mutex_lock(&session_lock);
+	cf_workers_fork_prepare();
 	cf_handles_fork_prepare();
 	cf_files_fork_prepare();
 	cf_buffers_fork_prepare();
@@ -52,6 +55,7 @@ static void fork_parent(void)
 	cf_buffers_fork_parent();
 	cf_files_fork_release();
 	cf_handles_fork_parent();
+	cf_workers_fork_parent();
 	pthread_mutex_unlock(&session_lock);
 }
 
@@ -64,6 +68,8 @@ static void fork_child(void)
 	cf_buffers_fork_child();
 	cf_files_fork_release();
 	cf_handles_fork_child();
+	cf_workers_fork_child();
+	cf_requests_fork_child();
 	cf_stats_reset();
 	pthread_mutex_unlock(&session_lock);
 }
@@ -80,6 +86,7 @@ void cf_session_apply(void)
 	cf_devices_configure(
 		cf_config_size(config, CF_CFG_PER_BUFFER_CACHE_SIZE_KB) << 10,
 		cf_config_size(config, CF_CFG_MAX_DEVICE_CACHE_SIZE_KB) << 10);
+	cf_plan_configure(config);
 	cf_file_limit(cf_config_size(config, CF_CFG_MAX_DIRECT_IO_SIZE_KB)
 		      << 10);
 }
@@ -122,6 +129,7 @@ static void close_locked(void)
 		atomic_load_explicit(&running, memory_order_relaxed);
 
 	cf_handles_close();
+	cf_workers_close();
 	cf_stats_close();
 	cf_buffers_close();
 	cf_devices_close();

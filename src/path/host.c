@@ -12,19 +12,35 @@ static enum cf_why host_can(const struct cf_piece *piece,
 					     CF_WHY_NO_SYSTEM_MEMORY;
 }
 
-static ssize_t host_run(const struct cf_piece *piece)
+static ssize_t move_part(const struct cf_piece *piece,
+			 const struct cf_part *part)
 {
-	void *mem = (void *)piece->mem.addr;
+	char *mem = (char *)piece->mem.addr + part->at;
+	off_t off = piece->file_off + (off_t)part->at;
 
 	return piece->op == CF_READ ?
-		       cf_file_read(piece->handle, mem, piece->size,
-				    piece->file_off) :
-		       cf_file_write(piece->handle, mem, piece->size,
-				     piece->file_off);
+		       cf_file_read(piece->handle, mem, part->size, off) :
+		       cf_file_write(piece->handle, mem, part->size, off);
+}
+
+static void host_run(const struct cf_piece *piece, struct cf_feed *feed)
+{
+	struct cf_part part;
+	ssize_t n;
+
+	while (cf_feed_next(feed, &part)) {
+		n = move_part(piece, &part);
+		if (n == (ssize_t)part.size)
+			continue;
+		cf_feed_short(feed, part.at + (n > 0 ? (size_t)n : 0),
+			      n < 0 ? (int)n : 0);
+		return;
+	}
 }
 
 const struct cf_path_ops cf_path_host = {
 	.name = "host",
 	.can = host_can,
+	.settle = cf_path_no_settle,
 	.run = host_run,
 };

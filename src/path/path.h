@@ -10,6 +10,7 @@
 #ifndef CF_PATH_PATH_H
 #define CF_PATH_PATH_H
 
+#include "core/feed.h"
 #include "core/piece.h"
 
 /* Why a path was refused; the texts stand in engine/route.c. */
@@ -36,12 +37,21 @@ struct cf_path_ops {
 	enum cf_why (*can)(const struct cf_piece *piece,
 			   const struct cf_policy *policy);
 	/*
-	 * Carries the piece on the calling thread. Bytes from the front that
-	 * made it (short only at the end of the file or on an error after
-	 * them), or a negative code.
+	 * Before an ordered write that several threads will carry: waits for
+	 * what must come before it, on the thread that asked for it. 0 or a
+	 * negative code.
 	 */
-	ssize_t (*run)(const struct cf_piece *piece);
+	int (*settle)(const struct cf_piece *piece);
+	/*
+	 * Takes parts of the piece from the feed and carries them, on the
+	 * calling thread, until there are none; several threads may run the
+	 * same piece. What did not make it is told to the feed.
+	 */
+	void (*run)(const struct cf_piece *piece, struct cf_feed *feed);
 };
+
+/* Stock: nothing comes before. */
+int cf_path_no_settle(const struct cf_piece *piece);
 
 extern const struct cf_path_ops cf_path_null;
 extern const struct cf_path_ops cf_path_host;

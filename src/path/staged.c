@@ -2,39 +2,34 @@
 /*
  * staged - device memory by way of pinned slots, IO and copies overlapped.
  *
- * DESIGN  A piece is cut into steps of at most a slot. Reading: step n is
- * read from the file into a slot while the copy of step n - 1 out of another
- * slot is on its way. Writing: the copies of the next steps run while step n
- * is written. The piece waits for its first slot holding nothing and takes
- * the others only if they are free, so it always gets on.
+ * DESIGN  Each carrier of a piece takes parts from the feed until there are
+ * no more. Reading: a part is read from the file into a slot while the copy
+ * of the one before, out of another slot, is on its way. Writing: the copies
+ * of the next parts run while one is written. A carrier waits for its first
+ * slot holding nothing and takes the others only if they are free, so it
+ * always gets on.
  *
  * Bytes sit in a slot at the same offset from a block boundary as they have
  * in the file; whole blocks can then travel O_DIRECT. A direct read takes
- * the blocks around an unaligned step whole and copies what was asked.
+ * the blocks around an unaligned part whole and copies what was asked.
  */
 #include <cufile.h>
+#include <errno.h>
 #include <stdatomic.h>
 #include "core/device.h"
 #include "core/file.h"
-#include "core/log.h"
 #include "path/path.h"
 
-/* What one run of a piece holds and has reached. */
+/* What one carrier holds. */
 struct stage {
 	const struct cf_piece *piece;
+	struct cf_feed *feed;
 	const struct cf_cuda *cuda;
 	struct cf_device *dev;
 	struct cf_lane *lane;
 	struct cf_slot *slots[CF_LANE_DEPTH];
-	int nr_slots;
+	size_t nr_slots;
 	size_t mask; /* of the handle's block size */
-};
-
-/* The part of the piece that one slot carries. */
-struct step {
-	size_t at; /* from the piece's start */
-	size_t size;
-	size_t delta; /* from the slot's start */
 };
 
 static enum cf_why staged_can(const struct cf_piece *piece,
@@ -45,76 +40,81 @@ static enum cf_why staged_can(const struct cf_piece *piece,
 	return policy->allow_bounce ? CF_WHY_YES : CF_WHY_STRICT;
 }
 
-/* The step that begins at; the first ends where a block does. */
-static struct step step_at(const struct stage *stage, size_t at)
+/* Where the part's bytes begin in a slot. */
+static size_t delta_of(const struct stage *stage, const struct cf_part *part)
 {
-	const struct cf_piece *piece = stage->piece;
-	size_t slot = stage->slots[0]->size;
-	struct step step = { .at = at };
-
-	step.delta = ((size_t)piece->file_off + at) & stage->mask;
-	step.size = slot - step.delta;
-	if (step.size > piece->size - at)
-		step.size = piece->size - at;
-	return step;
+	return ((size_t)stage->piece->file_off + part->at) & stage->mask;
 }
 
 static CUdeviceptr device_addr(const struct stage *stage,
-			       const struct step *step)
+			       const struct cf_part *part)
 {
-	return (CUdeviceptr)stage->piece->mem.addr + step->at;
+	return (CUdeviceptr)stage->piece->mem.addr + part->at;
 }
 
-/* Bytes of the step that are in the slot now, or -errno. */
-static ssize_t fill_slot(const struct stage *stage, const struct step *step,
+/* Bytes of the part that are in the slot now, or -errno. */
+static ssize_t fill_slot(const struct stage *stage, const struct cf_part *part,
 			 struct cf_slot *slot)
 {
 	const struct cf_piece *piece = stage->piece;
-	off_t off = piece->file_off + (off_t)step->at;
-	size_t whole = (step->delta + step->size + stage->mask) & ~stage->mask;
+	off_t off = piece->file_off + (off_t)part->at;
+	size_t delta = delta_of(stage, part);
+	size_t whole = (delta + part->size + stage->mask) & ~stage->mask;
 	ssize_t n;
 
 	if (!cf_file_is_direct(piece->handle))
-		return cf_file_read(piece->handle, slot->mem + step->delta,
-				    step->size, off);
-	n = cf_file_read(piece->handle, slot->mem, whole,
-			 off - (off_t)step->delta);
+		return cf_file_read(piece->handle, slot->mem + delta,
+				    part->size, off);
+	n = cf_file_read(piece->handle, slot->mem, whole, off - (off_t)delta);
 	if (n < 0)
 		return n;
-	n -= (ssize_t)step->delta;
+	n -= (ssize_t)delta;
 	if (n < 0)
 		return 0;
-	return n < (ssize_t)step->size ? n : (ssize_t)step->size;
+	return n < (ssize_t)part->size ? n : (ssize_t)part->size;
 }
 
-static int copy_in(const struct stage *stage, const struct step *step, int k,
-		   size_t size)
+static ssize_t drain_slot(const struct stage *stage, const struct cf_part *part,
+			  struct cf_slot *slot)
 {
-	CUresult res;
+	const struct cf_piece *piece = stage->piece;
 
-	res = stage->cuda->memcpy_htod_async(device_addr(stage, step),
-					     stage->slots[k]->mem + step->delta,
-					     size, stage->lane->stream);
+	return cf_file_write(piece->handle, slot->mem + delta_of(stage, part),
+			     part->size, piece->file_off + (off_t)part->at);
+}
+
+static int mark(const struct stage *stage, size_t k, CUresult res)
+{
 	if (res == CF_CU_SUCCESS)
 		res = stage->cuda->event_record(stage->lane->done[k],
 						stage->lane->stream);
 	return cf_cuda_code(res);
 }
 
-static int copy_out(const struct stage *stage, const struct step *step, int k)
+/* The last copy of a read needs no mark: the end waits for the stream. */
+static int copy_in(const struct stage *stage, const struct cf_part *part,
+		   size_t k, size_t size)
 {
-	CUresult res;
+	CUresult res = stage->cuda->memcpy_htod_async(
+		device_addr(stage, part),
+		stage->slots[k]->mem + delta_of(stage, part), size,
+		stage->lane->stream);
 
-	res = stage->cuda->memcpy_dtoh_async(stage->slots[k]->mem + step->delta,
-					     device_addr(stage, step),
-					     step->size, stage->lane->stream);
-	if (res == CF_CU_SUCCESS)
-		res = stage->cuda->event_record(stage->lane->done[k],
-						stage->lane->stream);
-	return cf_cuda_code(res);
+	return cf_feed_has_more(stage->feed) ? mark(stage, k, res) :
+					       cf_cuda_code(res);
 }
 
-static int wait_copy(const struct stage *stage, int k)
+static int copy_out(const struct stage *stage, const struct cf_part *part,
+		    size_t k)
+{
+	return mark(stage, k,
+		    stage->cuda->memcpy_dtoh_async(
+			    stage->slots[k]->mem + delta_of(stage, part),
+			    device_addr(stage, part), part->size,
+			    stage->lane->stream));
+}
+
+static int wait_copy(const struct stage *stage, size_t k)
 {
 	return cf_cuda_code(
 		stage->cuda->event_synchronize(stage->lane->done[k]));
@@ -123,132 +123,135 @@ static int wait_copy(const struct stage *stage, int k)
 /* One more slot for the overlap, if there is one to be had. */
 static void widen(struct stage *stage)
 {
+	struct cf_slot *slot;
+
 	if (stage->nr_slots == CF_LANE_DEPTH)
 		return;
-	stage->slots[stage->nr_slots] =
-		cf_slot_try_lease(stage->dev->gpu->pool);
-	if (stage->slots[stage->nr_slots])
-		stage->nr_slots++;
+	slot = cf_slot_try_lease(stage->dev->gpu->pool);
+	if (slot)
+		stage->slots[stage->nr_slots++] = slot;
 }
 
-/* Step nr of a read: its bytes are on their way to the device, or -error. */
-static ssize_t read_step(struct stage *stage, const struct step *step,
+/* The part's bytes are on their way to the device: how many, or -error. */
+static ssize_t read_part(struct stage *stage, const struct cf_part *part,
 			 size_t nr)
 {
-	int k = (int)(nr % (size_t)stage->nr_slots);
+	size_t k = nr % stage->nr_slots;
 	ssize_t n = 0;
 	int err = 0;
 
-	if (nr >= (size_t)stage->nr_slots)
+	if (nr >= stage->nr_slots)
 		err = wait_copy(stage, k);
 	if (!err)
-		n = fill_slot(stage, step, stage->slots[k]);
+		n = fill_slot(stage, part, stage->slots[k]);
 	if (n > 0)
-		err = copy_in(stage, step, k, (size_t)n);
+		err = copy_in(stage, part, k, (size_t)n);
 	return err ? err : n;
 }
 
-static ssize_t run_read(struct stage *stage)
+/* Part nr of this carrier lives in slot nr % nr_slots: widen on a lap's end. */
+static int run_read(struct stage *stage)
 {
-	size_t size = stage->piece->size, at = 0;
+	size_t first = stage->piece->size;
+	struct cf_part part;
 	ssize_t n = 0;
 	CUresult res;
 
-	/* step nr lives in slot nr % nr_slots, so widen only on a lap's end */
-	for (size_t nr = 0; at < size; nr++) {
-		struct step step = step_at(stage, at);
-
-		if (nr == (size_t)stage->nr_slots)
+	for (size_t nr = 0; cf_feed_next(stage->feed, &part); nr++) {
+		if (!nr)
+			first = part.at;
+		if (nr == stage->nr_slots)
 			widen(stage);
-		n = read_step(stage, &step, nr);
-		if (n > 0)
-			at += (size_t)n;
-		if (n < (ssize_t)step.size)
-			break;
+		n = read_part(stage, &part, nr);
+		if (n == (ssize_t)part.size)
+			continue;
+		cf_feed_short(stage->feed, part.at + (n > 0 ? (size_t)n : 0),
+			      n < 0 ? (int)n : 0);
+		break;
 	}
-	if (!at || (n < 0 && cf_is_cuda_error((int)n)))
-		return n;
 	/* Seen by every stream once the copies are done. */
 	res = stage->cuda->stream_synchronize(stage->lane->stream);
-	return res == CF_CU_SUCCESS ? (ssize_t)at : CF_ECUDA(res);
+	if (res != CF_CU_SUCCESS || (n < 0 && cf_is_cuda_error((int)n)))
+		cf_feed_short(stage->feed, first,
+			      n < 0 ? (int)n : CF_ECUDA(res));
+	return n < 0 ? (int)n : cf_cuda_code(res);
 }
 
-static ssize_t drain_slot(const struct stage *stage, const struct step *step,
-			  struct cf_slot *slot)
-{
-	const struct cf_piece *piece = stage->piece;
-
-	return cf_file_write(piece->handle, slot->mem + step->delta, step->size,
-			     piece->file_off + (off_t)step->at);
-}
-
-/* How far a write has come; steps begun live in slots, ended ones are out. */
-struct cursor {
-	size_t copied, written; /* bytes */
-	size_t begun, ended;	/* steps */
+/* Parts whose copies are under way or done, oldest first. */
+struct ring {
+	struct cf_part parts[CF_LANE_DEPTH];
+	size_t begun, ended;
 };
 
 /* Begins copies into all slots that are free. */
-static int copy_ahead(struct stage *stage, struct cursor *c)
+static int copy_ahead(struct stage *stage, struct ring *ring)
 {
-	size_t nr_slots = (size_t)stage->nr_slots;
 	int err = 0;
 
-	while (!err && c->copied < stage->piece->size &&
-	       c->begun - c->ended < nr_slots) {
-		struct step step = step_at(stage, c->copied);
+	while (!err && ring->begun - ring->ended < stage->nr_slots) {
+		size_t k = ring->begun % stage->nr_slots;
 
-		err = copy_out(stage, &step, (int)(c->begun % nr_slots));
-		c->copied += step.size;
-		c->begun++;
+		if (!cf_feed_next(stage->feed, &ring->parts[k]))
+			break;
+		err = copy_out(stage, &ring->parts[k], k);
+		ring->begun++;
 	}
 	return err;
 }
 
-static ssize_t write_step(struct stage *stage, const struct cursor *c,
-			  const struct step *step)
+static int run_write(struct stage *stage)
 {
-	int k = (int)(c->ended % (size_t)stage->nr_slots);
-	int err = wait_copy(stage, k);
+	struct ring ring = { .begun = 0 };
+	int err = 0;
 
-	return err ? err : drain_slot(stage, step, stage->slots[k]);
-}
+	while (stage->nr_slots < CF_LANE_DEPTH &&
+	       stage->nr_slots * stage->feed->step < stage->piece->size) {
+		size_t before = stage->nr_slots;
 
-static ssize_t run_write(struct stage *stage)
-{
-	size_t size = stage->piece->size;
-	struct cursor c = { 0 };
-	ssize_t n = 0;
-
-	for (int i = 1;
-	     (size_t)i * stage->slots[0]->size < size && i < CF_LANE_DEPTH; i++)
 		widen(stage);
-	while (c.written < size) {
-		struct step step = step_at(stage, c.written);
-
-		n = copy_ahead(stage, &c);
-		if (!n)
-			n = write_step(stage, &c, &step);
-		if (n > 0)
-			c.written += (size_t)n;
-		if (n < (ssize_t)step.size)
+		if (stage->nr_slots == before)
 			break;
-		c.ended++;
 	}
-	return c.written ? (ssize_t)c.written : n;
+	for (;;) {
+		struct cf_part *part;
+		ssize_t n = 0;
+		size_t k;
+
+		err = copy_ahead(stage, &ring);
+		if (ring.begun == ring.ended)
+			return err;
+		k = ring.ended++ % stage->nr_slots;
+		part = &ring.parts[k];
+		if (!err)
+			err = wait_copy(stage, k);
+		if (!err)
+			n = drain_slot(stage, part, stage->slots[k]);
+		if (n == (ssize_t)part->size)
+			continue;
+		if (n < 0)
+			err = (int)n;
+		cf_feed_short(stage->feed, part->at + (n > 0 ? (size_t)n : 0),
+			      err);
+		/* the copies that ran ahead are still under way */
+		return err ? err : -EIO;
+	}
 }
 
 /*
- * The driver may still be reading or filling the slots after an error; they
- * go back only when the lane is quiet. A lane that cannot be waited for has
- * lost its context, and with it every copy.
+ * After an error the driver may still be reading or filling the slots; they
+ * go back only when the lane is quiet.
  */
-static void settle(struct stage *stage)
+static void stage_end(struct stage *stage, bool failed)
 {
+	if (failed && stage->lane)
+		cf_lane_settle(stage->lane);
+	for (size_t i = 0; i < stage->nr_slots; i++)
+		cf_slot_give_back(stage->dev->gpu->pool, stage->slots[i]);
 	if (stage->lane)
-		(void)stage->cuda->stream_synchronize(stage->lane->stream);
+		cf_lane_give_back(&stage->dev->lanes, stage->lane);
 }
 
+/* Everything a carrier needs before it may take a part. */
 static int stage_begin(struct stage *stage)
 {
 	int err = cf_slot_lease(stage->dev->gpu->pool, &stage->slots[0]);
@@ -262,56 +265,81 @@ static int stage_begin(struct stage *stage)
 	return err;
 }
 
-static void stage_end(struct stage *stage, bool failed)
-{
-	if (failed)
-		settle(stage);
-	for (int i = 0; i < stage->nr_slots; i++)
-		cf_slot_give_back(stage->dev->gpu->pool, stage->slots[i]);
-	if (stage->lane)
-		cf_lane_give_back(&stage->dev->lanes, stage->lane);
-}
-
-static ssize_t run_on(struct cf_device *dev, const struct cf_piece *piece)
+/* *begun: parts were taken, so that what failed is known to the feed. */
+static int carry_on(struct cf_device *dev, const struct cf_piece *piece,
+		    struct cf_feed *feed, bool *begun)
 {
 	struct stage stage = {
 		.piece = piece,
+		.feed = feed,
 		.cuda = cf_cuda_loaded(),
 		.dev = dev,
 		.mask = piece->handle->dio_align - 1,
 	};
 	struct cf_scope scope;
-	ssize_t n = cf_device_enter(dev, &scope);
+	int err = cf_device_enter(dev, &scope);
 
-	if (n)
-		return n;
-	n = stage_begin(&stage);
-	if (!n)
-		n = piece->op == CF_READ ? run_read(&stage) : run_write(&stage);
-	stage_end(&stage, n != (ssize_t)piece->size);
+	*begun = false;
+	if (err)
+		return err;
+	err = stage_begin(&stage);
+	*begun = !err;
+	if (!err)
+		err = piece->op == CF_READ ? run_read(&stage) :
+					     run_write(&stage);
+	stage_end(&stage, err);
 	cf_device_leave(dev, &scope);
-	return n;
+	return err;
 }
 
-static ssize_t staged_run(const struct cf_piece *piece)
+static void staged_run(const struct cf_piece *piece, struct cf_feed *feed)
 {
 	struct cf_device *dev;
-	ssize_t n = cf_device_find(&piece->mem, &dev);
+	bool begun = false;
+	int err = cf_device_find(&piece->mem, &dev);
 
-	if (n)
-		return n;
-	n = run_on(dev, piece);
-	/* A context that came back under the same name gets one more try. */
-	if (n < 0 && cf_device_failed(dev, (int)n)) {
-		n = cf_device_find(&piece->mem, &dev);
-		if (!n)
-			n = run_on(dev, piece);
+	if (!err) {
+		err = carry_on(dev, piece, feed, &begun);
+		/* one that came back under the same name gets one more try */
+		if (err && cf_device_failed(dev, err) && !begun) {
+			err = cf_device_find(&piece->mem, &dev);
+			if (!err)
+				err = carry_on(dev, piece, feed, &begun);
+		}
 	}
-	return n;
+	if (err && !begun)
+		cf_feed_short(feed, 0, err);
+}
+
+/* The order of the caller's own default stream can be had on its thread only.
+ */
+static int staged_settle(const struct cf_piece *piece)
+{
+	const struct cf_cuda *cuda = cf_cuda_loaded();
+	struct cf_scope scope;
+	struct cf_device *dev;
+	struct cf_lane *lane;
+	int err = cf_device_find(&piece->mem, &dev);
+
+	if (!err)
+		err = cf_device_enter(dev, &scope);
+	if (err)
+		return err;
+	err = cf_lane_lease(&dev->lanes, &lane);
+	if (!err) {
+		err = cf_lane_order(lane);
+		if (!err)
+			err = cf_cuda_code(
+				cuda->stream_synchronize(lane->stream));
+		cf_lane_give_back(&dev->lanes, lane);
+	}
+	cf_device_leave(dev, &scope);
+	return err;
 }
 
 const struct cf_path_ops cf_path_staged = {
 	.name = "staged",
 	.can = staged_can,
+	.settle = staged_settle,
 	.run = staged_run,
 };

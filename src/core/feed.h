@@ -1,0 +1,50 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * feed - a piece's bytes, dealt out in parts to whoever helps to carry it.
+ *
+ * Parts are claimed from the front by one atomic add, so that fast carriers
+ * take more of them. What could not be moved is told to the feed; the piece
+ * then ends where the first missing byte is, whoever found it missing.
+ */
+#ifndef CF_CORE_FEED_H
+#define CF_CORE_FEED_H
+
+#include <pthread.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <sys/types.h>
+
+struct cf_part {
+	size_t at; /* from the start of the piece */
+	size_t size;
+};
+
+struct cf_feed {
+	size_t size;	      /* of the piece */
+	size_t step;	      /* of a part, but for the first and the last */
+	size_t skew;	      /* by which the first is shorter */
+	_Atomic size_t next;  /* parts dealt out; relaxed, they carry no data */
+	_Atomic size_t limit; /* the first byte known to be missing */
+	pthread_mutex_t lock;
+	int code; /* lock; why it is missing, 0: the end of the file */
+};
+
+/*
+ * Parts of step bytes; the first is skew bytes shorter, so that a piece that
+ * begins in the middle of a block goes on at the start of one.
+ */
+void cf_feed_init(struct cf_feed *feed, size_t size, size_t skew, size_t step);
+
+/* The next part, or false: there is none, or none that would count. */
+bool cf_feed_next(struct cf_feed *feed, struct cf_part *part);
+
+/* Whether a part is left; another carrier may take it first. */
+bool cf_feed_has_more(struct cf_feed *feed);
+
+/* Nothing from at on made it: the file ended (code 0), or an error. */
+void cf_feed_short(struct cf_feed *feed, size_t at, int code);
+
+/* When all carriers are done: bytes from the front, or a negative code. */
+ssize_t cf_feed_result(struct cf_feed *feed);
+
+#endif

@@ -1,0 +1,167 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * plan - the numbers behind the parallelism, in one place.
+ *
+ * A cached read is bound by the kernel's copy out of the page cache, about
+ * 10 GB/s a thread, so it is spread; parts must be small enough that the
+ * first copy to the device starts early, and no smaller than what a copy
+ * costs to start. A buffered write holds the inode's lock, so one thread
+ * writes while its copies run ahead. A disk wants a few large requests at
+ * once. Who is not alone gets fewer helpers: the others carry too.
+ */
+#include "engine/plan.h"
+
+#include <sched.h>
+#include <stdatomic.h>
+#include "core/file.h"
+#include "engine/worker.h"
+
+#define KIB (1ul << 10)
+#define MIN_STEP (64 * KIB)
+#define MIN_SHARE (128 * KIB) /* of a cached read, for one carrier */
+#define DIRECT_STEP (1024 * KIB)
+#define DIRECT_CARRIERS 4
+#define MAX_HOST_STEP (4096 * KIB)
+#define AUTO_HELPERS 8
+#define CROWD 2
+
+/* Relaxed: a request that is under way may still use the old ones. */
+static _Atomic unsigned max_helpers;
+static _Atomic size_t split_from;
+static _Atomic size_t max_step;
+
+static unsigned cpus(void)
+{
+	cpu_set_t set;
+
+	if (sched_getaffinity(0, sizeof(set), &set))
+		return 1;
+	return (unsigned)CPU_COUNT(&set);
+}
+
+/*
+ * NVIDIA ships its defaults as a file, so a value that says no more than the
+ * default does is nobody's wish; it leaves the choice to us.
+ */
+static bool is_default(const struct cf_config *config, enum cf_cfg id)
+{
+	return cf_config_size(config, id) == cf_config_default(id);
+}
+
+/* Half the processors, unless somebody asked for a number. */
+static unsigned helpers_allowed(const struct cf_config *config)
+{
+	unsigned half = cpus() / 2;
+	uint64_t nr = half < AUTO_HELPERS ? half : AUTO_HELPERS;
+
+	if (!cf_config_bool(config, CF_CFG_PARALLEL_IO))
+		return 0;
+	if (!is_default(config, CF_CFG_MAX_IO_THREADS))
+		nr = cf_config_size(config, CF_CFG_MAX_IO_THREADS);
+	if (!is_default(config, CF_CFG_MAX_REQUEST_PARALLELISM)) {
+		uint64_t carriers =
+			cf_config_size(config, CF_CFG_MAX_REQUEST_PARALLELISM);
+
+		if (carriers && carriers - 1 < nr)
+			nr = carriers - 1;
+	}
+	return (unsigned)nr;
+}
+
+/* Below 2 * MIN_SHARE a helper would come too late. */
+static size_t split_allowed(const struct cf_config *config)
+{
+	if (is_default(config, CF_CFG_MIN_IO_THRESHOLD_SIZE_KB))
+		return 2 * MIN_SHARE;
+	return cf_config_size(config, CF_CFG_MIN_IO_THRESHOLD_SIZE_KB) * KIB;
+}
+
+static size_t power_below(size_t n)
+{
+	return n ? 1ul << (63 - __builtin_clzl(n)) : 1;
+}
+
+void cf_plan_configure(const struct cf_config *config)
+{
+	unsigned helpers = helpers_allowed(config);
+
+	cf_workers_configure(helpers);
+	atomic_store_explicit(&max_helpers, helpers, memory_order_relaxed);
+	atomic_store_explicit(&split_from, split_allowed(config),
+			      memory_order_relaxed);
+	atomic_store_explicit(
+		&max_step,
+		power_below(cf_config_size(config,
+					   CF_CFG_PER_BUFFER_CACHE_SIZE_KB) *
+			    KIB),
+		memory_order_relaxed);
+}
+
+static size_t clamp(size_t n, size_t low, size_t high)
+{
+	if (n > high)
+		n = high;
+	return n < low ? low : n;
+}
+
+static unsigned carriers_for(const struct cf_piece *piece, unsigned company)
+{
+	bool direct = cf_file_is_direct(piece->handle);
+	size_t share = direct ? DIRECT_STEP : MIN_SHARE;
+	size_t most =
+		1 + atomic_load_explicit(&max_helpers, memory_order_relaxed) /
+			    (company ? company : 1);
+
+	/* whether a client's callbacks may run side by side is not known */
+	if (piece->handle->fs_ops ||
+	    piece->size <
+		    atomic_load_explicit(&split_from, memory_order_relaxed))
+		return 1;
+	if (direct)
+		most = clamp(most, 1, DIRECT_CARRIERS);
+	else if (piece->op == CF_WRITE)
+		return 1;
+	return (unsigned)clamp(piece->size / share, 1, most);
+}
+
+/*
+ * A small piece is one part: cutting it costs more than it hides. Nor is one
+ * of many cut small: while it waits for its copy, the others read.
+ */
+static size_t staged_step(const struct cf_piece *piece, unsigned carriers,
+			  unsigned company)
+{
+	size_t slot = atomic_load_explicit(&max_step, memory_order_relaxed);
+	size_t step = power_below(piece->size / carriers / 2);
+
+	if (carriers == 1 && (piece->size < 2 * MIN_SHARE || company > CROWD))
+		return slot;
+	if (cf_file_is_direct(piece->handle))
+		return slot < DIRECT_STEP ? slot : DIRECT_STEP;
+	return clamp(step, slot < MIN_STEP ? slot : MIN_STEP, slot);
+}
+
+static size_t host_step(const struct cf_piece *piece, unsigned carriers)
+{
+	if (carriers == 1)
+		return power_below(SIZE_MAX);
+	if (cf_file_is_direct(piece->handle))
+		return DIRECT_STEP;
+	return clamp(power_below(piece->size / carriers / 2), MIN_STEP,
+		     MAX_HOST_STEP);
+}
+
+struct cf_plan cf_plan_make(const struct cf_piece *piece,
+			    const struct cf_path_ops *path, unsigned company)
+{
+	unsigned carriers = carriers_for(piece, company);
+
+	return (struct cf_plan){
+		.step = path == &cf_path_staged ?
+				staged_step(piece, carriers, company) :
+				host_step(piece, carriers),
+		.skew = (size_t)piece->file_off &
+			(piece->handle->dio_align - 1),
+		.helpers = carriers - 1,
+	};
+}

@@ -1,0 +1,22 @@
+// SPDX-License-Identifier: Apache-2.0
+/* plan - into what parts a piece is cut, and how many threads carry them. */
+#ifndef CF_ENGINE_PLAN_H
+#define CF_ENGINE_PLAN_H
+
+#include "core/config.h"
+#include "engine/route.h"
+
+struct cf_plan {
+	size_t step;	  /* bytes of a part */
+	size_t skew;	  /* of the first part, see cf_feed_init */
+	unsigned helpers; /* threads beside the caller */
+};
+
+/* What configuration and machine allow; at open. */
+void cf_plan_configure(const struct cf_config *config);
+
+/* company: how many requests run now, this one among them. */
+struct cf_plan cf_plan_make(const struct cf_piece *piece,
+			    const struct cf_path_ops *path, unsigned company);
+
+#endif

@@ -1,0 +1,249 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * worker - one queue, one condition, wake only who sleeps.
+ *
+ * A job stays in the queue while it wants helpers. Its caller takes it out
+ * when there is nothing left to carry and waits for those who joined; a job
+ * lives on its caller's stack, so nobody may touch it after that.
+ *
+ * A worker without work looks at `posted` a while before it sleeps: a
+ * caller in a loop then finds it awake, and an idle process burns nothing.
+ *
+ * Lock: workers.lock, innermost; carry runs without it.
+ */
+#include "engine/worker.h"
+
+#include <pthread.h>
+#include <signal.h>
+#include <stdatomic.h>
+
+#define MAX_WORKERS 64
+/* A pause is 15 to 50 ns: some 50 us, about what a sleep and a wake cost. */
+#define SPIN_LOOKS 2000
+
+static struct {
+	pthread_mutex_t lock; /* guards all but posted */
+	pthread_cond_t work;  /* a job was queued, or the end has come */
+	pthread_cond_t done;  /* a job's last helper came back */
+	struct cf_job *first;
+	pthread_t threads[MAX_WORKERS];
+	unsigned max, nr, busy, sleeping;
+	bool ending;
+} workers = {
+	.lock = PTHREAD_MUTEX_INITIALIZER,
+	.work = PTHREAD_COND_INITIALIZER,
+	.done = PTHREAD_COND_INITIALIZER,
+};
+
+/* Counts queued jobs; relaxed: it only ends a spin, the lock does the rest. */
+static _Atomic unsigned posted;
+
+void cf_workers_configure(unsigned max)
+{
+	pthread_mutex_lock(&workers.lock);
+	workers.max = max < MAX_WORKERS ? max : MAX_WORKERS;
+	pthread_mutex_unlock(&workers.lock);
+}
+
+static void pause_cpu(void)
+{
+#if defined(__x86_64__)
+	__builtin_ia32_pause();
+#elif defined(__aarch64__)
+	__asm__ volatile("yield");
+#endif
+}
+
+/* Looks at a word for a moment, until it is not `seen` any more. */
+static void spin_while(_Atomic unsigned *word, unsigned seen)
+{
+	for (int looks = 0; looks < SPIN_LOOKS; looks++) {
+		if (atomic_load_explicit(word, memory_order_relaxed) != seen)
+			return;
+		pause_cpu();
+	}
+}
+
+/* The first job that still wants a helper, joined. */
+static struct cf_job *join_locked(void)
+{
+	struct cf_job *job = workers.first;
+
+	if (!job)
+		return NULL;
+	job->helpers++;
+	if (--job->wanted == 0)
+		workers.first = job->next;
+	return job;
+}
+
+/* workers.lock held; released and taken again while a job is carried. */
+static bool work_locked(void)
+{
+	struct cf_job *job = join_locked();
+
+	if (!job)
+		return false;
+	workers.busy++;
+	pthread_mutex_unlock(&workers.lock);
+	job->carry(job);
+	pthread_mutex_lock(&workers.lock);
+	workers.busy--;
+	if (--job->helpers == 0)
+		pthread_cond_broadcast(&workers.done);
+	return true;
+}
+
+static void wait_locked(void)
+{
+	unsigned seen = atomic_load_explicit(&posted, memory_order_relaxed);
+
+	pthread_mutex_unlock(&workers.lock);
+	spin_while(&posted, seen);
+	pthread_mutex_lock(&workers.lock);
+	if (workers.first || workers.ending)
+		return;
+	workers.sleeping++;
+	while (!workers.first && !workers.ending)
+		pthread_cond_wait(&workers.work, &workers.lock);
+	workers.sleeping--;
+}
+
+static void *worker(void *unused)
+{
+	pthread_mutex_lock(&workers.lock);
+	while (!workers.ending)
+		if (!work_locked())
+			wait_locked();
+	pthread_mutex_unlock(&workers.lock);
+	return NULL;
+}
+
+/* Signals are the application's threads' business. */
+static int spawn_locked(void)
+{
+	sigset_t all, before;
+	int err;
+
+	sigfillset(&all);
+	pthread_sigmask(SIG_SETMASK, &all, &before);
+	err = pthread_create(&workers.threads[workers.nr], NULL, worker, NULL);
+	pthread_sigmask(SIG_SETMASK, &before, NULL);
+	if (!err)
+		workers.nr++;
+	return err;
+}
+
+/* A worker that cannot be made is one helper less, and no error. */
+static void provide_locked(unsigned wanted)
+{
+	while (workers.nr < workers.max && workers.nr - workers.busy < wanted)
+		if (spawn_locked())
+			break;
+}
+
+static void post_locked(struct cf_job *job, unsigned wanted)
+{
+	struct cf_job **last = &workers.first;
+
+	job->wanted = wanted;
+	job->helpers = 0;
+	job->next = NULL;
+	if (!wanted)
+		return;
+	while (*last)
+		last = &(*last)->next;
+	*last = job;
+	atomic_fetch_add_explicit(&posted, 1, memory_order_relaxed);
+	for (unsigned i = 0; i < wanted && i < workers.sleeping; i++)
+		pthread_cond_signal(&workers.work);
+}
+
+/* Nobody joins from here on. */
+static void withdraw_locked(struct cf_job *job)
+{
+	struct cf_job **at = &workers.first;
+
+	while (*at && *at != job)
+		at = &(*at)->next;
+	if (*at)
+		*at = job->next;
+	job->wanted = 0;
+}
+
+unsigned cf_workers_idle(void)
+{
+	unsigned idle;
+
+	pthread_mutex_lock(&workers.lock);
+	idle = workers.max > workers.busy ? workers.max - workers.busy : 0;
+	pthread_mutex_unlock(&workers.lock);
+	return idle;
+}
+
+/* The last helper is seldom far behind; a sleep would cost more. */
+static void spin_for_helpers(struct cf_job *job)
+{
+	unsigned left =
+		atomic_load_explicit(&job->helpers, memory_order_relaxed);
+
+	for (int i = 0; left && i < MAX_WORKERS; i++) {
+		spin_while(&job->helpers, left);
+		left = atomic_load_explicit(&job->helpers,
+					    memory_order_relaxed);
+	}
+}
+
+void cf_workers_run(struct cf_job *job, unsigned wanted)
+{
+	pthread_mutex_lock(&workers.lock);
+	provide_locked(wanted);
+	post_locked(job, workers.nr ? wanted : 0);
+	pthread_mutex_unlock(&workers.lock);
+	job->carry(job);
+	pthread_mutex_lock(&workers.lock);
+	withdraw_locked(job);
+	pthread_mutex_unlock(&workers.lock);
+	spin_for_helpers(job);
+	pthread_mutex_lock(&workers.lock);
+	while (job->helpers)
+		pthread_cond_wait(&workers.done, &workers.lock);
+	pthread_mutex_unlock(&workers.lock);
+}
+
+void cf_workers_close(void)
+{
+	unsigned nr;
+
+	pthread_mutex_lock(&workers.lock);
+	workers.ending = true;
+	nr = workers.nr;
+	pthread_cond_broadcast(&workers.work);
+	pthread_mutex_unlock(&workers.lock);
+	for (unsigned i = 0; i < nr; i++)
+		pthread_join(workers.threads[i], NULL);
+	workers.nr = 0;
+	workers.ending = false;
+}
+
+void cf_workers_fork_prepare(void)
+{
+	pthread_mutex_lock(&workers.lock);
+}
+
+void cf_workers_fork_parent(void)
+{
+	pthread_mutex_unlock(&workers.lock);
+}
+
+/* Afresh: the conditions may count waiters that the child does not have. */
+void cf_workers_fork_child(void)
+{
+	workers.nr = 0;
+	workers.busy = 0;
+	workers.sleeping = 0;
+	workers.first = NULL;
+	pthread_cond_init(&workers.work, NULL);
+	pthread_cond_init(&workers.done, NULL);
+	pthread_mutex_unlock(&workers.lock);
+}

@@ -1,0 +1,172 @@
+// SPDX-License-Identifier: Apache-2.0
+/* test_worker - helpers join, finish before the caller goes on, and end. */
+#include "engine/worker.h"
+#include "harness.h"
+
+#include <dirent.h>
+#include <pthread.h>
+#include <stdatomic.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+struct count {
+	struct cf_job job;
+	atomic_int left;   /* units of work */
+	atomic_int inside; /* carriers now */
+	atomic_int most;   /* carriers at once */
+	useconds_t pause;
+};
+
+static void carry(struct cf_job *job)
+{
+	struct count *c = (struct count *)job;
+	int inside = atomic_fetch_add(&c->inside, 1) + 1;
+	int most = atomic_load(&c->most);
+
+	while (inside > most &&
+	       !atomic_compare_exchange_weak(&c->most, &most, inside))
+		continue;
+	while (atomic_fetch_sub(&c->left, 1) > 0)
+		usleep(c->pause);
+	atomic_fetch_sub(&c->inside, 1);
+}
+
+static void run(struct count *c, int units, unsigned wanted)
+{
+	*c = (struct count){ .job.carry = carry, .left = units, .pause = 1000 };
+	cf_workers_run(&c->job, wanted);
+	assert_true(atomic_load(&c->left) <= 0);
+	/* nobody is left in there: the job may go */
+	assert_int_equal(atomic_load(&c->inside), 0);
+}
+
+static int threads_now(void)
+{
+	DIR *dir = opendir("/proc/self/task");
+	int nr = 0;
+
+	while (readdir(dir))
+		nr++;
+	closedir(dir);
+	return nr - 2;
+}
+
+static void helpers_join_and_the_caller_waits_for_them(void **state)
+{
+	struct count c;
+
+	cf_workers_configure(3);
+	run(&c, 100, 3);
+	assert_int_equal(atomic_load(&c.most), 4);
+	run(&c, 100, 1);
+	assert_int_equal(atomic_load(&c.most), 2);
+	run(&c, 10, 0);
+	assert_int_equal(atomic_load(&c.most), 1);
+	cf_workers_close();
+}
+
+static void no_more_threads_than_allowed_and_none_after_the_close(void **state)
+{
+	int before = threads_now();
+	struct count c;
+
+	cf_workers_configure(2);
+	run(&c, 50, 30);
+	assert_int_equal(threads_now(), before + 2);
+	cf_workers_close();
+	assert_int_equal(threads_now(), before);
+	cf_workers_configure(0);
+	run(&c, 5, 8);
+	assert_int_equal(threads_now(), before);
+}
+
+static void *many_jobs(void *arg)
+{
+	struct count c;
+
+	for (int i = 0; i < 200; i++) {
+		c = (struct count){ .job.carry = carry, .left = 5 };
+		cf_workers_run(&c.job, 3);
+		if (atomic_load(&c.inside) || atomic_load(&c.left) > 0)
+			return "a job was left early";
+	}
+	return NULL;
+}
+
+static void callers_share_the_workers(void **state)
+{
+	pthread_t callers[8];
+	void *wrong;
+
+	cf_workers_configure(3);
+	for (int i = 0; i < 8; i++)
+		pthread_create(&callers[i], NULL, many_jobs, NULL);
+	for (int i = 0; i < 8; i++) {
+		pthread_join(callers[i], &wrong);
+		assert_null(wrong);
+	}
+	cf_workers_close();
+}
+
+static double cpu_s(void)
+{
+	struct rusage u;
+
+	getrusage(RUSAGE_SELF, &u);
+	return (double)(u.ru_utime.tv_sec + u.ru_stime.tv_sec) +
+	       (double)(u.ru_utime.tv_usec + u.ru_stime.tv_usec) * 1e-6;
+}
+
+/* They sleep: half a second costs all of them together a fraction of it. */
+static void idle_workers_burn_nothing(void **state)
+{
+	struct count c;
+	double before;
+
+	cf_workers_configure(4);
+	run(&c, 50, 4);
+	usleep(20000);
+	before = cpu_s();
+	usleep(500000);
+	assert_true(cpu_s() - before < 0.05);
+	cf_workers_close();
+}
+
+static void a_forked_child_starts_without_workers(void **state)
+{
+	struct count c;
+	int status;
+	pid_t pid;
+
+	cf_workers_configure(2);
+	run(&c, 20, 2);
+	cf_workers_fork_prepare();
+	pid = fork();
+	if (!pid) {
+		cf_workers_fork_child();
+		c = (struct count){ .job.carry = carry, .left = 20 };
+		cf_workers_run(&c.job, 2);
+		cf_workers_close();
+		_exit(atomic_load(&c.inside) || atomic_load(&c.left) > 0);
+	}
+	cf_workers_fork_parent();
+	assert_int_equal(waitpid(pid, &status, 0), pid);
+	assert_int_equal(status, 0);
+	cf_workers_close();
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(helpers_join_and_the_caller_waits_for_them),
+		cmocka_unit_test(
+			no_more_threads_than_allowed_and_none_after_the_close),
+		cmocka_unit_test(callers_share_the_workers),
+		cmocka_unit_test(idle_workers_burn_nothing),
+		cmocka_unit_test(a_forked_child_starts_without_workers),
+	};
+
+	alarm(100);
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
