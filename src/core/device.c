@@ -168,6 +168,12 @@ static int device_make_locked(const struct cf_cuda *cuda,
 	dev->ctx = context_of(mem, gpu);
 	dev->ctx_id = id;
 	cf_lanes_init(&dev->lanes);
+	dev->gather = cf_gather_new();
+	if (!dev->gather) {
+		cf_lanes_fini(&dev->lanes, false);
+		free(dev);
+		return -ENOMEM;
+	}
 	dev->next = atomic_load_explicit(&devices, memory_order_relaxed);
 	atomic_store_explicit(&devices, dev, memory_order_release);
 	*out = dev;
@@ -242,6 +248,7 @@ static void device_free(const struct cf_cuda *cuda, struct cf_device *dev)
 		     cuda->ctx_push(dev->ctx) == CF_CU_SUCCESS;
 	CUcontext popped;
 
+	cf_gather_free(dev->gather, alive);
 	cf_lanes_fini(&dev->lanes, alive);
 	if (alive)
 		cuda->ctx_pop(&popped);

@@ -11,6 +11,7 @@
 
 #include <stdbool.h>
 #include <stddef.h>
+#include "core/gather.h"
 #include "core/lane.h"
 #include "core/memory.h"
 #include "core/slot.h"
@@ -31,6 +32,7 @@ struct cf_device {
 	unsigned long long ctx_id; /* of a driver without ids: 1 */
 	struct cf_gpu *gpu;
 	struct cf_lanes lanes;
+	struct cf_gather *gather;
 	struct cf_device *next;
 	_Atomic bool dead; /* relaxed: a hint that spares a failing call */
 };

@@ -20,6 +20,7 @@ enum cf_op {
 struct cf_piece {
 	enum cf_op op;
 	bool ordered; /* a write waits for the default streams first */
+	bool combine; /* a small copy may share a launch with others */
 	struct cf_handle *handle;
 	struct cf_memory mem;
 	size_t size;

@@ -19,6 +19,7 @@
 
 /* Pinning costs about the same for one slot as for a few. */
 #define CHUNK_SLOTS 4
+#define CHUNK_BYTES (4ul << 20)
 
 struct chunk {
 	struct chunk *next;
@@ -30,7 +31,8 @@ struct chunk {
 
 struct cf_pool {
 	size_t slot_size;
-	CUcontext ctx; /* or NULL */
+	size_t chunk_slots; /* that are made at once */
+	CUcontext ctx;	    /* or NULL */
 	pthread_mutex_t lock;
 	pthread_cond_t freed;
 	struct cf_slot *free; /* lock */
@@ -49,6 +51,11 @@ struct cf_pool *cf_pool_new(size_t slot_size, size_t max_bytes, CUcontext ctx)
 		return NULL;
 	pool->slot_size =
 		(slot_size + CF_SLOT_ALIGN - 1) & ~(size_t)(CF_SLOT_ALIGN - 1);
+	pool->chunk_slots = CHUNK_BYTES / pool->slot_size;
+	if (pool->chunk_slots > CHUNK_SLOTS)
+		pool->chunk_slots = CHUNK_SLOTS;
+	if (!pool->chunk_slots)
+		pool->chunk_slots = 1;
 	pthread_mutex_init(&pool->lock, NULL);
 	pthread_cond_init(&pool->freed, NULL);
 	cf_pool_limit(pool, max_bytes);
@@ -166,7 +173,7 @@ static struct cf_slot *take_locked(struct cf_pool *pool, size_t *may_add)
 		pool->nr_leased++;
 		return slot;
 	}
-	*may_add = room < CHUNK_SLOTS ? room : CHUNK_SLOTS;
+	*may_add = room < pool->chunk_slots ? room : pool->chunk_slots;
 	pool->nr_slots += *may_add;
 	return NULL;
 }

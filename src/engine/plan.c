@@ -3,11 +3,12 @@
  * plan - the numbers behind the parallelism, in one place.
  *
  * A cached read is bound by the kernel's copy out of the page cache, about
- * 10 GB/s a thread, so it is spread; parts must be small enough that the
- * first copy to the device starts early, and no smaller than what a copy
- * costs to start. A buffered write holds the inode's lock, so one thread
- * writes while its copies run ahead. A disk wants a few large requests at
- * once. Who is not alone gets fewer helpers: the others carry too.
+ * 10 GB/s a thread, so it is spread. Its parts are as few as keep everybody
+ * busy, because the driver takes one copy at a time in and threads that ask
+ * together wait for each other. Requests that run side by side fill the link
+ * as they are; only large ones still share what helpers there are. A buffered
+ * write holds the inode's lock, so one thread writes while its copies run
+ * ahead. A disk wants a few large requests at once.
  */
 #include "engine/plan.h"
 
@@ -18,12 +19,14 @@
 
 #define KIB (1ul << 10)
 #define MIN_STEP (64 * KIB)
-#define MIN_SHARE (128 * KIB) /* of a cached read, for one carrier */
+#define MIN_SHARE (256 * KIB)	 /* of a cached read, for one carrier */
+#define CROWD_SPLIT (8192 * KIB) /* from here on also beside others */
 #define DIRECT_STEP (1024 * KIB)
 #define DIRECT_CARRIERS 4
 #define MAX_HOST_STEP (4096 * KIB)
 #define AUTO_HELPERS 8
-#define CROWD 2
+#define AUTO_SLOT (4096 * KIB)
+#define MAX_SHARE (1024 * KIB) /* of a part that several carry */
 
 /* Relaxed: a request that is under way may still use the old ones. */
 static _Atomic unsigned max_helpers;
@@ -81,6 +84,17 @@ static size_t power_below(size_t n)
 	return n ? 1ul << (63 - __builtin_clzl(n)) : 1;
 }
 
+/*
+ * The fewer copies, the less the driver's lock is fought over; so slots are
+ * large unless somebody asked for a size.
+ */
+size_t cf_plan_slot_size(const struct cf_config *config)
+{
+	if (is_default(config, CF_CFG_PER_BUFFER_CACHE_SIZE_KB))
+		return AUTO_SLOT;
+	return cf_config_size(config, CF_CFG_PER_BUFFER_CACHE_SIZE_KB) * KIB;
+}
+
 void cf_plan_configure(const struct cf_config *config)
 {
 	unsigned helpers = helpers_allowed(config);
@@ -89,12 +103,8 @@ void cf_plan_configure(const struct cf_config *config)
 	atomic_store_explicit(&max_helpers, helpers, memory_order_relaxed);
 	atomic_store_explicit(&split_from, split_allowed(config),
 			      memory_order_relaxed);
-	atomic_store_explicit(
-		&max_step,
-		power_below(cf_config_size(config,
-					   CF_CFG_PER_BUFFER_CACHE_SIZE_KB) *
-			    KIB),
-		memory_order_relaxed);
+	atomic_store_explicit(&max_step, power_below(cf_plan_slot_size(config)),
+			      memory_order_relaxed);
 }
 
 static size_t clamp(size_t n, size_t low, size_t high)
@@ -107,38 +117,44 @@ static size_t clamp(size_t n, size_t low, size_t high)
 static unsigned carriers_for(const struct cf_piece *piece, unsigned company)
 {
 	bool direct = cf_file_is_direct(piece->handle);
+	size_t least = atomic_load_explicit(&split_from, memory_order_relaxed);
 	size_t share = direct ? DIRECT_STEP : MIN_SHARE;
-	size_t most =
-		1 + atomic_load_explicit(&max_helpers, memory_order_relaxed) /
-			    (company ? company : 1);
+	unsigned helpers =
+		atomic_load_explicit(&max_helpers, memory_order_relaxed);
 
+	if (company > 1 && least < CROWD_SPLIT)
+		least = CROWD_SPLIT;
 	/* whether a client's callbacks may run side by side is not known */
-	if (piece->handle->fs_ops ||
-	    piece->size <
-		    atomic_load_explicit(&split_from, memory_order_relaxed))
+	if (piece->handle->fs_ops || piece->size < least)
 		return 1;
-	if (direct)
-		most = clamp(most, 1, DIRECT_CARRIERS);
-	else if (piece->op == CF_WRITE)
+	if (piece->op == CF_WRITE && !direct)
 		return 1;
-	return (unsigned)clamp(piece->size / share, 1, most);
+	if (direct && helpers > DIRECT_CARRIERS - 1)
+		helpers = DIRECT_CARRIERS - 1;
+	return (unsigned)clamp(piece->size / share, 1, 1 + helpers / company);
 }
 
 /*
- * A small piece is one part: cutting it costs more than it hides. Nor is one
- * of many cut small: while it waits for its copy, the others read.
+ * One carrier cuts for the sake of overlap, unless the piece is small or one
+ * of many: while it waits for its copy, the others read. Several take a part
+ * each, or a few where the parts would be large.
  */
 static size_t staged_step(const struct cf_piece *piece, unsigned carriers,
 			  unsigned company)
 {
 	size_t slot = atomic_load_explicit(&max_step, memory_order_relaxed);
-	size_t step = power_below(piece->size / carriers / 2);
+	size_t share = power_below(piece->size / carriers);
 
-	if (carriers == 1 && (piece->size < 2 * MIN_SHARE || company > CROWD))
-		return slot;
 	if (cf_file_is_direct(piece->handle))
 		return slot < DIRECT_STEP ? slot : DIRECT_STEP;
-	return clamp(step, slot < MIN_STEP ? slot : MIN_STEP, slot);
+	if (carriers == 1) {
+		if (company > 1 || piece->size < 2 * MIN_SHARE)
+			return slot;
+		share /= 2;
+	}
+	if (share > MAX_SHARE)
+		share = MAX_SHARE;
+	return clamp(share, slot < MIN_STEP ? slot : MIN_STEP, slot);
 }
 
 static size_t host_step(const struct cf_piece *piece, unsigned carriers)

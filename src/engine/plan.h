@@ -15,6 +15,9 @@ struct cf_plan {
 /* What configuration and machine allow; at open. */
 void cf_plan_configure(const struct cf_config *config);
 
+/* Bytes of a slot of the staged path. */
+size_t cf_plan_slot_size(const struct cf_config *config);
+
 /* company: how many requests run now, this one among them. */
 struct cf_plan cf_plan_make(const struct cf_piece *piece,
 			    const struct cf_path_ops *path, unsigned company);

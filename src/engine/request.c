@@ -110,6 +110,8 @@ int cf_request_init(struct cf_request *req, const struct cf_call *call)
 	req->piece.handle = handle;
 	req->piece.size = call->size;
 	req->piece.file_off = call->file_off;
+	req->piece.combine =
+		cf_config_bool(cf_session_config(), CF_CFG_COMBINE);
 	req->piece.ordered =
 		cf_config_bool(cf_session_config(), CF_CFG_ORDER_WRITES);
 	cf_route_choose(&req->piece, cf_session_config(), &req->route);

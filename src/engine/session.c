@@ -84,7 +84,7 @@ void cf_session_apply(void)
 	const struct cf_config *config = cf_session_config();
 
 	cf_devices_configure(
-		cf_config_size(config, CF_CFG_PER_BUFFER_CACHE_SIZE_KB) << 10,
+		cf_plan_slot_size(config),
 		cf_config_size(config, CF_CFG_MAX_DEVICE_CACHE_SIZE_KB) << 10);
 	cf_plan_configure(config);
 	cf_file_limit(cf_config_size(config, CF_CFG_MAX_DIRECT_IO_SIZE_KB)

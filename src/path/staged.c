@@ -29,7 +29,9 @@ struct stage {
 	struct cf_lane *lane;
 	struct cf_slot *slots[CF_LANE_DEPTH];
 	size_t nr_slots;
-	size_t mask; /* of the handle's block size */
+	size_t mask;   /* of the handle's block size */
+	bool entered;  /* counted among those with a small copy */
+	bool gathered; /* its copy shared a launch, and is done */
 };
 
 static enum cf_why staged_can(const struct cf_piece *piece,
@@ -91,31 +93,77 @@ static int mark(const struct stage *stage, size_t k, CUresult res)
 	return cf_cuda_code(res);
 }
 
-/* The last copy of a read needs no mark: the end waits for the stream. */
-static int copy_in(const struct stage *stage, const struct cf_part *part,
-		   size_t k, size_t size)
+/*
+ * A kernel that strays breaks the client's context, so only plain device
+ * memory of known bounds, and a piece that is one small part.
+ */
+static bool may_share(const struct stage *stage, const struct cf_part *part)
 {
-	CUresult res = stage->cuda->memcpy_htod_async(
-		device_addr(stage, part),
-		stage->slots[k]->mem + delta_of(stage, part), size,
-		stage->lane->stream);
+	const struct cf_memory *mem = &stage->piece->mem;
 
+	return stage->piece->combine && mem->kind == CF_MEMORY_DEVICE &&
+	       !mem->chained && mem->end && part->size <= CF_GATHER_MAX_SIZE &&
+	       part->size == stage->piece->size;
+}
+
+/* True if others have small copies at hand too; stage_end counts us out. */
+static bool enter_crowd(struct stage *stage)
+{
+	stage->entered = true;
+	return cf_gather_enter(stage->dev->gather);
+}
+
+static int copy_in(struct stage *stage, const struct cf_part *part, size_t k,
+		   size_t size)
+{
+	const char *mem = stage->slots[k]->mem + delta_of(stage, part);
+	CUdeviceptr dst = device_addr(stage, part);
+	CUresult res;
+
+	if (may_share(stage, part) && enter_crowd(stage)) {
+		int err = cf_gather_in(stage->dev->gather, dst, mem, size);
+
+		stage->gathered = !err;
+		if (err != -ENOTSUP)
+			return err;
+	}
+	res = stage->cuda->memcpy_htod_async(dst, mem, size,
+					     stage->lane->stream);
+	/* The last copy needs no mark: the end waits for the stream. */
 	return cf_feed_has_more(stage->feed) ? mark(stage, k, res) :
 					       cf_cuda_code(res);
 }
 
-static int copy_out(const struct stage *stage, const struct cf_part *part,
-		    size_t k)
+/* Kernels of ours wait for no stream: none may have work to come first. */
+static bool nothing_comes_first(const struct stage *stage)
 {
+	return !stage->piece->ordered ||
+	       stage->cuda->stream_query(stage->lane->stream) == CF_CU_SUCCESS;
+}
+
+static int copy_out(struct stage *stage, const struct cf_part *part, size_t k)
+{
+	char *mem = stage->slots[k]->mem + delta_of(stage, part);
+	CUdeviceptr src = device_addr(stage, part);
+
+	if (may_share(stage, part) && nothing_comes_first(stage) &&
+	    enter_crowd(stage)) {
+		int err =
+			cf_gather_out(stage->dev->gather, mem, src, part->size);
+
+		stage->gathered = !err;
+		if (err != -ENOTSUP)
+			return err;
+	}
 	return mark(stage, k,
-		    stage->cuda->memcpy_dtoh_async(
-			    stage->slots[k]->mem + delta_of(stage, part),
-			    device_addr(stage, part), part->size,
-			    stage->lane->stream));
+		    stage->cuda->memcpy_dtoh_async(mem, src, part->size,
+						   stage->lane->stream));
 }
 
 static int wait_copy(const struct stage *stage, size_t k)
 {
+	if (stage->gathered)
+		return 0;
 	return cf_cuda_code(
 		stage->cuda->event_synchronize(stage->lane->done[k]));
 }
@@ -170,7 +218,9 @@ static int run_read(struct stage *stage)
 		break;
 	}
 	/* Seen by every stream once the copies are done. */
-	res = stage->cuda->stream_synchronize(stage->lane->stream);
+	res = stage->gathered ?
+		      CF_CU_SUCCESS :
+		      stage->cuda->stream_synchronize(stage->lane->stream);
 	if (res != CF_CU_SUCCESS || (n < 0 && cf_is_cuda_error((int)n)))
 		cf_feed_short(stage->feed, first,
 			      n < 0 ? (int)n : CF_ECUDA(res));
@@ -245,6 +295,8 @@ static void stage_end(struct stage *stage, bool failed)
 {
 	if (failed && stage->lane)
 		cf_lane_settle(stage->lane);
+	if (stage->entered)
+		cf_gather_leave(stage->dev->gather);
 	for (size_t i = 0; i < stage->nr_slots; i++)
 		cf_slot_give_back(stage->dev->gpu->pool, stage->slots[i]);
 	if (stage->lane)

@@ -67,6 +67,11 @@ static const struct row rows[] = {
 	MAY(get_error_name, "cuGetErrorName"),
 	MAY(ctx_get_id, "cuCtxGetId"),
 	MAY(exchange_capture_mode, "cuThreadExchangeStreamCaptureMode"),
+	MAY(stream_create_with_priority, "cuStreamCreateWithPriority"),
+	MAY(module_load_data, "cuModuleLoadData"),
+	MAY(module_unload, "cuModuleUnload"),
+	MAY(module_get_function, "cuModuleGetFunction"),
+	MAY(launch_kernel, "cuLaunchKernel"),
 };
 
 static pthread_mutex_t load_lock = PTHREAD_MUTEX_INITIALIZER;

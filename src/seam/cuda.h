@@ -46,6 +46,17 @@ struct cf_cuda {
 	CUresult (*get_error_name)(CUresult res, const char **name);
 	CUresult (*ctx_get_id)(CUcontext ctx, unsigned long long *id);
 	CUresult (*exchange_capture_mode)(int *mode);
+	CUresult (*stream_create_with_priority)(CUstream *stream,
+						unsigned flags, int priority);
+	CUresult (*module_load_data)(CUmodule *module, const void *image);
+	CUresult (*module_unload)(CUmodule module);
+	CUresult (*module_get_function)(CUfunction *function, CUmodule module,
+					const char *name);
+	CUresult (*launch_kernel)(CUfunction function, unsigned grid_x,
+				  unsigned grid_y, unsigned grid_z,
+				  unsigned block_x, unsigned block_y,
+				  unsigned block_z, unsigned shared_bytes,
+				  CUstream stream, void **params, void **extra);
 };
 
 #define CF_ECUDA_BASE 0x10000

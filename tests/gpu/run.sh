@@ -62,6 +62,13 @@ for program in "$build"/tests/behaviour/test_* "$build"/tests/path/test_*; do
 	fi
 done
 
+for name in matrix order threads; do
+	run "test_path_${name}_many" env CUFILE_ENV_PATH_JSON="$PWD/tests/path/many.json" \
+		"$build/tests/path/test_path_$name"
+	run "test_path_${name}_combine" env OCF_COMBINE=1 "$build/tests/path/test_path_$name"
+done
+run test_gather "$build/tests/unit/test_gather"
+
 head -c 100000003 /dev/urandom >"$work/source"
 run gdscp "$build/tools/gdscp" "$work/source" "$work/copy"
 run gdscp_bytes cmp "$work/source" "$work/copy"
