@@ -24,12 +24,14 @@
 #define DIRECT_STEP (1024 * KIB)
 #define DIRECT_CARRIERS 4
 #define MAX_HOST_STEP (4096 * KIB)
-#define AUTO_HELPERS 8
+#define AUTO_WORKERS 12
+#define AUTO_HELPERS 8 /* of one request; more do not fill the link fuller */
 #define AUTO_SLOT (4096 * KIB)
-#define MAX_SHARE (1024 * KIB) /* of a part that several carry */
+#define MAX_SHARE (1024 * KIB) /* of a part, where the link is ours alone */
 
 /* Relaxed: a request that is under way may still use the old ones. */
-static _Atomic unsigned max_helpers;
+static _Atomic unsigned max_workers;
+static _Atomic unsigned max_helpers; /* of one request */
 static _Atomic size_t split_from;
 static _Atomic size_t max_step;
 
@@ -51,24 +53,29 @@ static bool is_default(const struct cf_config *config, enum cf_cfg id)
 	return cf_config_size(config, id) == cf_config_default(id);
 }
 
-/* Half the processors, unless somebody asked for a number. */
-static unsigned helpers_allowed(const struct cf_config *config)
+static unsigned least(uint64_t a, uint64_t b)
 {
-	unsigned half = cpus() / 2;
-	uint64_t nr = half < AUTO_HELPERS ? half : AUTO_HELPERS;
+	return (unsigned)(a < b ? a : b);
+}
 
+/* Three quarters of the processors, unless somebody asked for a number. */
+static unsigned workers_allowed(const struct cf_config *config)
+{
 	if (!cf_config_bool(config, CF_CFG_PARALLEL_IO))
 		return 0;
 	if (!is_default(config, CF_CFG_MAX_IO_THREADS))
-		nr = cf_config_size(config, CF_CFG_MAX_IO_THREADS);
-	if (!is_default(config, CF_CFG_MAX_REQUEST_PARALLELISM)) {
-		uint64_t carriers =
-			cf_config_size(config, CF_CFG_MAX_REQUEST_PARALLELISM);
+		return (unsigned)cf_config_size(config, CF_CFG_MAX_IO_THREADS);
+	return least(cpus() * 3 / 4, AUTO_WORKERS);
+}
 
-		if (carriers && carriers - 1 < nr)
-			nr = carriers - 1;
-	}
-	return (unsigned)nr;
+static unsigned helpers_allowed(const struct cf_config *config)
+{
+	uint64_t carriers =
+		cf_config_size(config, CF_CFG_MAX_REQUEST_PARALLELISM);
+
+	if (is_default(config, CF_CFG_MAX_REQUEST_PARALLELISM))
+		return AUTO_HELPERS;
+	return carriers ? (unsigned)carriers - 1 : 0;
 }
 
 /* Below 2 * MIN_SHARE a helper would come too late. */
@@ -97,10 +104,12 @@ size_t cf_plan_slot_size(const struct cf_config *config)
 
 void cf_plan_configure(const struct cf_config *config)
 {
-	unsigned helpers = helpers_allowed(config);
+	unsigned workers = workers_allowed(config);
 
-	cf_workers_configure(helpers);
-	atomic_store_explicit(&max_helpers, helpers, memory_order_relaxed);
+	cf_workers_configure(workers);
+	atomic_store_explicit(&max_workers, workers, memory_order_relaxed);
+	atomic_store_explicit(&max_helpers, helpers_allowed(config),
+			      memory_order_relaxed);
 	atomic_store_explicit(&split_from, split_allowed(config),
 			      memory_order_relaxed);
 	atomic_store_explicit(&max_step, power_below(cf_plan_slot_size(config)),
@@ -114,24 +123,31 @@ static size_t clamp(size_t n, size_t low, size_t high)
 	return n < low ? low : n;
 }
 
+/* What there is, shared by all who run now. */
+static unsigned helpers_for(bool direct, unsigned company)
+{
+	unsigned nr =
+		least(atomic_load_explicit(&max_workers, memory_order_relaxed) /
+			      company,
+		      atomic_load_explicit(&max_helpers, memory_order_relaxed));
+
+	return direct ? least(nr, DIRECT_CARRIERS - 1) : nr;
+}
+
 static unsigned carriers_for(const struct cf_piece *piece, unsigned company)
 {
 	bool direct = cf_file_is_direct(piece->handle);
-	size_t least = atomic_load_explicit(&split_from, memory_order_relaxed);
-	size_t share = direct ? DIRECT_STEP : MIN_SHARE;
-	unsigned helpers =
-		atomic_load_explicit(&max_helpers, memory_order_relaxed);
+	size_t from = atomic_load_explicit(&split_from, memory_order_relaxed);
 
-	if (company > 1 && least < CROWD_SPLIT)
-		least = CROWD_SPLIT;
+	if (company > 1 && from < CROWD_SPLIT)
+		from = CROWD_SPLIT;
 	/* whether a client's callbacks may run side by side is not known */
-	if (piece->handle->fs_ops || piece->size < least)
+	if (piece->handle->fs_ops || piece->size < from)
 		return 1;
 	if (piece->op == CF_WRITE && !direct)
 		return 1;
-	if (direct && helpers > DIRECT_CARRIERS - 1)
-		helpers = DIRECT_CARRIERS - 1;
-	return (unsigned)clamp(piece->size / share, 1, 1 + helpers / company);
+	return (unsigned)clamp(piece->size / (direct ? DIRECT_STEP : MIN_SHARE),
+			       1, 1 + helpers_for(direct, company));
 }
 
 /*
@@ -152,7 +168,7 @@ static size_t staged_step(const struct cf_piece *piece, unsigned carriers,
 			return slot;
 		share /= 2;
 	}
-	if (share > MAX_SHARE)
+	if (share > MAX_SHARE && company == 1)
 		share = MAX_SHARE;
 	return clamp(share, slot < MIN_STEP ? slot : MIN_STEP, slot);
 }
