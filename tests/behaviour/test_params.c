@@ -155,6 +155,7 @@ static void a_staged_value_shows_in_the_parameter_and_in_the_properties(
 	assert_ok(set_size(CUFILE_PARAM_POLLTHRESHOLD_SIZE_KB, 16));
 	assert_ok(set_bool(CUFILE_PARAM_PROPERTIES_USE_POLL_MODE, true));
 	assert_ok(set_bool(CUFILE_PARAM_PROPERTIES_ALLOW_COMPAT_MODE, false));
+	assert_ok(set_bool(CUFILE_PARAM_EXECUTION_PARALLEL_IO, false));
 	assert_int_equal(get_size(CUFILE_PARAM_PROPERTIES_IO_BATCHSIZE), 64);
 
 	assert_ok(cuFileDriverOpen());
@@ -168,6 +169,7 @@ static void a_staged_value_shows_in_the_parameter_and_in_the_properties(
 	assert_int_equal(props.max_batch_io_timeout_msecs, 7);
 	assert_int_equal(props.nvfs.poll_thresh_size, 16);
 	assert_int_equal(props.nvfs.dcontrolflags, 0x1);
+	assert_int_equal(props.fflags, 0);
 	assert_ok(cuFileDriverClose_v2());
 }
 
