@@ -24,13 +24,23 @@ static bool lost_in_fork; /* set before the child has a second thread */
 static size_t slot_size = 1 << 20;    /* make_lock */
 static size_t pool_bytes = 128 << 20; /* make_lock */
 
+/* make_lock held. An eighth of the bound is for small requests. */
+static void limit_pools(struct cf_gpu *gpu)
+{
+	size_t small = gpu->small == gpu->pool ? 0 : pool_bytes / 8;
+
+	cf_pool_limit(gpu->pool, pool_bytes - small);
+	if (small)
+		cf_pool_limit(gpu->small, small);
+}
+
 void cf_devices_configure(size_t size, size_t max_bytes)
 {
 	pthread_mutex_lock(&make_lock);
 	slot_size = size;
 	pool_bytes = max_bytes;
 	for (struct cf_gpu *gpu = atomic_load(&gpus); gpu; gpu = gpu->next)
-		cf_pool_limit(gpu->pool, max_bytes);
+		limit_pools(gpu);
 	pthread_mutex_unlock(&make_lock);
 }
 
@@ -90,6 +100,28 @@ static int gpu_init(const struct cf_cuda *cuda, struct cf_gpu *gpu)
 	return 0;
 }
 
+/* make_lock held. Slots that are small anyway need no second pool. */
+static int make_pools(struct cf_gpu *gpu)
+{
+	gpu->pool = cf_pool_new(slot_size, pool_bytes, gpu->primary);
+	gpu->small = gpu->pool;
+	if (gpu->pool && slot_size > CF_SMALL_SLOT)
+		gpu->small =
+			cf_pool_new(CF_SMALL_SLOT, pool_bytes, gpu->primary);
+	if (!gpu->small) {
+		if (gpu->pool)
+			cf_pool_free(gpu->pool, false);
+		return -ENOMEM;
+	}
+	limit_pools(gpu);
+	return 0;
+}
+
+struct cf_pool *cf_gpu_pool(const struct cf_gpu *gpu, size_t size)
+{
+	return size <= CF_SMALL_SLOT ? gpu->small : gpu->pool;
+}
+
 /* make_lock held */
 static int gpu_get_locked(const struct cf_cuda *cuda, int ordinal,
 			  struct cf_gpu **out)
@@ -109,11 +141,11 @@ static int gpu_get_locked(const struct cf_cuda *cuda, int ordinal,
 		free(gpu);
 		return err;
 	}
-	gpu->pool = cf_pool_new(slot_size, pool_bytes, gpu->primary);
-	if (!gpu->pool) {
+	err = make_pools(gpu);
+	if (err) {
 		cuda->primary_ctx_release(gpu->dev);
 		free(gpu);
-		return -ENOMEM;
+		return err;
 	}
 	gpu->next = atomic_load_explicit(&gpus, memory_order_relaxed);
 	atomic_store_explicit(&gpus, gpu, memory_order_release);
@@ -287,6 +319,8 @@ static void gpu_free(const struct cf_cuda *cuda, struct cf_gpu *gpu)
 	bool alive = cuda && cuda->ctx_push(gpu->primary) == CF_CU_SUCCESS;
 	CUcontext popped;
 
+	if (gpu->small != gpu->pool)
+		cf_pool_free(gpu->small, alive);
 	cf_pool_free(gpu->pool, alive);
 	if (alive)
 		cuda->ctx_pop(&popped);

@@ -17,6 +17,8 @@
 #include "core/slot.h"
 #include "seam/cuda.h"
 
+#define CF_SMALL_SLOT ((size_t)128 << 10)
+
 struct cf_gpu {
 	int ordinal;
 	CUdevice dev;
@@ -24,6 +26,7 @@ struct cf_gpu {
 	unsigned long long primary_id;
 	unsigned char uuid[16];
 	struct cf_pool *pool;
+	struct cf_pool *small; /* of CF_SMALL_SLOT, or the same pool */
 	struct cf_gpu *next;
 };
 
@@ -48,6 +51,12 @@ void cf_devices_configure(size_t slot_size, size_t max_bytes);
  * cf_devices_close. 0, -ENOMEM or a CUDA code. Any thread.
  */
 int cf_device_find(const struct cf_memory *mem, struct cf_device **dev);
+
+/*
+ * The pool for a carrier whose parts take up to size bytes of a slot. Small
+ * requests have slots of their own: of the large ones there are few.
+ */
+struct cf_pool *cf_gpu_pool(const struct cf_gpu *gpu, size_t size);
 
 /* The n-th GPU in the order of first use, or NULL. */
 const struct cf_gpu *cf_gpu_at(unsigned n);

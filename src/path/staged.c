@@ -27,6 +27,7 @@ struct stage {
 	const struct cf_cuda *cuda;
 	struct cf_device *dev;
 	struct cf_lane *lane;
+	struct cf_pool *pool;
 	struct cf_slot *slots[CF_LANE_DEPTH];
 	size_t nr_slots;
 	size_t mask;   /* of the handle's block size */
@@ -175,7 +176,7 @@ static void widen(struct stage *stage)
 
 	if (stage->nr_slots == CF_LANE_DEPTH)
 		return;
-	slot = cf_slot_try_lease(stage->dev->gpu->pool);
+	slot = cf_slot_try_lease(stage->pool);
 	if (slot)
 		stage->slots[stage->nr_slots++] = slot;
 }
@@ -298,7 +299,7 @@ static void stage_end(struct stage *stage, bool failed)
 	if (stage->entered)
 		cf_gather_leave(stage->dev->gather);
 	for (size_t i = 0; i < stage->nr_slots; i++)
-		cf_slot_give_back(stage->dev->gpu->pool, stage->slots[i]);
+		cf_slot_give_back(stage->pool, stage->slots[i]);
 	if (stage->lane)
 		cf_lane_give_back(&stage->dev->lanes, stage->lane);
 }
@@ -306,7 +307,7 @@ static void stage_end(struct stage *stage, bool failed)
 /* Everything a carrier needs before it may take a part. */
 static int stage_begin(struct stage *stage)
 {
-	int err = cf_slot_lease(stage->dev->gpu->pool, &stage->slots[0]);
+	int err = cf_slot_lease(stage->pool, &stage->slots[0]);
 
 	if (err)
 		return err;
@@ -326,6 +327,9 @@ static int carry_on(struct cf_device *dev, const struct cf_piece *piece,
 		.feed = feed,
 		.cuda = cf_cuda_loaded(),
 		.dev = dev,
+		/* blocks around an unaligned piece come along */
+		.pool = cf_gpu_pool(dev->gpu,
+				    piece->size + 2 * piece->handle->dio_align),
 		.mask = piece->handle->dio_align - 1,
 	};
 	struct cf_scope scope;

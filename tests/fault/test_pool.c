@@ -81,6 +81,34 @@ static void all_slots_are_back(size_t most_bytes)
 	assert_true(bytes <= most_bytes);
 }
 
+/* Many threads with small requests do not pin, or wait for, the large ones. */
+static void a_small_request_pins_small_slots_only(void **state)
+{
+	struct th_file file;
+	const struct cf_gpu *gpu;
+	struct th_mem mem;
+	size_t bytes, leased;
+	CUfileHandle_t fh;
+
+	th_mem_need(TH_DEVICE);
+	th_open();
+	th_file_make(&file, TH_BUFFERED, O_RDWR, NULL, PART);
+	th_mem_alloc(&mem, TH_DEVICE, 65536);
+	fh = th_handle(file.fd);
+	assert_int_equal(cuFileRead(fh, mem.ptr, 65536, 0, 0), 65536);
+	gpu = cf_gpu_at(0);
+	assert_non_null(gpu);
+	cf_pool_usage(gpu->pool, &bytes, &leased);
+	assert_int_equal(bytes, 0);
+	cf_pool_usage(gpu->small, &bytes, &leased);
+	assert_int_equal(leased, 0);
+	assert_true(bytes > 0 && bytes <= 4 * CF_SMALL_SLOT);
+	cuFileHandleDeregister(fh);
+	th_mem_free(&mem);
+	th_file_end(&file);
+	th_close();
+}
+
 static void eight_threads_share_one_slot(void **state)
 {
 	enum th_file_kind kind = *(enum th_file_kind *)*state;
@@ -202,6 +230,7 @@ int main(void)
 		  .test_func = eight_threads_share_one_slot,
 		  .teardown_func = teardown,
 		  .initial_state = &direct },
+		cmocka_unit_test(a_small_request_pins_small_slots_only),
 		cmocka_unit_test_teardown(failures_give_the_only_slot_back,
 					  teardown),
 		cmocka_unit_test_teardown(unpinned_slots_carry_the_right_bytes,
