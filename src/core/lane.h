@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * lane - a stream of ours with its markers, leased to one piece at a time.
+ * lane - a stream of ours with its markers, leased to one carrier at a time.
  *
  * Our streams are non-blocking: the application's default stream neither
  * waits for us nor we for it, unless a write asks for the order.

@@ -2,11 +2,11 @@
 /*
  * slot - pinned bounce memory leased from a GPU's pool.
  *
- * A slot belongs to one piece from lease to give_back. A piece waits for its
- * first slot only while it holds none, and takes further ones only if they
- * are free; so a waiter always waits for somebody who can go on, and no
- * number of pieces can deadlock. The pool grows on demand up to its bound
- * and never shrinks before it is destroyed.
+ * A slot belongs to one carrier of a piece from lease to give_back. A carrier
+ * waits for its first slot only while it holds none, and takes further ones
+ * only if they are free; so a waiter always waits for somebody who can go on,
+ * and no number of carriers can deadlock. The pool grows on demand up to its
+ * bound and never shrinks before it is destroyed.
  */
 #ifndef CF_CORE_SLOT_H
 #define CF_CORE_SLOT_H

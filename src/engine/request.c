@@ -72,20 +72,17 @@ static int check_access(const struct cf_call *call,
 static int check_memory(struct cf_request *req, const struct cf_call *call)
 {
 	struct cf_memory *mem = &req->piece.mem;
-	enum cf_cover cover;
 	uintptr_t base;
 
 	cf_memory_facts((uintptr_t)call->base, mem);
 	base = mem->addr;
-	cover = cf_buffer_cover(mem, base, base + (size_t)call->buf_off,
-				call->size);
-	if (cover == CF_COVER_BEYOND)
+	if (cf_buffer_cover(mem, base, base + (size_t)call->buf_off,
+			    call->size) == CF_COVER_BEYOND)
 		return refuse(call, -CU_FILE_INVALID_MAPPING_RANGE,
 			      "range leaves the registered buffer");
 	if (cf_memory_check_range(mem, (size_t)call->buf_off + call->size))
 		return refuse(call, -CU_FILE_CUDA_POINTER_RANGE_ERROR,
 			      "range leaves the allocation");
-	req->registered = cover == CF_COVER_WHOLE;
 	mem->addr = base + (size_t)call->buf_off;
 	return 0;
 }

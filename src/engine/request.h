@@ -19,7 +19,6 @@ struct cf_call {
 struct cf_request {
 	struct cf_piece piece;
 	struct cf_route route;
-	bool registered; /* a registration covers the buffer */
 };
 
 /*

@@ -9,10 +9,11 @@
  *     OK:  session_lock, handle table_lock
  *     OK:  session_lock, buffer stripes
  *     OK:  session_lock, devices make_lock
- *     OK:  lanes->lock, pool->lock or the log's lock after any of them
+ *     OK:  session_lock, workers.lock
+ *     OK:  lanes->lock, pool->lock, feed->lock or the log's lock after any
  *  ERROR:  any of them, session_lock
  *   NEVER: any but session_lock and make_lock across a driver call, any
- *          but session_lock across file IO
+ *          but session_lock and reopen_lock across file IO
  */
 #include "engine/session.h"
 

@@ -171,16 +171,6 @@ static void withdraw_locked(struct cf_job *job)
 	job->wanted = 0;
 }
 
-unsigned cf_workers_idle(void)
-{
-	unsigned idle;
-
-	pthread_mutex_lock(&workers.lock);
-	idle = workers.max > workers.busy ? workers.max - workers.busy : 0;
-	pthread_mutex_unlock(&workers.lock);
-	return idle;
-}
-
 /* The last helper is seldom far behind; a sleep would cost more. */
 static void spin_for_helpers(struct cf_job *job)
 {

@@ -24,9 +24,6 @@ struct cf_job {
 /* How many workers there may be; 0: callers work alone. */
 void cf_workers_configure(unsigned max);
 
-/* How many helpers a caller may hope for now. */
-unsigned cf_workers_idle(void);
-
 /*
  * Runs job->carry on the calling thread and on up to wanted workers, and
  * returns when all of them have come back.

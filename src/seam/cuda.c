@@ -42,7 +42,6 @@ static const struct row rows[] = {
 	NEED(init, "cuInit"),
 	NEED(device_get_count, "cuDeviceGetCount"),
 	NEED(device_get, "cuDeviceGet"),
-	NEED(device_get_name, "cuDeviceGetName"),
 	NEED(device_get_uuid, "cuDeviceGetUuid"),
 	NEED(device_get_pci_bus_id, "cuDeviceGetPCIBusId"),
 	NEED(primary_ctx_retain, "cuDevicePrimaryCtxRetain"),

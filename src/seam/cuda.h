@@ -16,7 +16,6 @@ struct cf_cuda {
 	CUresult (*init)(unsigned flags);
 	CUresult (*device_get_count)(int *count);
 	CUresult (*device_get)(CUdevice *dev, int ordinal);
-	CUresult (*device_get_name)(char *name, int len, CUdevice dev);
 	CUresult (*device_get_uuid)(CUuuid *uuid, CUdevice dev);
 	CUresult (*device_get_pci_bus_id)(char *id, int len, CUdevice dev);
 	CUresult (*primary_ctx_retain)(CUcontext *ctx, CUdevice dev);
