@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * worker - one queue, one condition, wake only who sleeps.
+ * worker - two queues, one condition, wake only who sleeps.
  *
  * A job stays in the queue while it wants helpers. Its caller takes it out
  * when there is nothing left to carry and waits for those who joined; a job
- * lives on its caller's stack, so nobody may touch it after that.
+ * lives on its caller's stack, so nobody may touch it after that. A task is
+ * taken out by the worker that runs it, which does not look at it again.
+ * Jobs go first: somebody waits for them already.
  *
  * A worker without work looks at `posted` a while before it sleeps: a
  * caller in a loop then finds it awake, and an idle process burns nothing.
@@ -26,6 +28,8 @@ static struct {
 	pthread_cond_t work;  /* a job was queued, or the end has come */
 	pthread_cond_t done;  /* a job's last helper came back */
 	struct cf_job *first;
+	struct cf_task *task, **last_task;
+	unsigned tasks; /* in the queue */
 	pthread_t threads[MAX_WORKERS];
 	unsigned max, nr, busy, sleeping;
 	bool ending;
@@ -33,9 +37,10 @@ static struct {
 	.lock = PTHREAD_MUTEX_INITIALIZER,
 	.work = PTHREAD_COND_INITIALIZER,
 	.done = PTHREAD_COND_INITIALIZER,
+	.last_task = &workers.task,
 };
 
-/* Counts queued jobs; relaxed: it only ends a spin, the lock does the rest. */
+/* Counts queued work; relaxed: it only ends a spin, the lock does the rest. */
 static _Atomic unsigned posted;
 
 void cf_workers_configure(unsigned max)
@@ -77,8 +82,36 @@ static struct cf_job *join_locked(void)
 	return job;
 }
 
+static struct cf_task *take_task_locked(void)
+{
+	struct cf_task *task = workers.task;
+
+	if (!task)
+		return NULL;
+	workers.task = task->next;
+	if (!workers.task)
+		workers.last_task = &workers.task;
+	workers.tasks--;
+	return task;
+}
+
+/* workers.lock held; released and taken again while the task runs. */
+static bool run_task_locked(void)
+{
+	struct cf_task *task = take_task_locked();
+
+	if (!task)
+		return false;
+	workers.busy++;
+	pthread_mutex_unlock(&workers.lock);
+	task->run(task);
+	pthread_mutex_lock(&workers.lock);
+	workers.busy--;
+	return true;
+}
+
 /* workers.lock held; released and taken again while a job is carried. */
-static bool work_locked(void)
+static bool help_locked(void)
 {
 	struct cf_job *job = join_locked();
 
@@ -94,6 +127,11 @@ static bool work_locked(void)
 	return true;
 }
 
+static bool has_work_locked(void)
+{
+	return workers.first || workers.task;
+}
+
 static void wait_locked(void)
 {
 	unsigned seen = atomic_load_explicit(&posted, memory_order_relaxed);
@@ -101,10 +139,10 @@ static void wait_locked(void)
 	pthread_mutex_unlock(&workers.lock);
 	spin_while(&posted, seen);
 	pthread_mutex_lock(&workers.lock);
-	if (workers.first || workers.ending)
+	if (has_work_locked() || workers.ending)
 		return;
 	workers.sleeping++;
-	while (!workers.first && !workers.ending)
+	while (!has_work_locked() && !workers.ending)
 		pthread_cond_wait(&workers.work, &workers.lock);
 	workers.sleeping--;
 }
@@ -113,7 +151,7 @@ static void *worker(void *unused)
 {
 	pthread_mutex_lock(&workers.lock);
 	while (!workers.ending)
-		if (!work_locked())
+		if (!help_locked() && !run_task_locked())
 			wait_locked();
 	pthread_mutex_unlock(&workers.lock);
 	return NULL;
@@ -201,6 +239,40 @@ void cf_workers_run(struct cf_job *job, unsigned wanted)
 	pthread_mutex_unlock(&workers.lock);
 }
 
+int cf_workers_reserve(void)
+{
+	int err;
+
+	pthread_mutex_lock(&workers.lock);
+	err = workers.nr ? 0 : -spawn_locked();
+	pthread_mutex_unlock(&workers.lock);
+	return err;
+}
+
+static void queue_task_locked(struct cf_task *task)
+{
+	task->next = NULL;
+	*workers.last_task = task;
+	workers.last_task = &task->next;
+	workers.tasks++;
+	atomic_fetch_add_explicit(&posted, 1, memory_order_relaxed);
+	if (workers.sleeping)
+		pthread_cond_signal(&workers.work);
+}
+
+int cf_workers_post(struct cf_task *task)
+{
+	int err;
+
+	pthread_mutex_lock(&workers.lock);
+	provide_locked(workers.tasks + 1);
+	err = workers.nr ? 0 : -spawn_locked();
+	if (!err)
+		queue_task_locked(task);
+	pthread_mutex_unlock(&workers.lock);
+	return err;
+}
+
 void cf_workers_close(void)
 {
 	unsigned nr;
@@ -233,6 +305,9 @@ void cf_workers_fork_child(void)
 	workers.busy = 0;
 	workers.sleeping = 0;
 	workers.first = NULL;
+	workers.task = NULL;
+	workers.last_task = &workers.task;
+	workers.tasks = 0;
 	pthread_cond_init(&workers.work, NULL);
 	pthread_cond_init(&workers.done, NULL);
 	pthread_mutex_unlock(&workers.lock);

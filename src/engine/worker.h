@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * worker - threads that help a caller to carry a large piece.
+ * worker - threads that help a caller to carry a large piece, and that run
+ * what has no caller: the entries of a batch, the operations of a stream.
  *
- * The caller always carries too, so that nothing waits for a worker: help
+ * A caller always carries its job too, so that it waits for no worker: help
  * that comes late finds nothing left to do. Workers are made on first need,
  * look for more work for a moment when they are done, and then sleep.
  */
@@ -21,7 +22,13 @@ struct cf_job {
 	struct cf_job *next;	  /* workers->lock */
 };
 
-/* How many workers there may be; 0: callers work alone. */
+/* Work that one worker does once. Its owner keeps it until run is called. */
+struct cf_task {
+	void (*run)(struct cf_task *task);
+	struct cf_task *next; /* workers->lock */
+};
+
+/* How many workers there may be; 0: callers work alone, tasks have one. */
 void cf_workers_configure(unsigned max);
 
 /*
@@ -30,7 +37,20 @@ void cf_workers_configure(unsigned max);
  */
 void cf_workers_run(struct cf_job *job, unsigned wanted);
 
-/* Ends the workers; nothing runs. */
+/*
+ * Sees to it that there is a worker, so that no cf_workers_post before the
+ * next close or fork can fail. 0 or -errno. Any thread.
+ */
+int cf_workers_reserve(void);
+
+/*
+ * Has the task run by a worker, tasks in the order in which they are posted.
+ * 0; or -errno where no worker can be made, and then it will not run. Makes
+ * no driver call and never waits for one: a callback of the driver may post.
+ */
+int cf_workers_post(struct cf_task *task);
+
+/* Ends the workers; nothing runs and nothing is posted. */
 void cf_workers_close(void);
 
 void cf_workers_fork_prepare(void);

@@ -109,6 +109,82 @@ static void callers_share_the_workers(void **state)
 	cf_workers_close();
 }
 
+struct note {
+	struct cf_task task;
+	int nr;
+};
+
+static atomic_int notes_begun, notes_run;
+static atomic_int notes_order[64];
+
+static void write_note(struct cf_task *task)
+{
+	int nr = ((struct note *)task)->nr;
+
+	free(task); /* nobody looks at it again */
+	notes_order[atomic_fetch_add(&notes_begun, 1) % 64] = nr;
+	atomic_fetch_add(&notes_run, 1);
+}
+
+static int post_note(int nr)
+{
+	struct note *note = calloc(1, sizeof(*note));
+
+	note->task.run = write_note;
+	note->nr = nr;
+	return cf_workers_post(&note->task);
+}
+
+static void wait_notes(int nr)
+{
+	while (atomic_load(&notes_run) < nr)
+		usleep(100);
+}
+
+static void tasks_run_in_order_even_where_nobody_may_help(void **state)
+{
+	int before = threads_now();
+
+	atomic_store(&notes_begun, 0);
+	atomic_store(&notes_run, 0);
+	cf_workers_configure(0);
+	assert_int_equal(cf_workers_reserve(), 0);
+	for (int i = 0; i < 64; i++)
+		assert_int_equal(post_note(i), 0);
+	wait_notes(64);
+	for (int i = 0; i < 64; i++)
+		assert_int_equal(notes_order[i], i);
+	assert_int_equal(threads_now(), before + 1);
+	cf_workers_close();
+}
+
+static void *post_many(void *arg)
+{
+	for (int i = 0; i < 500; i++)
+		if (post_note(i))
+			return "a task was refused";
+	return NULL;
+}
+
+static void every_task_of_many_threads_runs_once(void **state)
+{
+	pthread_t posters[4];
+	void *wrong;
+
+	atomic_store(&notes_begun, 0);
+	atomic_store(&notes_run, 0);
+	cf_workers_configure(3);
+	for (int i = 0; i < 4; i++)
+		pthread_create(&posters[i], NULL, post_many, NULL);
+	for (int i = 0; i < 4; i++) {
+		pthread_join(posters[i], &wrong);
+		assert_null(wrong);
+	}
+	wait_notes(2000);
+	cf_workers_close();
+	assert_int_equal(atomic_load(&notes_run), 2000);
+}
+
 static double cpu_s(void)
 {
 	struct rusage u;
@@ -165,6 +241,8 @@ int main(void)
 		cmocka_unit_test(
 			no_more_threads_than_allowed_and_none_after_the_close),
 		cmocka_unit_test(callers_share_the_workers),
+		cmocka_unit_test(tasks_run_in_order_even_where_nobody_may_help),
+		cmocka_unit_test(every_task_of_many_threads_runs_once),
 		cmocka_unit_test(idle_workers_burn_nothing),
 		cmocka_unit_test(a_forked_child_starts_without_workers),
 	};
