@@ -38,8 +38,21 @@ void cf_feed_init(struct cf_feed *feed, size_t size, size_t skew, size_t step);
 /* The next part, or false: there is none, or none that would count. */
 bool cf_feed_next(struct cf_feed *feed, struct cf_part *part);
 
+/*
+ * As cf_feed_next, but only a part whose number *nr (0 is the first) is
+ * below bound. 1; 0: none is left; -EAGAIN: not now.
+ */
+int cf_feed_try(struct cf_feed *feed, size_t bound, struct cf_part *part,
+		size_t *nr);
+
 /* Whether a part is left; another carrier may take it first. */
 bool cf_feed_has_more(struct cf_feed *feed);
+
+/*
+ * Part nr as far as it made it, for one that knows its carrier has come back
+ * from it. False: it is past the end, or nothing of it made it.
+ */
+bool cf_feed_part(struct cf_feed *feed, size_t nr, struct cf_part *part);
 
 /* Nothing from at on made it: the file ended (code 0), or an error. */
 void cf_feed_short(struct cf_feed *feed, size_t at, int code);

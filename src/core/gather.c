@@ -31,6 +31,7 @@
 #include <stdlib.h>
 #include "core/gather_kernel.h"
 #include "core/log.h"
+#include "core/pause.h"
 #include "seam/os.h"
 
 #define CROWD 8		       /* copies at hand that share launches */
@@ -99,15 +100,6 @@ static int64_t now_ns(void)
 
 	cf_os->clock_gettime(CLOCK_MONOTONIC, &ts);
 	return (int64_t)ts.tv_sec * 1000000000 + ts.tv_nsec;
-}
-
-static inline void relax(void)
-{
-#if defined(__x86_64__) || defined(__i386__)
-	__builtin_ia32_pause();
-#elif defined(__aarch64__)
-	__asm__ volatile("yield");
-#endif
 }
 
 /* Those that this thread may use, when the gather is made. */
@@ -308,7 +300,7 @@ static void wait_a_bit(bool make_room)
 	if (make_room)
 		sched_yield();
 	else
-		relax();
+		cf_pause();
 }
 
 /* Every so many spins: has it been that long since begun? */

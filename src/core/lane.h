@@ -11,8 +11,8 @@
 #include <pthread.h>
 #include "seam/cuda.h"
 
-/* Copies that may be in flight on one lane; a slot each. */
-#define CF_LANE_DEPTH 4
+/* The slots of a lane whose copies can be told apart. */
+#define CF_LANE_DEPTH 8
 
 struct cf_lane {
 	CUstream stream;

@@ -21,6 +21,7 @@ struct cf_piece {
 	enum cf_op op;
 	bool ordered; /* a write waits for the default streams first */
 	bool combine; /* a small copy may share a launch with others */
+	bool demote;  /* what is read leaves the core's caches before a copy */
 	struct cf_handle *handle;
 	struct cf_memory mem;
 	size_t size;

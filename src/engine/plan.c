@@ -3,37 +3,57 @@
  * plan - the numbers behind the parallelism, in one place.
  *
  * A cached read is bound by the kernel's copy out of the page cache, about
- * 10 GB/s a thread, so it is spread. Its parts are as few as keep everybody
- * busy, because the driver takes one copy at a time in and threads that ask
- * together wait for each other. Requests that run side by side fill the link
- * as they are; only large ones still share what helpers there are. A buffered
- * write holds the inode's lock, so one thread writes while its copies run
- * ahead. A disk wants a few large requests at once.
+ * 10 GB/s a thread, so it is spread, and the caller alone talks to the driver
+ * (path/relay.c). What the cores have just written the GPU fetches slowly out
+ * of their caches; small parts are demoted first (core/cache.h), which pays
+ * as soon as the link is the bound. A very large read pushes its own parts
+ * out. Requests that run side by side fill the link as they are; a few may
+ * still share the helpers. A buffered write holds the inode's lock, so one
+ * thread writes while its copies run ahead. A disk wants a few large requests
+ * at once.
  */
 #include "engine/plan.h"
 
 #include <sched.h>
 #include <stdatomic.h>
+#include "core/cache.h"
 #include "core/file.h"
 #include "engine/worker.h"
 
 #define KIB (1ul << 10)
-#define MIN_STEP (64 * KIB)
-#define MIN_SHARE (256 * KIB)	 /* of a cached read, for one carrier */
-#define CROWD_SPLIT (8192 * KIB) /* from here on also beside others */
-#define DIRECT_STEP (1024 * KIB)
-#define DIRECT_CARRIERS 4
-#define MAX_HOST_STEP (4096 * KIB)
+#define MIB (1ul << 20)
+
 #define AUTO_WORKERS 12
-#define AUTO_HELPERS 8 /* of one request; more do not fill the link fuller */
-#define AUTO_SLOT (4096 * KIB)
-#define MAX_SHARE (1024 * KIB) /* of a part, where the link is ours alone */
+#define AUTO_HELPERS 9 /* of one request; more do not fill the link fuller */
+#define AUTO_SLOT (4 * MIB)
+
+/* reads out of the page cache that several carry */
+#define SPLIT_FROM (256 * KIB) /* for each request that runs */
+#define FEW 4		       /* requests; of more only large ones are split */
+#define CROWD_SPLIT (8 * MIB)
+#define MIN_SHARE (32 * KIB) /* of one carrier */
+#define SHARE_PARTS 4	     /* of a share, so that nobody waits long */
+#define MIN_STEP (32 * KIB)
+#define MAX_STEP (128 * KIB)
+#define VERY_LARGE (128 * MIB)
+#define LARGE_STEP (1 * MIB) /* with its source, what a core's cache holds */
+/* reads that one carries: alone in two halves, so that they overlap */
+#define HALVE_FROM (512 * KIB)
+#define MAX_HALF (1 * MIB)
+#define DEMOTE_CROWD 8 /* requests that make the link the bound */
+#define DEMOTE_MAX (2 * MIB)
+
+#define DIRECT_STEP (1 * MIB)
+#define DIRECT_CARRIERS 4
+#define MIN_HOST_STEP (64 * KIB)
+#define MAX_HOST_STEP (4 * MIB)
 
 /* Relaxed: a request that is under way may still use the old ones. */
 static _Atomic unsigned max_workers;
 static _Atomic unsigned max_helpers; /* of one request */
 static _Atomic size_t split_from;
 static _Atomic size_t max_step;
+static _Atomic bool can_demote;
 
 static unsigned cpus(void)
 {
@@ -78,11 +98,10 @@ static unsigned helpers_allowed(const struct cf_config *config)
 	return carriers ? (unsigned)carriers - 1 : 0;
 }
 
-/* Below 2 * MIN_SHARE a helper would come too late. */
 static size_t split_allowed(const struct cf_config *config)
 {
 	if (is_default(config, CF_CFG_MIN_IO_THRESHOLD_SIZE_KB))
-		return 2 * MIN_SHARE;
+		return SPLIT_FROM;
 	return cf_config_size(config, CF_CFG_MIN_IO_THRESHOLD_SIZE_KB) * KIB;
 }
 
@@ -107,6 +126,8 @@ void cf_plan_configure(const struct cf_config *config)
 	unsigned workers = workers_allowed(config);
 
 	cf_workers_configure(workers);
+	atomic_store_explicit(&can_demote, cf_cache_can_demote(),
+			      memory_order_relaxed);
 	atomic_store_explicit(&max_workers, workers, memory_order_relaxed);
 	atomic_store_explicit(&max_helpers, helpers_allowed(config),
 			      memory_order_relaxed);
@@ -134,15 +155,24 @@ static unsigned helpers_for(bool direct, unsigned company)
 	return direct ? least(nr, DIRECT_CARRIERS - 1) : nr;
 }
 
+/* The smallest request that is split. */
+static size_t least_split(bool direct, unsigned company)
+{
+	size_t from = atomic_load_explicit(&split_from, memory_order_relaxed);
+
+	if (direct)
+		return from > DIRECT_STEP ? from : 2 * DIRECT_STEP;
+	if (company > FEW)
+		return from > CROWD_SPLIT ? from : CROWD_SPLIT;
+	return from * company;
+}
+
 static unsigned carriers_for(const struct cf_piece *piece, unsigned company)
 {
 	bool direct = cf_file_is_direct(piece->handle);
-	size_t from = atomic_load_explicit(&split_from, memory_order_relaxed);
 
-	if (company > 1 && from < CROWD_SPLIT)
-		from = CROWD_SPLIT;
 	/* whether a client's callbacks may run side by side is not known */
-	if (piece->handle->fs_ops || piece->size < from)
+	if (piece->handle->fs_ops || piece->size < least_split(direct, company))
 		return 1;
 	if (piece->op == CF_WRITE && !direct)
 		return 1;
@@ -150,27 +180,28 @@ static unsigned carriers_for(const struct cf_piece *piece, unsigned company)
 			       1, 1 + helpers_for(direct, company));
 }
 
-/*
- * One carrier cuts for the sake of overlap, unless the piece is small or one
- * of many: while it waits for its copy, the others read. Several take a part
- * each, or a few where the parts would be large.
- */
+/* Parts too large for a core's cache leave it by themselves. */
+static bool is_large(const struct cf_piece *piece, unsigned company)
+{
+	return piece->size >= VERY_LARGE || company > FEW;
+}
+
 static size_t staged_step(const struct cf_piece *piece, unsigned carriers,
 			  unsigned company)
 {
 	size_t slot = atomic_load_explicit(&max_step, memory_order_relaxed);
-	size_t share = power_below(piece->size / carriers);
+	size_t step = slot;
 
 	if (cf_file_is_direct(piece->handle))
-		return slot < DIRECT_STEP ? slot : DIRECT_STEP;
-	if (carriers == 1) {
-		if (company > 1 || piece->size < 2 * MIN_SHARE)
-			return slot;
-		share /= 2;
-	}
-	if (share > MAX_SHARE && company == 1)
-		share = MAX_SHARE;
-	return clamp(share, slot < MIN_STEP ? slot : MIN_STEP, slot);
+		step = DIRECT_STEP;
+	else if (carriers > 1 && is_large(piece, company))
+		step = LARGE_STEP;
+	else if (carriers > 1)
+		step = clamp(power_below(piece->size / carriers / SHARE_PARTS),
+			     MIN_STEP, MAX_STEP);
+	else if (company == 1 && piece->size >= HALVE_FROM)
+		step = clamp(power_below(piece->size / 2), 0, MAX_HALF);
+	return step < slot ? step : slot;
 }
 
 static size_t host_step(const struct cf_piece *piece, unsigned carriers)
@@ -179,21 +210,33 @@ static size_t host_step(const struct cf_piece *piece, unsigned carriers)
 		return power_below(SIZE_MAX);
 	if (cf_file_is_direct(piece->handle))
 		return DIRECT_STEP;
-	return clamp(power_below(piece->size / carriers / 2), MIN_STEP,
+	return clamp(power_below(piece->size / carriers / 2), MIN_HOST_STEP,
 		     MAX_HOST_STEP);
+}
+
+static bool should_demote(const struct cf_piece *piece, unsigned carriers,
+			  unsigned company)
+{
+	if (piece->op == CF_WRITE ||
+	    !atomic_load_explicit(&can_demote, memory_order_relaxed))
+		return false;
+	if (carriers > 1)
+		return !is_large(piece, company);
+	return company >= DEMOTE_CROWD && piece->size <= DEMOTE_MAX;
 }
 
 struct cf_plan cf_plan_make(const struct cf_piece *piece,
 			    const struct cf_path_ops *path, unsigned company)
 {
 	unsigned carriers = carriers_for(piece, company);
+	bool staged = path == &cf_path_staged;
 
 	return (struct cf_plan){
-		.step = path == &cf_path_staged ?
-				staged_step(piece, carriers, company) :
-				host_step(piece, carriers),
+		.step = staged ? staged_step(piece, carriers, company) :
+				 host_step(piece, carriers),
 		.skew = (size_t)piece->file_off &
 			(piece->handle->dio_align - 1),
 		.helpers = carriers - 1,
+		.demote = staged && should_demote(piece, carriers, company),
 	};
 }

@@ -10,6 +10,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
+#include <stddef.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include "core/buffer.h"
@@ -177,40 +178,41 @@ static void log_failure(const struct cf_request *req, int code)
 	       req->route.path ? req->route.path->name : "none");
 }
 
-/* A request that several threads carry. */
-struct carrying {
+/* The workers as a path sees them. */
+struct crew {
+	struct cf_crew crew;
 	struct cf_job job;
-	const struct cf_path_ops *path;
-	struct cf_piece piece;
-	struct cf_feed feed;
+	void (*lead)(void *arg);
+	void (*help)(void *arg);
+	void *arg;
 };
 
-static void carry(struct cf_job *job)
+static void lead(struct cf_job *job)
 {
-	struct carrying *c = (struct carrying *)job;
+	struct crew *c =
+		(struct crew *)((char *)job - offsetof(struct crew, job));
 
-	c->path->run(&c->piece, &c->feed);
+	c->lead(c->arg);
 }
 
-static ssize_t carry_alone(struct carrying *c)
+static void help(struct cf_job *job)
 {
-	c->path->run(&c->piece, &c->feed);
-	return cf_feed_result(&c->feed);
+	struct crew *c =
+		(struct crew *)((char *)job - offsetof(struct crew, job));
+
+	c->help(c->arg);
 }
 
-/* Helpers cannot see the caller's default stream: settle its order first. */
-static ssize_t carry_together(struct carrying *c, unsigned helpers)
+static void work(struct cf_crew *crew, void (*lead_fn)(void *arg),
+		 void (*help_fn)(void *arg), void *arg)
 {
-	int err = 0;
+	struct crew *c = (struct crew *)crew;
 
-	if (c->piece.op == CF_WRITE && c->piece.ordered)
-		err = c->path->settle(&c->piece);
-	c->piece.ordered = false;
-	if (err)
-		cf_feed_short(&c->feed, 0, err);
-	else
-		cf_workers_run(&c->job, helpers);
-	return cf_feed_result(&c->feed);
+	c->job = (struct cf_job){ .lead = lead, .help = help };
+	c->lead = lead_fn;
+	c->help = help_fn;
+	c->arg = arg;
+	cf_workers_run(&c->job, crew->helpers);
 }
 
 /* Relaxed: how many requests run, for those who plan one. */
@@ -218,23 +220,24 @@ static _Atomic unsigned running;
 
 static ssize_t travel(struct cf_request *req)
 {
-	struct carrying c = { .job.carry = carry,
-			      .path = req->route.path,
-			      .piece = req->piece };
+	const struct cf_path_ops *path = req->route.path;
+	struct crew c = { .crew.work = work };
+	struct cf_feed feed;
 	struct cf_plan plan;
 	unsigned company;
-	ssize_t n;
 
 	log_route(req);
-	if (!c.path)
+	if (!path)
 		return -CU_FILE_IO_NOT_SUPPORTED;
 	company = 1 +
 		  atomic_fetch_add_explicit(&running, 1, memory_order_relaxed);
-	plan = cf_plan_make(&c.piece, c.path, company);
-	cf_feed_init(&c.feed, c.piece.size, plan.skew, plan.step);
-	n = plan.helpers ? carry_together(&c, plan.helpers) : carry_alone(&c);
+	plan = cf_plan_make(&req->piece, path, company);
+	req->piece.demote = plan.demote;
+	c.crew.helpers = plan.helpers;
+	cf_feed_init(&feed, req->piece.size, plan.skew, plan.step);
+	path->run(&req->piece, &feed, &c.crew);
 	atomic_fetch_sub_explicit(&running, 1, memory_order_relaxed);
-	return n;
+	return cf_feed_result(&feed);
 }
 
 void cf_requests_fork_child(void)

@@ -11,13 +11,14 @@
  * A worker without work looks at `posted` a while before it sleeps: a
  * caller in a loop then finds it awake, and an idle process burns nothing.
  *
- * Lock: workers.lock, innermost; carry runs without it.
+ * Lock: workers.lock, innermost; nobody leads, helps or runs a task under it.
  */
 #include "engine/worker.h"
 
 #include <pthread.h>
 #include <signal.h>
 #include <stdatomic.h>
+#include "core/pause.h"
 
 #define MAX_WORKERS 64
 /* A pause is 15 to 50 ns: some 50 us, about what a sleep and a wake cost. */
@@ -50,22 +51,13 @@ void cf_workers_configure(unsigned max)
 	pthread_mutex_unlock(&workers.lock);
 }
 
-static void pause_cpu(void)
-{
-#if defined(__x86_64__)
-	__builtin_ia32_pause();
-#elif defined(__aarch64__)
-	__asm__ volatile("yield");
-#endif
-}
-
 /* Looks at a word for a moment, until it is not `seen` any more. */
 static void spin_while(_Atomic unsigned *word, unsigned seen)
 {
 	for (int looks = 0; looks < SPIN_LOOKS; looks++) {
 		if (atomic_load_explicit(word, memory_order_relaxed) != seen)
 			return;
-		pause_cpu();
+		cf_pause();
 	}
 }
 
@@ -119,7 +111,7 @@ static bool help_locked(void)
 		return false;
 	workers.busy++;
 	pthread_mutex_unlock(&workers.lock);
-	job->carry(job);
+	job->help(job);
 	pthread_mutex_lock(&workers.lock);
 	workers.busy--;
 	if (--job->helpers == 0)
@@ -228,7 +220,7 @@ void cf_workers_run(struct cf_job *job, unsigned wanted)
 	provide_locked(wanted);
 	post_locked(job, workers.nr ? wanted : 0);
 	pthread_mutex_unlock(&workers.lock);
-	job->carry(job);
+	job->lead(job);
 	pthread_mutex_lock(&workers.lock);
 	withdraw_locked(job);
 	pthread_mutex_unlock(&workers.lock);

@@ -12,13 +12,14 @@
 
 #include <stdbool.h>
 
-/* Work that several threads may do at once; each call does what is left. */
+/* Work that several threads do at once; each does what is left. */
 struct cf_job {
-	void (*carry)(struct cf_job *job);
+	void (*lead)(struct cf_job *job); /* the caller's share */
+	void (*help)(struct cf_job *job); /* a worker's */
 	unsigned wanted; /* workers->lock; helpers that may still join */
 	/* workers->lock to write; read relaxed by the caller that waits a bit
 	 */
-	_Atomic unsigned helpers; /* that are in carry now */
+	_Atomic unsigned helpers; /* that are in help now */
 	struct cf_job *next;	  /* workers->lock */
 };
 
@@ -32,8 +33,8 @@ struct cf_task {
 void cf_workers_configure(unsigned max);
 
 /*
- * Runs job->carry on the calling thread and on up to wanted workers, and
- * returns when all of them have come back.
+ * Runs job->lead on the calling thread and job->help on up to wanted workers,
+ * and returns when all of them have come back.
  */
 void cf_workers_run(struct cf_job *job, unsigned wanted);
 

@@ -23,19 +23,37 @@ static ssize_t move_part(const struct cf_piece *piece,
 		       cf_file_write(piece->handle, mem, part->size, off);
 }
 
-static void host_run(const struct cf_piece *piece, struct cf_feed *feed)
+/* What each carrier looks at. */
+struct load {
+	const struct cf_piece *piece;
+	struct cf_feed *feed;
+};
+
+static void carry(void *arg)
 {
+	const struct load *load = arg;
 	struct cf_part part;
 	ssize_t n;
 
-	while (cf_feed_next(feed, &part)) {
-		n = move_part(piece, &part);
+	while (cf_feed_next(load->feed, &part)) {
+		n = move_part(load->piece, &part);
 		if (n == (ssize_t)part.size)
 			continue;
-		cf_feed_short(feed, part.at + (n > 0 ? (size_t)n : 0),
+		cf_feed_short(load->feed, part.at + (n > 0 ? (size_t)n : 0),
 			      n < 0 ? (int)n : 0);
 		return;
 	}
+}
+
+static void host_run(const struct cf_piece *piece, struct cf_feed *feed,
+		     struct cf_crew *crew)
+{
+	struct load load = { .piece = piece, .feed = feed };
+
+	if (crew->helpers)
+		crew->work(crew, carry, carry, &load);
+	else
+		carry(&load);
 }
 
 const struct cf_path_ops cf_path_host = {

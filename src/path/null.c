@@ -7,7 +7,8 @@
 
 static enum cf_why null_can(const struct cf_piece *piece,
 			    const struct cf_policy *policy);
-static void null_run(const struct cf_piece *piece, struct cf_feed *feed);
+static void null_run(const struct cf_piece *piece, struct cf_feed *feed,
+		     struct cf_crew *crew);
 
 const struct cf_path_ops cf_path_null = {
 	/* How configuration, logs, statistics and tools call it. */
@@ -27,7 +28,8 @@ static enum cf_why null_can(const struct cf_piece *piece,
 	return CF_WHY_YES;
 }
 
-static void null_run(const struct cf_piece *piece, struct cf_feed *feed)
+static void null_run(const struct cf_piece *piece, struct cf_feed *feed,
+		     struct cf_crew *crew)
 {
 	struct cf_part part;
 

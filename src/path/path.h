@@ -31,23 +31,36 @@ struct cf_policy {
 	bool allow_system_memory; /* properties.allow_system_memory */
 };
 
+/*
+ * Threads that help, lent by the engine for one piece. work runs lead(arg)
+ * on the calling thread and help(arg) on up to helpers others, at the same
+ * time, and returns when all have come back; none may come at all. A helper
+ * has no CUDA context current, and no default stream that matters.
+ */
+struct cf_crew {
+	unsigned helpers;
+	void (*work)(struct cf_crew *crew, void (*lead)(void *arg),
+		     void (*help)(void *arg), void *arg);
+};
+
 struct cf_path_ops {
 	const char *name;
 	/* CF_WHY_YES, or why this path cannot carry the piece. Pure. */
 	enum cf_why (*can)(const struct cf_piece *piece,
 			   const struct cf_policy *policy);
 	/*
-	 * Before an ordered write that several threads will carry: waits for
+	 * Before an ordered write that other threads will carry: waits for
 	 * what must come before it, on the thread that asked for it. 0 or a
 	 * negative code.
 	 */
 	int (*settle)(const struct cf_piece *piece);
 	/*
-	 * Takes parts of the piece from the feed and carries them, on the
-	 * calling thread, until there are none; several threads may run the
-	 * same piece. What did not make it is told to the feed.
+	 * Takes parts of the piece from the feed and carries them until there
+	 * are none, alone or with the crew. What did not make it is told to
+	 * the feed.
 	 */
-	void (*run)(const struct cf_piece *piece, struct cf_feed *feed);
+	void (*run)(const struct cf_piece *piece, struct cf_feed *feed,
+		    struct cf_crew *crew);
 };
 
 /* Stock: nothing comes before. */

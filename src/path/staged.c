@@ -2,23 +2,24 @@
 /*
  * staged - device memory by way of pinned slots, IO and copies overlapped.
  *
- * DESIGN  Each carrier of a piece takes parts from the feed until there are
- * no more. Reading: a part is read from the file into a slot while the copy
- * of the one before, out of another slot, is on its way. Writing: the copies
- * of the next parts run while one is written. A carrier waits for its first
- * slot holding nothing and takes the others only if they are free, so it
- * always gets on.
- *
- * Bytes sit in a slot at the same offset from a block boundary as they have
- * in the file; whole blocks can then travel O_DIRECT. A direct read takes
- * the blocks around an unaligned part whole and copies what was asked.
+ * DESIGN  A carrier takes parts from the feed until there are no more.
+ * Reading: a part is read from the file into a slot while the copy of the one
+ * before, out of another slot, is on its way. Writing: the copies of the next
+ * parts run while one is written. A carrier waits for its first slot holding
+ * nothing and takes the others only if they are free, so it always gets on.
+ * A crew that reads works as a relay instead (path/relay.c); one that writes
+ * is so many carriers.
  */
 #include <cufile.h>
 #include <errno.h>
 #include <stdatomic.h>
 #include "core/device.h"
-#include "core/file.h"
 #include "path/path.h"
+#include "path/relay.h"
+#include "path/slot_io.h"
+
+#define SLOTS 4 /* of one carrier, at most */
+_Static_assert(SLOTS <= CF_LANE_DEPTH, "a slot has an event of the lane");
 
 /* What one carrier holds. */
 struct stage {
@@ -28,9 +29,8 @@ struct stage {
 	struct cf_device *dev;
 	struct cf_lane *lane;
 	struct cf_pool *pool;
-	struct cf_slot *slots[CF_LANE_DEPTH];
+	struct cf_slot *slots[SLOTS];
 	size_t nr_slots;
-	size_t mask;   /* of the handle's block size */
 	bool entered;  /* counted among those with a small copy */
 	bool gathered; /* its copy shared a launch, and is done */
 };
@@ -43,47 +43,10 @@ static enum cf_why staged_can(const struct cf_piece *piece,
 	return policy->allow_bounce ? CF_WHY_YES : CF_WHY_STRICT;
 }
 
-/* Where the part's bytes begin in a slot. */
-static size_t delta_of(const struct stage *stage, const struct cf_part *part)
-{
-	return ((size_t)stage->piece->file_off + part->at) & stage->mask;
-}
-
 static CUdeviceptr device_addr(const struct stage *stage,
 			       const struct cf_part *part)
 {
 	return (CUdeviceptr)stage->piece->mem.addr + part->at;
-}
-
-/* Bytes of the part that are in the slot now, or -errno. */
-static ssize_t fill_slot(const struct stage *stage, const struct cf_part *part,
-			 struct cf_slot *slot)
-{
-	const struct cf_piece *piece = stage->piece;
-	off_t off = piece->file_off + (off_t)part->at;
-	size_t delta = delta_of(stage, part);
-	size_t whole = (delta + part->size + stage->mask) & ~stage->mask;
-	ssize_t n;
-
-	if (!cf_file_is_direct(piece->handle))
-		return cf_file_read(piece->handle, slot->mem + delta,
-				    part->size, off);
-	n = cf_file_read(piece->handle, slot->mem, whole, off - (off_t)delta);
-	if (n < 0)
-		return n;
-	n -= (ssize_t)delta;
-	if (n < 0)
-		return 0;
-	return n < (ssize_t)part->size ? n : (ssize_t)part->size;
-}
-
-static ssize_t drain_slot(const struct stage *stage, const struct cf_part *part,
-			  struct cf_slot *slot)
-{
-	const struct cf_piece *piece = stage->piece;
-
-	return cf_file_write(piece->handle, slot->mem + delta_of(stage, part),
-			     part->size, piece->file_off + (off_t)part->at);
 }
 
 static int mark(const struct stage *stage, size_t k, CUresult res)
@@ -117,7 +80,8 @@ static bool enter_crowd(struct stage *stage)
 static int copy_in(struct stage *stage, const struct cf_part *part, size_t k,
 		   size_t size)
 {
-	const char *mem = stage->slots[k]->mem + delta_of(stage, part);
+	const char *mem =
+		stage->slots[k]->mem + cf_slot_delta(stage->piece, part);
 	CUdeviceptr dst = device_addr(stage, part);
 	CUresult res;
 
@@ -144,7 +108,7 @@ static bool nothing_comes_first(const struct stage *stage)
 
 static int copy_out(struct stage *stage, const struct cf_part *part, size_t k)
 {
-	char *mem = stage->slots[k]->mem + delta_of(stage, part);
+	char *mem = stage->slots[k]->mem + cf_slot_delta(stage->piece, part);
 	CUdeviceptr src = device_addr(stage, part);
 
 	if (may_share(stage, part) && nothing_comes_first(stage) &&
@@ -174,7 +138,7 @@ static void widen(struct stage *stage)
 {
 	struct cf_slot *slot;
 
-	if (stage->nr_slots == CF_LANE_DEPTH)
+	if (stage->nr_slots == SLOTS)
 		return;
 	slot = cf_slot_try_lease(stage->pool);
 	if (slot)
@@ -192,7 +156,7 @@ static ssize_t read_part(struct stage *stage, const struct cf_part *part,
 	if (nr >= stage->nr_slots)
 		err = wait_copy(stage, k);
 	if (!err)
-		n = fill_slot(stage, part, stage->slots[k]);
+		n = cf_slot_fill(stage->piece, part, stage->slots[k]->mem);
 	if (n > 0)
 		err = copy_in(stage, part, k, (size_t)n);
 	return err ? err : n;
@@ -230,7 +194,7 @@ static int run_read(struct stage *stage)
 
 /* Parts whose copies are under way or done, oldest first. */
 struct ring {
-	struct cf_part parts[CF_LANE_DEPTH];
+	struct cf_part parts[SLOTS];
 	size_t begun, ended;
 };
 
@@ -255,7 +219,7 @@ static int run_write(struct stage *stage)
 	struct ring ring = { .begun = 0 };
 	int err = 0;
 
-	while (stage->nr_slots < CF_LANE_DEPTH &&
+	while (stage->nr_slots < SLOTS &&
 	       stage->nr_slots * stage->feed->step < stage->piece->size) {
 		size_t before = stage->nr_slots;
 
@@ -276,7 +240,8 @@ static int run_write(struct stage *stage)
 		if (!err)
 			err = wait_copy(stage, k);
 		if (!err)
-			n = drain_slot(stage, part, stage->slots[k]);
+			n = cf_slot_drain(stage->piece, part,
+					  stage->slots[k]->mem);
 		if (n == (ssize_t)part->size)
 			continue;
 		if (n < 0)
@@ -319,8 +284,8 @@ static int stage_begin(struct stage *stage)
 }
 
 /* *begun: parts were taken, so that what failed is known to the feed. */
-static int carry_on(struct cf_device *dev, const struct cf_piece *piece,
-		    struct cf_feed *feed, bool *begun)
+static int carry_alone(struct cf_device *dev, const struct cf_piece *piece,
+		       struct cf_feed *feed, bool *begun)
 {
 	struct stage stage = {
 		.piece = piece,
@@ -330,41 +295,56 @@ static int carry_on(struct cf_device *dev, const struct cf_piece *piece,
 		/* blocks around an unaligned piece come along */
 		.pool = cf_gpu_pool(dev->gpu,
 				    piece->size + 2 * piece->handle->dio_align),
-		.mask = piece->handle->dio_align - 1,
 	};
-	struct cf_scope scope;
-	int err = cf_device_enter(dev, &scope);
+	int err = stage_begin(&stage);
 
-	*begun = false;
-	if (err)
-		return err;
-	err = stage_begin(&stage);
 	*begun = !err;
 	if (!err)
 		err = piece->op == CF_READ ? run_read(&stage) :
 					     run_write(&stage);
 	stage_end(&stage, err);
+	return err;
+}
+
+/* What a carrier of a crew looks at. */
+struct load {
+	const struct cf_piece *piece;
+	struct cf_feed *feed;
+	struct cf_crew *crew; /* NULL: one of several carriers */
+};
+
+static int carry_in(struct cf_device *dev, const struct load *load, bool *begun)
+{
+	struct cf_scope scope;
+	int err = cf_device_enter(dev, &scope);
+
+	if (err)
+		return err;
+	err = load->crew ? cf_relay_read(dev, load->piece, load->feed,
+					 load->crew, begun) :
+			   carry_alone(dev, load->piece, load->feed, begun);
 	cf_device_leave(dev, &scope);
 	return err;
 }
 
-static void staged_run(const struct cf_piece *piece, struct cf_feed *feed)
+static void carry(void *arg)
 {
+	const struct load *load = arg;
 	struct cf_device *dev;
 	bool begun = false;
-	int err = cf_device_find(&piece->mem, &dev);
+	int err = cf_device_find(&load->piece->mem, &dev);
 
 	if (!err) {
-		err = carry_on(dev, piece, feed, &begun);
+		err = carry_in(dev, load, &begun);
 		/* one that came back under the same name gets one more try */
 		if (err && cf_device_failed(dev, err) && !begun) {
-			err = cf_device_find(&piece->mem, &dev);
+			err = cf_device_find(&load->piece->mem, &dev);
 			if (!err)
-				err = carry_on(dev, piece, feed, &begun);
+				err = carry_in(dev, load, &begun);
 		}
 	}
 	if (err && !begun)
-		cf_feed_short(feed, 0, err);
+		cf_feed_short(load->feed, 0, err);
 }
 
 /* The order of the caller's own default stream can be had on its thread only.
@@ -391,6 +371,35 @@ static int staged_settle(const struct cf_piece *piece)
 	}
 	cf_device_leave(dev, &scope);
 	return err;
+}
+
+/* Helpers cannot see the caller's default stream: settle its order first. */
+static void write_together(const struct cf_piece *piece, struct cf_feed *feed,
+			   struct cf_crew *crew)
+{
+	struct cf_piece settled = *piece;
+	struct load load = { .piece = &settled, .feed = feed };
+	int err = piece->ordered ? staged_settle(piece) : 0;
+
+	settled.ordered = false;
+	if (err)
+		cf_feed_short(feed, 0, err);
+	else
+		crew->work(crew, carry, carry, &load);
+}
+
+static void staged_run(const struct cf_piece *piece, struct cf_feed *feed,
+		       struct cf_crew *crew)
+{
+	struct load load = { .piece = piece, .feed = feed };
+
+	if (crew->helpers && piece->op == CF_WRITE) {
+		write_together(piece, feed, crew);
+		return;
+	}
+	if (crew->helpers)
+		load.crew = crew;
+	carry(&load);
 }
 
 const struct cf_path_ops cf_path_staged = {

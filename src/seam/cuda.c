@@ -62,6 +62,7 @@ static const struct row rows[] = {
 	NEED(event_create, "cuEventCreate"),
 	NEED(event_destroy, "cuEventDestroy_v2"),
 	NEED(event_record, "cuEventRecord"),
+	NEED(event_query, "cuEventQuery"),
 	NEED(event_synchronize, "cuEventSynchronize"),
 	MAY(get_error_name, "cuGetErrorName"),
 	MAY(ctx_get_id, "cuCtxGetId"),

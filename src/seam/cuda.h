@@ -40,6 +40,7 @@ struct cf_cuda {
 	CUresult (*event_create)(CUevent *event, unsigned flags);
 	CUresult (*event_destroy)(CUevent event);
 	CUresult (*event_record)(CUevent event, CUstream stream);
+	CUresult (*event_query)(CUevent event);
 	CUresult (*event_synchronize)(CUevent event);
 	/* optional */
 	CUresult (*get_error_name)(CUresult res, const char **name);

@@ -159,6 +159,7 @@ static const struct cuda_row {
 	{ "cuEventCreate", NULL },
 	{ "cuEventDestroy_v2", "event" },
 	{ "cuEventRecord", NULL },
+	{ "cuEventQuery", NULL },
 	{ "cuEventSynchronize", NULL },
 	{ "cuGetErrorName", NULL },
 	{ "cuCtxGetId", IN_CONTEXT " primary_retain" },

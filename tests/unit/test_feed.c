@@ -80,6 +80,45 @@ static void an_error_at_the_very_start_is_the_result(void **state)
 	assert_int_equal(cf_feed_result(&feed), 0);
 }
 
+static void a_bound_holds_parts_back_until_it_moves(void **state)
+{
+	struct cf_feed feed;
+	struct cf_part part;
+	size_t nr;
+
+	cf_feed_init(&feed, 3500, 500, 1000);
+	assert_int_equal(cf_feed_try(&feed, 0, &part, &nr), -EAGAIN);
+	assert_int_equal(cf_feed_try(&feed, 2, &part, &nr), 1);
+	assert_int_equal(nr, 0);
+	assert_int_equal(part.size, 500);
+	assert_int_equal(cf_feed_try(&feed, 2, &part, &nr), 1);
+	assert_int_equal(nr, 1);
+	assert_int_equal(part.at, 500);
+	assert_int_equal(cf_feed_try(&feed, 2, &part, &nr), -EAGAIN);
+	assert_int_equal(cf_feed_try(&feed, 9, &part, &nr), 1);
+	assert_int_equal(cf_feed_try(&feed, 9, &part, &nr), 1);
+	assert_int_equal(part.at + part.size, 3500);
+	/* none left beats not now */
+	assert_int_equal(cf_feed_try(&feed, 4, &part, &nr), 0);
+	assert_int_equal(cf_feed_result(&feed), 3500);
+}
+
+static void a_part_ends_where_the_first_byte_is_missing(void **state)
+{
+	struct cf_feed feed;
+	struct cf_part part;
+
+	cf_feed_init(&feed, 3500, 500, 1000);
+	cf_feed_short(&feed, 700, 0);
+	assert_true(cf_feed_part(&feed, 0, &part));
+	assert_int_equal(part.size, 500);
+	assert_true(cf_feed_part(&feed, 1, &part));
+	assert_int_equal(part.at, 500);
+	assert_int_equal(part.size, 200);
+	assert_false(cf_feed_part(&feed, 2, &part));
+	assert_int_equal(cf_feed_result(&feed), 700);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -88,6 +127,8 @@ int main(void)
 		cmocka_unit_test(
 			the_first_missing_byte_decides_whoever_reports_first),
 		cmocka_unit_test(an_error_at_the_very_start_is_the_result),
+		cmocka_unit_test(a_bound_holds_parts_back_until_it_moves),
+		cmocka_unit_test(a_part_ends_where_the_first_byte_is_missing),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -11,6 +11,8 @@
 
 #define NR_KINDS 3
 
+static struct cf_crew nobody = { .helpers = 0 };
+
 /* A configuration with these settings and nothing else. */
 static struct cf_config *configure(const char *path, bool bounce,
 				   bool system_memory)
@@ -128,7 +130,7 @@ static void the_null_path_carries_all_but_only_by_name(void **state)
 
 		assert_ptr_equal(route.path, &cf_path_null);
 		cf_feed_init(&feed, piece.size, 0, 4096);
-		route.path->run(&piece, &feed);
+		route.path->run(&piece, &feed, &nobody);
 		assert_int_equal(cf_feed_result(&feed), piece.size);
 	}
 }

@@ -34,7 +34,9 @@ static void carry(struct cf_job *job)
 
 static void run(struct count *c, int units, unsigned wanted)
 {
-	*c = (struct count){ .job.carry = carry, .left = units, .pause = 1000 };
+	*c = (struct count){ .job = { .lead = carry, .help = carry },
+			     .left = units,
+			     .pause = 1000 };
 	cf_workers_run(&c->job, wanted);
 	assert_true(atomic_load(&c->left) <= 0);
 	/* nobody is left in there: the job may go */
@@ -86,7 +88,8 @@ static void *many_jobs(void *arg)
 	struct count c;
 
 	for (int i = 0; i < 200; i++) {
-		c = (struct count){ .job.carry = carry, .left = 5 };
+		c = (struct count){ .job = { .lead = carry, .help = carry },
+				    .left = 5 };
 		cf_workers_run(&c.job, 3);
 		if (atomic_load(&c.inside) || atomic_load(&c.left) > 0)
 			return "a job was left early";
@@ -223,7 +226,8 @@ static void a_forked_child_starts_without_workers(void **state)
 	pid = fork();
 	if (!pid) {
 		cf_workers_fork_child();
-		c = (struct count){ .job.carry = carry, .left = 20 };
+		c = (struct count){ .job = { .lead = carry, .help = carry },
+				    .left = 20 };
 		cf_workers_run(&c.job, 2);
 		cf_workers_close();
 		_exit(atomic_load(&c.inside) || atomic_load(&c.left) > 0);

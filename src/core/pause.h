@@ -1,0 +1,15 @@
+// SPDX-License-Identifier: Apache-2.0
+/* pause - tells the processor that the thread looks at a word in a loop. */
+#ifndef CF_CORE_PAUSE_H
+#define CF_CORE_PAUSE_H
+
+static inline void cf_pause(void)
+{
+#if defined(__x86_64__) || defined(__i386__)
+	__builtin_ia32_pause();
+#elif defined(__aarch64__)
+	__asm__ volatile("yield");
+#endif
+}
+
+#endif

@@ -1,0 +1,256 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * relay - the crew fills slots, the caller hands them on to the GPU.
+ *
+ * DESIGN  The slots of the caller are one ring of places, a place a part;
+ * part n goes to place n % ring. Whoever has nothing better to do fills the
+ * next part. The caller sends what is ready, in order, and as much as lies
+ * together in one copy: the driver takes one call at a time, and threads
+ * that call it together only wait for each other. A helper makes no driver
+ * call at all.
+ *
+ * Where the piece is larger than the ring, each slot has an event that says
+ * when its copies are done and its places are free again.
+ */
+#include "path/relay.h"
+
+#include <errno.h>
+#include <sched.h>
+#include <stdatomic.h>
+#include "core/pause.h"
+#include "path/slot_io.h"
+
+#define MAX_SLOTS CF_LANE_DEPTH
+#define MAX_PER_SLOT 128 /* parts */
+#define PATIENCE 2000	 /* looks for room, before others go first */
+
+struct relay {
+	const struct cf_piece *piece;
+	struct cf_feed *feed;
+	const struct cf_cuda *cuda;
+	struct cf_pool *pool;
+	struct cf_lane *lane;
+	struct cf_slot *slots[MAX_SLOTS];
+	size_t nr_slots, per_slot, ring; /* ring: places in all */
+	/* the caller's own: parts sent, and slots whose event was recorded */
+	size_t sent, marked;
+	int err; /* of the driver */
+	/*
+	 * Parts whose place is free again. Released after the copy is done,
+	 * acquired by who fills the place anew.
+	 */
+	_Atomic size_t freed;
+	/*
+	 * Place by place, 1 + the part that lies there. Released by who filled
+	 * it, acquired by the caller.
+	 */
+	_Atomic size_t filled[MAX_SLOTS * MAX_PER_SLOT];
+};
+
+/* The block boundary at or before where part nr lies. */
+static char *place_of(const struct relay *relay, size_t nr)
+{
+	size_t place = nr % relay->ring;
+
+	return relay->slots[place / relay->per_slot]->mem +
+	       place % relay->per_slot * relay->feed->step;
+}
+
+/* ------------------------------------------------------------- filling */
+
+/* 1: filled a part; 0: none is left; -EAGAIN: there is no room now. */
+static int fill_next(struct relay *relay)
+{
+	size_t room = relay->ring +
+		      atomic_load_explicit(&relay->freed, memory_order_acquire);
+	struct cf_part part;
+	size_t nr;
+	ssize_t n;
+	int dealt = cf_feed_try(relay->feed, room, &part, &nr);
+
+	if (dealt <= 0)
+		return dealt;
+	n = cf_slot_fill(relay->piece, &part, place_of(relay, nr));
+	if (n != (ssize_t)part.size)
+		cf_feed_short(relay->feed, part.at + (n > 0 ? (size_t)n : 0),
+			      n < 0 ? (int)n : 0);
+	atomic_store_explicit(&relay->filled[nr % relay->ring], nr + 1,
+			      memory_order_release);
+	return 1;
+}
+
+static void help(void *arg)
+{
+	struct relay *relay = arg;
+	int did;
+
+	for (unsigned looks = 0; (did = fill_next(relay)) != 0;) {
+		if (did > 0)
+			looks = 0;
+		else if (++looks < PATIENCE)
+			cf_pause();
+		else
+			sched_yield();
+	}
+}
+
+/* ------------------------------------------------------------- sending */
+
+static bool is_filled(const struct relay *relay, size_t nr)
+{
+	return atomic_load_explicit(&relay->filled[nr % relay->ring],
+				    memory_order_acquire) == nr + 1;
+}
+
+/* The parts from `sent` on that are ready and lie together in a slot. */
+static size_t count_ready(const struct relay *relay)
+{
+	size_t end = (relay->sent / relay->per_slot + 1) * relay->per_slot;
+	size_t nr = relay->sent;
+
+	while (nr < end && is_filled(relay, nr))
+		nr++;
+	return nr - relay->sent;
+}
+
+/* The slot of the parts before `sent` is full: it is free after this. */
+static CUresult mark_slot(struct relay *relay)
+{
+	return relay->cuda->event_record(
+		relay->lane->done[relay->marked++ % relay->nr_slots],
+		relay->lane->stream);
+}
+
+/* Sends nr parts. What is past the end of the file stays behind. */
+static int send_parts(struct relay *relay, size_t nr)
+{
+	struct cf_part first, last;
+	size_t size = 0;
+	CUresult res = CF_CU_SUCCESS;
+
+	if (cf_feed_part(relay->feed, relay->sent, &first)) {
+		size = first.size;
+		for (size_t i = 1;
+		     i < nr &&
+		     cf_feed_part(relay->feed, relay->sent + i, &last);
+		     i++)
+			size = last.at + last.size - first.at;
+		res = relay->cuda->memcpy_htod_async(
+			(CUdeviceptr)relay->piece->mem.addr + first.at,
+			place_of(relay, relay->sent) +
+				cf_slot_delta(relay->piece, &first),
+			size, relay->lane->stream);
+	}
+	relay->sent += nr;
+	if (res == CF_CU_SUCCESS && relay->sent % relay->per_slot == 0 &&
+	    relay->feed->size > relay->ring * relay->feed->step)
+		res = mark_slot(relay);
+	return cf_cuda_code(res);
+}
+
+/* True if a slot's places have come free. */
+static bool look_for_room(struct relay *relay)
+{
+	size_t freed =
+		atomic_load_explicit(&relay->freed, memory_order_relaxed);
+	size_t slot = freed / relay->per_slot;
+	CUresult res;
+
+	if (slot == relay->marked)
+		return false;
+	res = relay->cuda->event_query(
+		relay->lane->done[slot % relay->nr_slots]);
+	if (res == CF_CU_NOT_READY)
+		return false;
+	relay->err = cf_cuda_code(res);
+	atomic_store_explicit(&relay->freed, freed + relay->per_slot,
+			      memory_order_release);
+	return true;
+}
+
+/* All that will come has been sent. */
+static bool is_done(const struct relay *relay)
+{
+	struct cf_part part;
+
+	return !cf_feed_part(relay->feed, relay->sent, &part);
+}
+
+static void lead(void *arg)
+{
+	struct relay *relay = arg;
+
+	while (!relay->err && !is_done(relay)) {
+		size_t ready = count_ready(relay);
+
+		if (ready)
+			relay->err = send_parts(relay, ready);
+		else if (!look_for_room(relay) && fill_next(relay) <= 0)
+			cf_pause();
+	}
+	/* nobody need fill any more */
+	if (relay->err)
+		cf_feed_short(relay->feed, 0, relay->err);
+}
+
+/* ---------------------------------------------------------------- life */
+
+/* Waits for the first slot holding none, and takes what others are free. */
+static int lease(struct relay *relay, struct cf_device *dev)
+{
+	size_t wanted = relay->piece->size + relay->feed->skew;
+	int err = cf_slot_lease(relay->pool, &relay->slots[0]);
+
+	if (err)
+		return err;
+	relay->nr_slots = 1;
+	relay->per_slot = relay->slots[0]->size / relay->feed->step;
+	if (relay->per_slot > MAX_PER_SLOT)
+		relay->per_slot = MAX_PER_SLOT;
+	while (relay->nr_slots < MAX_SLOTS &&
+	       relay->nr_slots * relay->per_slot * relay->feed->step < wanted) {
+		struct cf_slot *slot = cf_slot_try_lease(relay->pool);
+
+		if (!slot)
+			break;
+		relay->slots[relay->nr_slots++] = slot;
+	}
+	relay->ring = relay->nr_slots * relay->per_slot;
+	return cf_lane_lease(&dev->lanes, &relay->lane);
+}
+
+/* The slots go back when no copy can touch them any more. */
+static void give_back(struct relay *relay, struct cf_device *dev, bool failed)
+{
+	if (failed && relay->lane)
+		cf_lane_settle(relay->lane);
+	for (size_t i = 0; i < relay->nr_slots; i++)
+		cf_slot_give_back(relay->pool, relay->slots[i]);
+	if (relay->lane)
+		cf_lane_give_back(&dev->lanes, relay->lane);
+}
+
+int cf_relay_read(struct cf_device *dev, const struct cf_piece *piece,
+		  struct cf_feed *feed, struct cf_crew *crew, bool *begun)
+{
+	struct relay relay = {
+		.piece = piece,
+		.feed = feed,
+		.cuda = cf_cuda_loaded(),
+		.pool = cf_gpu_pool(dev->gpu, piece->size),
+	};
+	int err = lease(&relay, dev);
+
+	*begun = !err;
+	if (!err) {
+		crew->work(crew, lead, help, &relay);
+		err = relay.err ? relay.err :
+				  cf_cuda_code(relay.cuda->stream_synchronize(
+					  relay.lane->stream));
+		/* nothing is certain about the copies before it either */
+		if (err)
+			cf_feed_short(feed, 0, err);
+	}
+	give_back(&relay, dev, err);
+	return err;
+}

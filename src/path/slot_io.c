@@ -1,0 +1,52 @@
+// SPDX-License-Identifier: Apache-2.0
+/* slot_io - reads whole blocks where that is the way, and says what counts. */
+#include "path/slot_io.h"
+
+#include "core/cache.h"
+#include "core/file.h"
+
+static size_t mask_of(const struct cf_piece *piece)
+{
+	return piece->handle->dio_align - 1;
+}
+
+size_t cf_slot_delta(const struct cf_piece *piece, const struct cf_part *part)
+{
+	return ((size_t)piece->file_off + part->at) & mask_of(piece);
+}
+
+static ssize_t fill_buffered(const struct cf_piece *piece, char *mem,
+			     size_t size, off_t off)
+{
+	ssize_t n = cf_file_read(piece->handle, mem, size, off);
+
+	if (n > 0 && piece->demote)
+		cf_cache_demote(mem, (size_t)n);
+	return n;
+}
+
+ssize_t cf_slot_fill(const struct cf_piece *piece, const struct cf_part *part,
+		     char *mem)
+{
+	off_t off = piece->file_off + (off_t)part->at;
+	size_t delta = cf_slot_delta(piece, part);
+	size_t whole = (delta + part->size + mask_of(piece)) & ~mask_of(piece);
+	ssize_t n;
+
+	if (!cf_file_is_direct(piece->handle))
+		return fill_buffered(piece, mem + delta, part->size, off);
+	n = cf_file_read(piece->handle, mem, whole, off - (off_t)delta);
+	if (n < 0)
+		return n;
+	n -= (ssize_t)delta;
+	if (n < 0)
+		return 0;
+	return n < (ssize_t)part->size ? n : (ssize_t)part->size;
+}
+
+ssize_t cf_slot_drain(const struct cf_piece *piece, const struct cf_part *part,
+		      const char *mem)
+{
+	return cf_file_write(piece->handle, mem + cf_slot_delta(piece, part),
+			     part->size, piece->file_off + (off_t)part->at);
+}

@@ -1,0 +1,142 @@
+// SPDX-License-Identifier: Apache-2.0
+/* test_plan - parts, helpers and what configuration has to say to them. */
+#include "engine/plan.h"
+#include "engine/worker.h"
+#include "harness.h"
+
+#include <fcntl.h>
+
+#define HELPERS 6 /* asked for, so that the machine does not matter */
+
+static struct cf_handle file = { .open_flags = O_RDWR, .dio_align = 4096 };
+static struct cf_handle direct_file = { .open_flags = O_RDWR | O_DIRECT,
+					.direct = true,
+					.dio_align = 4096 };
+
+static void configure(uint64_t slot_kib)
+{
+	struct cf_config_staged *staged = cf_config_staged();
+	struct cf_config *config = cf_config_new();
+
+	assert_non_null(config);
+	assert_int_equal(cf_staged_set_size(staged, CF_CFG_MAX_IO_THREADS, 16),
+			 0);
+	assert_int_equal(cf_staged_set_size(staged,
+					    CF_CFG_MAX_REQUEST_PARALLELISM,
+					    HELPERS + 1),
+			 0);
+	if (slot_kib)
+		assert_int_equal(
+			cf_staged_set_size(staged,
+					   CF_CFG_PER_BUFFER_CACHE_SIZE_KB,
+					   slot_kib),
+			0);
+	assert_int_equal(cf_config_load(config, staged), 0);
+	cf_staged_reset(staged);
+	cf_plan_configure(config);
+	cf_config_free(config);
+}
+
+static struct cf_plan plan(struct cf_handle *handle, enum cf_op op, size_t size,
+			   unsigned company)
+{
+	struct cf_piece piece = { .op = op,
+				  .handle = handle,
+				  .mem.kind = CF_MEMORY_DEVICE,
+				  .size = size };
+
+	return cf_plan_make(&piece, &cf_path_staged, company);
+}
+
+static void small_reads_are_their_callers_own(void **state)
+{
+	configure(0);
+	for (size_t size = 1; size < 256 * TH_KIB; size *= 2) {
+		assert_int_equal(plan(&file, CF_READ, size, 1).helpers, 0);
+		assert_false(plan(&file, CF_READ, size, 1).demote);
+	}
+	assert_int_equal(plan(&file, CF_READ, 256 * TH_KIB, 1).helpers,
+			 HELPERS);
+}
+
+static void who_runs_beside_many_has_no_helpers(void **state)
+{
+	configure(0);
+	assert_int_equal(plan(&file, CF_READ, TH_MIB, 4).helpers, 4);
+	assert_int_equal(plan(&file, CF_READ, TH_MIB - 1, 4).helpers, 0);
+	assert_int_equal(plan(&file, CF_READ, 4 * TH_MIB, 16).helpers, 0);
+	assert_int_equal(plan(&file, CF_READ, 8 * TH_MIB, 8).helpers, 2);
+	assert_int_equal(plan(&file, CF_READ, 8 * TH_MIB, 64).helpers, 0);
+}
+
+static void buffered_writes_have_one_carrier_and_direct_ones_four(void **state)
+{
+	configure(0);
+	assert_int_equal(plan(&file, CF_WRITE, 64 * TH_MIB, 1).helpers, 0);
+	assert_int_equal(plan(&direct_file, CF_WRITE, 64 * TH_MIB, 1).helpers,
+			 3);
+	assert_int_equal(plan(&direct_file, CF_READ, TH_MIB, 1).helpers, 0);
+}
+
+static void a_userspace_file_system_is_called_by_one_thread(void **state)
+{
+	static const CUfileFSOps_t ops;
+	struct cf_handle user = file;
+
+	configure(0);
+	user.fs_ops = &ops;
+	assert_int_equal(plan(&user, CF_READ, 64 * TH_MIB, 1).helpers, 0);
+}
+
+static void no_part_is_larger_than_a_slot(void **state)
+{
+	static const size_t slots[] = { 64, 100, 2048, 16384 };
+
+	for (size_t i = 0; i < sizeof(slots) / sizeof(slots[0]); i++) {
+		configure(slots[i]);
+		for (size_t size = 1; size < 8 * TH_GIB; size *= 2)
+			for (unsigned company = 1; company <= 64;
+			     company *= 4) {
+				size_t step =
+					plan(&file, CF_READ, size, company)
+						.step;
+
+				assert_in_range(step, 1, slots[i] * TH_KIB);
+				/* blocks do not straddle parts */
+				assert_int_equal(step % 4096, 0);
+			}
+	}
+}
+
+static void the_first_part_ends_where_a_block_does(void **state)
+{
+	struct cf_piece piece = { .op = CF_READ,
+				  .handle = &file,
+				  .size = TH_MIB,
+				  .file_off = 4096 * 5 + 17 };
+
+	configure(0);
+	assert_int_equal(cf_plan_make(&piece, &cf_path_staged, 1).skew, 17);
+}
+
+static int teardown(void **state)
+{
+	cf_workers_configure(0);
+	return 0;
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(small_reads_are_their_callers_own),
+		cmocka_unit_test(who_runs_beside_many_has_no_helpers),
+		cmocka_unit_test(
+			buffered_writes_have_one_carrier_and_direct_ones_four),
+		cmocka_unit_test(
+			a_userspace_file_system_is_called_by_one_thread),
+		cmocka_unit_test(no_part_is_larger_than_a_slot),
+		cmocka_unit_test(the_first_part_ends_where_a_block_does),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, teardown);
+}
