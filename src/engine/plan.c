@@ -180,10 +180,14 @@ static unsigned carriers_for(const struct cf_piece *piece, unsigned company)
 			       1, 1 + helpers_for(direct, company));
 }
 
-/* Parts too large for a core's cache leave it by themselves. */
+/*
+ * Parts too large for a core's cache leave it by themselves, at less cost in
+ * the long run; the first ones come later for it.
+ */
 static bool is_large(const struct cf_piece *piece, unsigned company)
 {
-	return piece->size >= VERY_LARGE || company > FEW;
+	return piece->size >= VERY_LARGE || company > FEW ||
+	       (company > 2 && piece->size >= CROWD_SPLIT);
 }
 
 static size_t staged_step(const struct cf_piece *piece, unsigned carriers,
