@@ -1,147 +1,151 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
  * cell - runs one place of the grid: some threads, one handle and one buffer
- * each, at random offsets for a while. Every thread ends with an operation
- * whose bytes are checked.
+ * each, at random places of the file for a while. The processor time is that
+ * of the timed part alone; then each thread has its data checked.
  */
-#include "bench.h"
+#include "gpu.h"
+#include "runner.h"
 
 #include <errno.h>
 #include <fcntl.h>
-#include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/resource.h>
+#include <time.h>
 #include <unistd.h>
 
 #define MAX_SAMPLES (1u << 20)
-#define READ_SEED 1
-#define WRITE_SEED 2
+#define SKEW 777 /* bytes: no power of two divides it */
+#define SHORT 13 /* bytes that an unaligned size is less */
+#define WARM_TURNS 3
+#define WARM_SECONDS 0.2
 
-struct runner {
-	pthread_t thread;
-	const struct mover *mover;
-	const struct cell *cell;
-	pthread_barrier_t *start;
-	uint64_t random;
-	int fd;
-	CUfileHandle_t fh;
-	char *mem;
-	float *samples; /* us, of every operation up to MAX_SAMPLES */
-	size_t nr_samples, nr_ops;
-	double seconds;
-	bool stale;
-	char error[160];
-};
-
-double now_s(void)
+void fail(struct runner *r, const char *what, long code)
 {
-	struct timespec ts;
-
-	clock_gettime(CLOCK_MONOTONIC, &ts);
-	return (double)ts.tv_sec + (double)ts.tv_nsec * 1e-9;
+	if (*r->error)
+		return;
+	if (code == -1)
+		snprintf(r->error, sizeof(r->error), "%s: -1 (errno %d)", what,
+			 errno);
+	else if (code == 0)
+		snprintf(r->error, sizeof(r->error), "%s", what);
+	else
+		snprintf(r->error, sizeof(r->error), "%s: %ld", what, code);
 }
 
-static void fail(struct runner *r, const char *what, long code)
+void fail_call(struct runner *r, const char *what, int code)
 {
-	if (!*r->error)
-		snprintf(r->error, sizeof(r->error), "%s: %ld (errno %d)", what,
-			 code, errno);
+	bool absent = code == CU_FILE_PLATFORM_NOT_SUPPORTED ||
+		      code == CU_FILE_ASYNC_NOT_SUPPORTED ||
+		      code == CU_FILE_INTERNAL_BATCH_SETUP_ERROR;
+
+	if (!absent)
+		fail(r, what, code);
+	else if (!*r->error)
+		snprintf(r->error, sizeof(r->error), "not available (%d)",
+			 code);
 }
 
-static off_t next_offset(struct runner *r)
+size_t cell_request(const struct cell *c)
+{
+	return c->align == ALIGN_SIZE ? c->size - SHORT : c->size;
+}
+
+static unsigned lots_of_turn(const struct cell *c)
+{
+	return c->mode == MODE_SYNC  ? 1 :
+	       c->mode == MODE_BATCH ? c->depth :
+				       c->depth * c->streams;
+}
+
+/* With room for a skew before the requests and a guard behind them. */
+size_t cell_memory(const struct cell *c)
+{
+	return lots_of_turn(c) * c->size + 4096;
+}
+
+static const struct way *way_of(const struct cell *c)
+{
+	return c->mode == MODE_SYNC  ? &way_sync :
+	       c->mode == MODE_BATCH ? &way_batch :
+				       &way_stream;
+}
+
+void choose_lots(struct runner *r)
 {
 	size_t places = r->cell->file_size / r->cell->size;
+	off_t skew = r->cell->align == ALIGN_OFFSET ? SKEW : 0;
 
-	r->random = r->random * 6364136223846793005ull + 1442695040888963407ull;
-	return (off_t)((r->random >> 33) % places * r->cell->size);
-}
-
-static ssize_t one(struct runner *r, off_t off)
-{
-	const struct cell *c = r->cell;
-
-	return c->write ? r->mover->write(r->fh, r->mem, c->size, off, 0) :
-			  r->mover->read(r->fh, r->mem, c->size, off, 0);
-}
-
-static bool set_memory(struct runner *r, const void *from)
-{
-	if (r->cell->memory == MEMORY_DEVICE)
-		return gpu_from_host(r->mem, from, r->cell->size);
-	memcpy(r->mem, from, r->cell->size);
-	return true;
-}
-
-static bool get_memory(struct runner *r, void *to)
-{
-	if (r->cell->memory == MEMORY_DEVICE)
-		return gpu_to_host(to, r->mem, r->cell->size);
-	memcpy(to, r->mem, r->cell->size);
-	return true;
+	for (unsigned i = 0; i < r->nr_lots; i++) {
+		r->random = r->random * 6364136223846793005ull +
+			    1442695040888963407ull;
+		r->lots[i].file_off =
+			(off_t)((r->random >> 33) % places * r->cell->size) +
+			skew;
+	}
 }
 
 /*
- * One more operation, on memory and file that could not be right before.
- * settle: wait for the copy that prepares the memory; a read must, because
- * cuFile promises no order between a read and an unfinished copy.
+ * The file's pages leave the cache; none of it counts. The whole file, because
+ * the kernel keeps a folio that only a part of was named.
  */
-static bool is_right(struct runner *r, uint64_t seed, bool settle)
+static void drop_pages(struct runner *r)
 {
-	const struct cell *c = r->cell;
-	char *copy = aligned_alloc(4096, (c->size + 4095) & ~4095ul);
-	off_t off = next_offset(r);
-	bool right;
+	struct timespec before, after;
 
-	if (c->write)
-		pattern_fill(copy, c->size, (uint64_t)off, seed);
-	else
-		memset(copy, 0x5a, c->size);
-	right = set_memory(r, copy);
-	if (settle && c->memory == MEMORY_DEVICE)
-		gpu_synchronize();
-	right = right && one(r, off) == (ssize_t)c->size;
-	memset(copy, 0, c->size);
-	if (c->write)
-		right &= pread(r->fd, copy, c->size, off) == (ssize_t)c->size;
-	else
-		right &= get_memory(r, copy);
-	right &= pattern_check(copy, c->size, (uint64_t)off, seed);
-	free(copy);
-	return right;
-}
-
-static void check(struct runner *r)
-{
-	uint64_t seed = WRITE_SEED + (uint64_t)getpid();
-
-	if (!r->cell->write) {
-		if (!is_right(r, READ_SEED, true))
-			fail(r, "read: wrong data", 0);
-		return;
-	}
-	r->stale = !is_right(r, seed, false);
-	if (r->stale && !is_right(r, seed + 1, true))
-		fail(r, "write: wrong data", 0);
+	clock_gettime(CLOCK_THREAD_CPUTIME_ID, &before);
+	posix_fadvise(r->fd, 0, 0, POSIX_FADV_DONTNEED);
+	clock_gettime(CLOCK_THREAD_CPUTIME_ID, &after);
+	r->untimed_cpu_s += (double)(after.tv_sec - before.tv_sec) +
+			    (double)(after.tv_nsec - before.tv_nsec) * 1e-9;
 }
 
 static void measure(struct runner *r)
 {
-	double begin = now_s(), end = begin + r->cell->seconds, at = begin;
+	double at = now_s(), end = at + r->cell->seconds;
 
 	do {
 		double before = at;
-		ssize_t n = one(r, next_offset(r));
 
+		choose_lots(r);
+		if (r->cell->medium == MEDIUM_UNCACHED) {
+			drop_pages(r);
+			before = now_s();
+		}
+		if (!r->way->turn(r))
+			return;
 		at = now_s();
-		if (n != (ssize_t)r->cell->size)
-			return fail(r, r->cell->write ? "write" : "read", n);
 		if (r->nr_samples < MAX_SAMPLES)
 			r->samples[r->nr_samples++] =
 				(float)((at - before) * 1e6);
-		r->nr_ops++;
+		r->seconds += at - before;
+		r->nr_turns++;
 	} while (at < end);
-	r->seconds = at - begin;
+}
+
+/* Slots pinned, threads awake, pages in. */
+static void warm_up(struct runner *r)
+{
+	double end = now_s() + WARM_SECONDS;
+
+	for (int i = 0; i < WARM_TURNS && !*r->error; i++) {
+		choose_lots(r);
+		if (!r->way->turn(r) || now_s() > end)
+			return;
+	}
+}
+
+static void place_lots(struct runner *r)
+{
+	const struct cell *c = r->cell;
+	off_t skew = c->align == ALIGN_BUFFER ? SKEW : 0;
+
+	r->nr_lots = lots_of_turn(c);
+	r->lots = calloc(r->nr_lots, sizeof(*r->lots));
+	for (unsigned i = 0; i < r->nr_lots; i++) {
+		r->lots[i].mem_off = (off_t)(i * c->size) + skew;
+		r->lots[i].size = cell_request(c);
+	}
 }
 
 static void set_up(struct runner *r)
@@ -151,24 +155,29 @@ static void set_up(struct runner *r)
 	CUfileError_t err;
 
 	r->samples = malloc(MAX_SAMPLES * sizeof(*r->samples));
-	r->fd = open(c->file, (c->write ? O_RDWR : O_RDONLY) |
-				      (c->direct ? O_DIRECT : 0));
+	if (gpu_is_open() && gpu_use())
+		return fail(r, "GPU", 0);
+	r->fd = open(c->file,
+		     (c->write ? O_RDWR : O_RDONLY) | O_CLOEXEC |
+			     (c->medium == MEDIUM_DIRECT ? O_DIRECT : 0));
 	if (r->fd < 0)
-		return fail(r, "open", errno);
+		return fail(r, "open", -1);
 	descr.handle.fd = r->fd;
 	err = r->mover->handle_register(&r->fh, &descr);
-	if (err.err)
-		return fail(r, "handle register", err.err);
-	if (c->memory == MEMORY_DEVICE)
-		r->mem = gpu_use() ? NULL : gpu_alloc(c->size);
-	else
-		r->mem = aligned_alloc(4096, (c->size + 4095) & ~4095ul);
+	if (err.err) {
+		r->fh = NULL;
+		return fail(r, "handle register", (long)err.err);
+	}
+	r->mem = memory_new(c->memory, cell_memory(c));
 	if (!r->mem)
-		return fail(r, "memory", 0);
+		return fail(r, "no memory", 0);
+	/* Untouched, it would be one page of zeros that stays in the cache. */
+	if (c->memory == MEMORY_HOST || c->memory == MEMORY_PINNED)
+		memset(r->mem, 1, cell_memory(c));
 	if (c->registered) {
-		err = r->mover->buf_register(r->mem, c->size, 0);
+		err = r->mover->buf_register(r->mem, cell_memory(c), 0);
 		if (err.err)
-			fail(r, "buffer register", err.err);
+			fail(r, "buffer register", (long)err.err);
 	}
 }
 
@@ -178,39 +187,34 @@ static void tear_down(struct runner *r)
 		r->mover->buf_deregister(r->mem);
 	if (r->fh)
 		r->mover->handle_deregister(r->fh);
-	if (r->cell->memory == MEMORY_DEVICE && r->mem)
-		gpu_free(r->mem);
-	else if (r->cell->memory == MEMORY_HOST)
-		free(r->mem);
+	if (r->mem)
+		memory_free(r->cell->memory, r->mem);
 	if (r->fd >= 0)
 		close(r->fd);
+	free(r->lots);
 }
 
 static void *run(void *arg)
 {
 	struct runner *r = arg;
 
+	place_lots(r);
 	set_up(r);
-	/* Warm: slots pinned, threads awake, pages in. */
-	for (int i = 0; i < 3 && !*r->error; i++)
-		if (one(r, next_offset(r)) != (ssize_t)r->cell->size)
-			fail(r, "warm up", 0);
+	if (r->mover->thread_begin && !*r->error)
+		r->mover->thread_begin(r->cell);
+	r->way->begin(r);
+	warm_up(r);
 	pthread_barrier_wait(r->start);
 	if (!*r->error)
 		measure(r);
-	if (!*r->error)
+	pthread_barrier_wait(r->stop);
+	if (!*r->error && r->cell->check && !r->mover->moves_nothing)
 		check(r);
+	r->way->end(r);
+	if (r->mover->thread_end)
+		r->mover->thread_end();
 	tear_down(r);
 	return NULL;
-}
-
-static double cpu_s(void)
-{
-	struct rusage u;
-
-	getrusage(RUSAGE_SELF, &u);
-	return (double)(u.ru_utime.tv_sec + u.ru_stime.tv_sec) +
-	       (double)(u.ru_utime.tv_usec + u.ru_stime.tv_usec) * 1e-6;
 }
 
 static int by_value(const void *a, const void *b)
@@ -223,7 +227,8 @@ static int by_value(const void *a, const void *b)
 static void add_up(const struct runner *runners, const struct cell *cell,
 		   double cpu, struct result *result)
 {
-	size_t nr = 0, at = 0, ops = 0;
+	size_t nr = 0, at = 0;
+	double ops = 0;
 	float *all;
 
 	for (unsigned i = 0; i < cell->threads; i++)
@@ -231,23 +236,27 @@ static void add_up(const struct runner *runners, const struct cell *cell,
 	all = malloc((nr + 1) * sizeof(*all));
 	for (unsigned i = 0; i < cell->threads; i++) {
 		const struct runner *r = &runners[i];
+		double mine = (double)r->nr_turns * r->nr_lots;
 
 		if (*r->error && !*result->error)
 			memcpy(result->error, r->error, sizeof(result->error));
-		memcpy(all + at, r->samples, r->nr_samples * sizeof(*all));
+		if (r->nr_samples)
+			memcpy(all + at, r->samples,
+			       r->nr_samples * sizeof(*all));
 		at += r->nr_samples;
-		ops += r->nr_ops;
+		ops += mine;
+		cpu -= r->untimed_cpu_s;
 		result->stale |= r->stale;
 		if (r->seconds > 0)
-			result->ops_per_s += (double)r->nr_ops / r->seconds;
+			result->ops_per_s += mine / r->seconds;
 	}
 	qsort(all, nr, sizeof(*all), by_value);
-	result->bytes_per_s = result->ops_per_s * (double)cell->size;
+	result->bytes_per_s = result->ops_per_s * (double)cell_request(cell);
 	if (nr) {
 		result->p50_us = all[nr / 2];
 		result->p99_us = all[nr * 99 / 100];
 		result->cpu_s_per_gb =
-			cpu / ((double)ops * (double)cell->size * 1e-9);
+			cpu / (ops * (double)cell_request(cell) * 1e-9);
 	}
 	free(all);
 }
@@ -256,26 +265,34 @@ void cell_run(const struct mover *mover, const struct cell *cell,
 	      struct result *result)
 {
 	struct runner *runners = calloc(cell->threads, sizeof(*runners));
-	pthread_barrier_t start;
+	pthread_mutex_t writing = PTHREAD_MUTEX_INITIALIZER;
+	pthread_barrier_t start, stop;
 	double cpu;
 
 	memset(result, 0, sizeof(*result));
 	pthread_barrier_init(&start, NULL, cell->threads + 1);
+	pthread_barrier_init(&stop, NULL, cell->threads + 1);
 	for (unsigned i = 0; i < cell->threads; i++) {
 		runners[i] = (struct runner){ .mover = mover,
 					      .cell = cell,
+					      .way = way_of(cell),
 					      .start = &start,
+					      .stop = &stop,
+					      .writing = &writing,
 					      .fd = -1,
 					      .random = i * 77 + 1 };
 		pthread_create(&runners[i].thread, NULL, run, &runners[i]);
 	}
 	pthread_barrier_wait(&start);
-	cpu = cpu_s();
+	cpu = cpu_now_s();
+	pthread_barrier_wait(&stop);
+	cpu = cpu_now_s() - cpu;
 	for (unsigned i = 0; i < cell->threads; i++)
 		pthread_join(runners[i].thread, NULL);
-	add_up(runners, cell, cpu_s() - cpu, result);
+	add_up(runners, cell, cpu, result);
 	for (unsigned i = 0; i < cell->threads; i++)
 		free(runners[i].samples);
 	free(runners);
 	pthread_barrier_destroy(&start);
+	pthread_barrier_destroy(&stop);
 }

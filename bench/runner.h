@@ -1,0 +1,62 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * runner - one thread of a cell: a handle, a buffer, and the requests of one
+ * turn. A turn is what is timed: one request, one batch, or as many requests
+ * as the streams are deep.
+ */
+#ifndef BENCH_RUNNER_H
+#define BENCH_RUNNER_H
+
+#include "bench.h"
+
+#include <pthread.h>
+
+/* One request of a turn: where in the file, where in the buffer. */
+struct lot {
+	off_t file_off, mem_off;
+	size_t size;   /* read by stream IO when it runs */
+	ssize_t bytes; /* what stream IO said */
+};
+
+struct runner;
+
+/* How a turn is run; one each in sync.c, batch.c and stream.c. */
+struct way {
+	/* All report through fail(). turn() returns false after a failure. */
+	void (*begin)(struct runner *r);
+	bool (*turn)(struct runner *r);
+	void (*end)(struct runner *r); /* also after a begin that failed */
+};
+
+extern const struct way way_sync, way_batch, way_stream;
+
+struct runner {
+	pthread_t thread;
+	const struct mover *mover;
+	const struct cell *cell;
+	const struct way *way;
+	pthread_barrier_t *start, *stop; /* shared by the cell's runners */
+	pthread_mutex_t *writing;	 /* while a write is checked */
+	uint64_t random;
+	int fd;
+	CUfileHandle_t fh;
+	char *mem;
+	struct lot *lots; /* of one turn */
+	unsigned nr_lots;
+	void *state;	/* the way's */
+	float *samples; /* us, of every turn up to MAX_SAMPLES */
+	size_t nr_samples, nr_turns;
+	double seconds, untimed_cpu_s;
+	bool stale;
+	char error[ERROR_SIZE];
+};
+
+/* code: -1 adds errno, 0 nothing. The first failure of a runner stands. */
+void fail(struct runner *r, const char *what, long code);
+/* For the calls of batches and streams, which a library may not have. */
+void fail_call(struct runner *r, const char *what, int code);
+
+void choose_lots(struct runner *r); /* random places for the next turn */
+void check(struct runner *r);	    /* check.c: one more turn, verified */
+
+#endif

@@ -1,0 +1,225 @@
+# SPDX-License-Identifier: Apache-2.0
+"""ocf-bench itself, on the fake driver and on host memory: that it checks the
+bytes, and lives through libraries that lie, hang and die. No timing is looked
+at."""
+import json
+import os
+import pathlib
+import signal
+import subprocess
+import time
+
+import pytest
+
+BENCH = os.environ["OCF_BENCH"]
+LIB = os.environ["OCF_LIB"]
+BAD = os.environ["OCF_BAD"]
+FAKE_DIR = str(pathlib.Path(os.environ["OCF_FAKECUDA"]).parent)
+OURS = f"ours={LIB}"
+
+
+def environment(gpu):
+    env = {name: value for name, value in os.environ.items()
+           if not name.startswith(("CUFILE_", "FAKECUDA_", "LD_LIBRARY"))}
+    env["ASAN_OPTIONS"] = env.get("ASAN_OPTIONS", "") + ":detect_leaks=0"
+    if gpu:
+        env["LD_LIBRARY_PATH"] = FAKE_DIR
+    return env
+
+
+@pytest.fixture
+def bench(tmp_path):
+    """Runs ocf-bench with small files and short times; -> (rows, stdout)."""
+    def run(*arguments, libraries=(OURS,), gpu=True, file_size="4M", status=0):
+        out = tmp_path / "out.json"
+        command = [BENCH, "--file", str(tmp_path / "data"), "--file-size", file_size,
+                   "--tmpfs", str(tmp_path), "--rounds", "2", "--seconds", "0.01",
+                   "--json", str(out), *arguments]
+        for library in libraries:
+            command += ["--lib", library]
+        done = subprocess.run(command, env=environment(gpu), capture_output=True,
+                              text=True, timeout=300, check=False)
+        assert done.returncode == status, done.stdout + done.stderr
+        text = out.read_text() if out.exists() else ""
+        return [json.loads(line) for line in text.splitlines()], done.stdout
+    return run
+
+
+def cells(rows):
+    return [row for row in rows if row["kind"] == "cell"]
+
+
+def assert_measured(rows):
+    assert rows
+    for row in rows:
+        assert row["error"] == "", row
+        assert not row["stale"], row
+        assert row["gb_per_s"] > 0 and row["p99_us"] >= row["p50_us"] > 0, row
+
+
+def test_every_kind_of_memory_and_alignment_moves_the_right_bytes(bench):
+    rows, _ = bench("--sizes", "4K,64K", "--media", "cached,uncached,tmpfs",
+                    "--memory", "device,host,managed,pinned", "--register", "yes,no",
+                    "--align", "aligned,offset,size,buffer", "--rounds", "1",
+                    libraries=(OURS, "byhand"))
+    assert_measured(cells(rows))
+    # uncached is for reads: five of the six pairs of operation and medium
+    assert len(cells(rows)) == 5 * 4 * 2 * 4 * 2 * 2
+
+
+def test_threads_share_a_file_and_move_the_right_bytes(bench):
+    rows, _ = bench("--sizes", "4K,1M", "--threads", "1,8", libraries=(OURS, "byhand"))
+    assert_measured(cells(rows))
+    assert len(cells(rows)) == 2 * 2 * 2 * 2 * 2
+
+
+def test_large_requests_by_hand_go_in_parts(bench):
+    rows, _ = bench("--sizes", "40M", "--media", "cached", libraries=("byhand", "limit"))
+    assert_measured(cells(rows))
+    rows, _ = bench("--sizes", "20M", "--media", "cached", "--batch", "2", "--stream", "2",
+                    libraries=("byhand",))
+    assert_measured(cells(rows))
+
+
+@pytest.mark.parametrize("way", [("--batch", "1,8,128"), ("--stream", "1,8", "--streams", "1,3")])
+def test_batches_and_streams_are_right_or_not_available(bench, way):
+    rows, _ = bench("--sizes", "4K,64K", *way, libraries=(OURS, "byhand"))
+    assert_measured([row for row in cells(rows) if row["library"] == "byhand"])
+    ours = [row for row in cells(rows) if row["library"] == "ours"]
+    there = [row for row in ours if not row["error"].startswith("not available (50")]
+    if there:
+        assert_measured(there)
+    assert len(ours) == len(cells(rows)) / 2
+
+
+def test_batches_in_host_memory_need_no_gpu(bench):
+    rows, _ = bench("--sizes", "4K", "--batch", "8", gpu=False, libraries=("byhand", "limit"))
+    assert_measured(cells(rows))
+    assert {row["memory"] for row in cells(rows)} == {"host"}
+
+
+def test_the_limit_has_a_number_for_every_plain_cell(bench):
+    rows, _ = bench("--sizes", "4K,4M", "--media", "cached,direct", "--threads", "1,3",
+                    libraries=("limit",))
+    assert_measured(cells(rows))
+
+
+def test_a_library_that_hangs_is_killed_and_measured_again(bench):
+    begin = time.monotonic()
+    rows, _ = bench("--sizes", "8K,4K", "--ops", "read", "--media", "cached", "--host",
+                    "--patience", "0.5", libraries=("byhand", f"bad={BAD}"))
+    assert [(row["library"], row["error"]) for row in cells(rows)] == [
+        ("byhand", ""), ("bad", "hung"), ("byhand", ""), ("bad", "")]
+    assert time.monotonic() - begin < 60
+
+
+def test_a_batch_that_never_ends_is_hung(bench):
+    rows, _ = bench("--sizes", "4K", "--batch", "8", "--ops", "read", "--media", "cached",
+                    "--host", "--patience", "0.5", libraries=(f"bad={BAD}",))
+    assert [row["error"] for row in cells(rows)] == ["hung"]
+
+
+def test_a_batch_that_is_refused_names_the_code(bench):
+    rows, _ = bench("--sizes", "4K", "--batch", "9", "--ops", "read", "--media", "cached",
+                    "--host", libraries=(f"bad={BAD}",))
+    assert [row["error"] for row in cells(rows)] == ["batch set up: 5022"]
+
+
+def test_a_library_without_streams_is_not_available(bench):
+    rows, _ = bench("--sizes", "4K", "--stream", "8", "--ops", "read", "--media", "cached",
+                    libraries=(f"bad={BAD}",))
+    assert [row["error"] for row in cells(rows)] == ["not available (5007)"]
+
+
+@pytest.mark.parametrize("size, error", [
+    ("12K", "its process died (signal 6)"), ("16K", "read: wrong data"),
+    ("20K", f"read: {20 * 1024 - 1}"), ("24K", "read: wrong data")])
+def test_a_library_that_goes_wrong_has_no_number(bench, size, error):
+    rows, out = bench("--sizes", f"{size},4K", "--ops", "read", "--media", "cached", "--host",
+                      libraries=(f"bad={BAD}",))
+    assert [row["error"] for row in cells(rows)] == [error, ""]
+    assert error in out
+
+
+def test_a_write_of_wrong_bytes_is_noticed(bench):
+    rows, _ = bench("--sizes", "16K,4K", "--ops", "write", "--media", "cached", "--host",
+                    libraries=(f"bad={BAD}",))
+    assert [row["error"] for row in cells(rows)] == ["write: wrong data", ""]
+
+
+def test_the_first_read_of_a_process_is_told_in_steps(bench):
+    rows, _ = bench("--fresh", "--sizes", "16K,64K", libraries=(OURS, "byhand", "limit"))
+    fresh = [row for row in rows if row["kind"] == "fresh"]
+    assert [(row["library"], row["size"]) for row in fresh] == [
+        ("ours", 16384), ("byhand", 16384), ("ours", 65536), ("byhand", 65536)]
+    for row in fresh:
+        steps = [row[name] for name in ("load_ms", "open_ms", "handle_ms", "buffer_ms",
+                                        "read_ms")]
+        assert row["error"] == "" and row["total_ms"] == pytest.approx(sum(steps), abs=0.01)
+
+
+def test_a_first_read_of_wrong_bytes_has_no_number(bench):
+    rows, _ = bench("--fresh", "--host", "--sizes", "16K,12K", libraries=(f"bad={BAD}",))
+    assert [row["error"] for row in rows if row["kind"] == "fresh"] == [
+        "read: wrong data", "its process died (signal 6)"]
+
+
+def test_a_process_at_rest_is_looked_at_in_four_stages(bench):
+    rows, _ = bench("--rest", file_size="32M", libraries=(OURS,))
+    rest, = [row for row in rows if row["kind"] == "rest"]
+    assert rest["error"] == ""
+    for stage in ("base", "opened", "load", "after"):
+        assert rest[stage]["rss_mb"] > 0 and rest[stage]["threads"] >= 1
+    assert rest["load"]["threads"] > rest["base"]["threads"]
+
+
+def test_without_a_gpu_host_memory_is_measured(bench):
+    rows, out = bench("--sizes", "4K", "--media", "cached", gpu=False)
+    if "host memory, because" not in out:
+        pytest.skip("this machine has a GPU")
+    assert_measured(cells(rows))
+    assert {row["memory"] for row in cells(rows)} == {"host"}
+
+
+def test_files_are_removed_unless_kept(bench, tmp_path):
+    bench("--sizes", "4K", "--host")
+    assert not list(tmp_path.glob("data*"))
+    bench("--sizes", "4K", "--host", "--keep")
+    assert [path.name for path in tmp_path.glob("data*")] == ["data"]
+
+
+def test_a_kept_file_is_used_again_only_if_it_is_right(bench, tmp_path):
+    arguments = ("--sizes", "4K", "--ops", "read", "--media", "cached", "--host", "--keep")
+    bench(*arguments)
+    data = tmp_path / "data"
+    whole, before = data.read_bytes(), data.stat().st_mtime_ns
+    bench(*arguments)
+    assert data.stat().st_mtime_ns == before
+    data.write_bytes(whole[:1000001] + bytes([whole[1000001] ^ 1]) + whole[1000002:])
+    rows, _ = bench(*arguments)
+    assert_measured(cells(rows))
+    assert data.read_bytes() == whole
+
+
+def test_a_signal_takes_the_files_away(tmp_path):
+    command = [BENCH, "--file", str(tmp_path / "data"), "--file-size", "4M", "--host",
+               "--seconds", "30", "--patience", "60", "--lib", "byhand"]
+    with subprocess.Popen(command, env=environment(False), stdout=subprocess.PIPE) as process:
+        assert process.stdout.readline()
+        assert list(tmp_path.glob("data*"))
+        process.send_signal(signal.SIGTERM)
+        assert process.wait(timeout=60) == 128 + signal.SIGTERM
+    assert not list(tmp_path.glob("data*"))
+
+
+@pytest.mark.parametrize("arguments", [
+    ("--sizes", "4Q"), ("--sizes", "0"), ("--sizes", "-4"), ("--sizes", ""),
+    ("--media", "paper"), ("--rounds", "0"), ("--seconds", "x"), ("--what",), ("more",)])
+def test_arguments_that_mean_nothing_are_refused(bench, arguments):
+    bench(*arguments, status=2)
+
+
+def test_a_missing_library_is_told_in_its_rows(bench):
+    rows, _ = bench("--sizes", "4K", "--ops", "read", "--media", "cached", "--host",
+                    libraries=("none=/nowhere/libcufile.so", "byhand"))
+    assert ["/nowhere" in row["error"] for row in cells(rows)] == [True, False]
