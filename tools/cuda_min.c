@@ -21,10 +21,7 @@ static struct {
 	int (*error_name)(int result, const char **name);
 } cuda;
 
-static const struct {
-	void *slot;
-	const char *name;
-} calls[] = {
+static const struct gpu_call calls[] = {
 	{ &cuda.init, "cuInit" },
 	{ &cuda.device_get, "cuDeviceGet" },
 	{ &cuda.device_get_name, "cuDeviceGetName" },
@@ -36,10 +33,11 @@ static const struct {
 	{ &cuda.error_name, "cuGetErrorName" },
 };
 
-static char why[192];
+static void *lib;
+static bool works;
+static __thread char why[192];
 
-/* NULL for success, else why with what happened. */
-static const char *answer(const char *call, int result)
+const char *gpu_answer(const char *call, int result)
 {
 	const char *name = NULL;
 
@@ -51,25 +49,40 @@ static const char *answer(const char *call, int result)
 	return why;
 }
 
+const char *gpu_calls(const struct gpu_call *rows, size_t nr)
+{
+	for (size_t i = 0; i < nr; i++) {
+		void *sym = dlsym(lib, rows[i].name);
+
+		if (!sym) {
+			snprintf(why, sizeof(why), LIBCUDA " has no %s",
+				 rows[i].name);
+			return why;
+		}
+		*(void **)rows[i].slot = sym;
+	}
+	return NULL;
+}
+
 static const char *load(void)
 {
-	void *lib = dlopen(LIBCUDA, RTLD_NOW);
+	const char *err;
 
+	lib = dlopen(LIBCUDA, RTLD_NOW);
 	if (!lib) {
 		snprintf(why, sizeof(why), "no GPU driver (" LIBCUDA ")");
 		return why;
 	}
-	for (size_t i = 0; i < sizeof(calls) / sizeof(calls[0]); i++) {
-		void *sym = dlsym(lib, calls[i].name);
+	err = gpu_calls(calls, sizeof(calls) / sizeof(calls[0]));
+	if (!err)
+		err = gpu_answer("cuInit", cuda.init(0));
+	works = !err;
+	return err;
+}
 
-		if (!sym) {
-			snprintf(why, sizeof(why), LIBCUDA " has no %s",
-				 calls[i].name);
-			return why;
-		}
-		*(void **)calls[i].slot = sym;
-	}
-	return answer("cuInit", cuda.init(0));
+bool gpu_driver_works(void)
+{
+	return works;
 }
 
 const char *gpu_open(struct gpu *gpu, int ordinal)
@@ -78,20 +91,26 @@ const char *gpu_open(struct gpu *gpu, int ordinal)
 
 	*gpu = (struct gpu){ .ordinal = ordinal };
 	if (!err)
-		err = answer("cuDeviceGet",
-			     cuda.device_get(&gpu->dev, ordinal));
+		err = gpu_answer("cuDeviceGet",
+				 cuda.device_get(&gpu->dev, ordinal));
 	if (!err)
-		err = answer("cuDeviceGetName",
-			     cuda.device_get_name(gpu->name, sizeof(gpu->name),
-						  gpu->dev));
+		err = gpu_answer("cuDeviceGetName",
+				 cuda.device_get_name(gpu->name,
+						      sizeof(gpu->name),
+						      gpu->dev));
 	if (!err)
-		err = answer("cuDevicePrimaryCtxRetain",
-			     cuda.ctx_retain(&gpu->ctx, gpu->dev));
+		err = gpu_answer("cuDevicePrimaryCtxRetain",
+				 cuda.ctx_retain(&gpu->ctx, gpu->dev));
 	if (!err)
-		err = answer("cuCtxSetCurrent", cuda.ctx_set_current(gpu->ctx));
+		err = gpu_use(gpu);
 	if (err)
 		gpu_close(gpu);
 	return err;
+}
+
+const char *gpu_use(const struct gpu *gpu)
+{
+	return gpu_answer("cuCtxSetCurrent", cuda.ctx_set_current(gpu->ctx));
 }
 
 void gpu_close(struct gpu *gpu)
@@ -109,10 +128,10 @@ const char *gpu_alloc(void **mem, size_t size)
 	int result = cuda.mem_alloc(&ptr, size);
 
 	*mem = (void *)(uintptr_t)ptr;
-	return answer("cuMemAlloc", result);
+	return gpu_answer("cuMemAlloc", result);
 }
 
 const char *gpu_free(void *mem)
 {
-	return answer("cuMemFree", cuda.mem_free((uintptr_t)mem));
+	return gpu_answer("cuMemFree", cuda.mem_free((uintptr_t)mem));
 }

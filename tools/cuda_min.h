@@ -8,6 +8,7 @@
 #ifndef TOOLS_CUDA_MIN_H
 #define TOOLS_CUDA_MIN_H
 
+#include <stdbool.h>
 #include <stddef.h>
 
 struct gpu {
@@ -24,8 +25,26 @@ struct gpu {
 const char *gpu_open(struct gpu *gpu, int ordinal);
 void gpu_close(struct gpu *gpu);
 
+/* After a gpu_open: is there a driver at all, and did it start? */
+bool gpu_driver_works(void);
+
+/* Makes an open GPU current on this thread. Answers as gpu_open does. */
+const char *gpu_use(const struct gpu *gpu);
+
 /* On an open GPU. Both answer as gpu_open does. */
 const char *gpu_alloc(void **mem, size_t size);
 const char *gpu_free(void *mem);
+
+/* A driver call that a caller keeps for itself: slot is a function pointer. */
+struct gpu_call {
+	void *slot;
+	const char *name;
+};
+
+/* Fills the slots, from the driver that gpu_open has loaded. */
+const char *gpu_calls(const struct gpu_call *calls, size_t nr);
+
+/* What a call answered: NULL for success, else a text as of gpu_open. */
+const char *gpu_answer(const char *call, int result);
 
 #endif

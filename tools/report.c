@@ -13,7 +13,8 @@ bool fail(const char *fmt, ...)
 	va_list args;
 
 	/* a bar may stand there */
-	fprintf(stderr, "%sgdscp: ", isatty(STDERR_FILENO) ? CLEAR_LINE : "");
+	fprintf(stderr, "%s%s: ", isatty(STDERR_FILENO) ? CLEAR_LINE : "",
+		program_invocation_short_name);
 	va_start(args, fmt);
 	vfprintf(stderr, fmt, args);
 	va_end(args);
@@ -47,7 +48,12 @@ bool check(CUfileError_t status, const char *call, const char *name)
 
 bool fail_io(const char *call, const char *name, off_t off, size_t size)
 {
-	int err = errno;
+	return fail_code(call, name, off, size, errno);
+}
+
+bool fail_code(const char *call, const char *name, off_t off, size_t size,
+	       int err)
+{
 	bool cufile = IS_CUFILE_ERR(err);
 
 	return fail("%s %s at offset %lld, %zu bytes: %s%s%s", call, name,

@@ -21,6 +21,10 @@ bool fail_errno(const char *call, const char *name);
 /* A data call's failure: errno is POSIX's or a cuFile code. */
 bool fail_io(const char *call, const char *name, off_t off, size_t size);
 
+/* The same, with the code itself. */
+bool fail_code(const char *call, const char *name, off_t off, size_t size,
+	       int code);
+
 /* True for success; else reported, with the name of the code. */
 bool check(CUfileError_t status, const char *call, const char *name);
 
