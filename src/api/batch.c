@@ -1,24 +1,40 @@
 // SPDX-License-Identifier: Apache-2.0
-/*
- * batch - the batch calls (contract 3.12). Their engine is not built yet:
- * what can be checked is checked, and the rest answers the documented error
- * (docs/status.md).
- */
+/* batch - the batch calls (contract 3.12, behaviour "Batch"). */
 #include <cufile.h>
 
 #include "api/translate.h"
+#include "core/stats.h"
+#include "engine/batch.h"
+#include "engine/session.h"
 
+/* Any size that makes sense, whatever properties.io_batchsize says. */
 CUfileError_t cuFileBatchIOSetUp(CUfileBatchHandle_t *batch_idp, unsigned nr)
 {
-	if (!batch_idp || !nr)
-		return cf_error(-CU_FILE_INVALID_VALUE);
-	return cf_error(-CU_FILE_INTERNAL_BATCH_SETUP_ERROR);
+	int err = -CU_FILE_INVALID_VALUE;
+
+	if (!batch_idp || !nr || nr > CF_BATCH_MAX)
+		return cf_error(err);
+	cf_session_lock();
+	if (cf_session_is_open())
+		err = cf_batch_new(nr, batch_idp);
+	cf_session_unlock();
+	cf_stats_call(CF_STATS_BATCH_SETUP, !err);
+	return cf_error(err);
 }
 
+/* No flag has a meaning; 1 was seen in use. */
 CUfileError_t cuFileBatchIOSubmit(CUfileBatchHandle_t batch_idp, unsigned nr,
 				  CUfileIOParams_t *iocbp, unsigned flags)
 {
-	return cf_error(-CU_FILE_INTERNAL_BATCH_SUBMIT_ERROR);
+	struct cf_batch *batch = cf_batch_get(batch_idp);
+	int err = -CU_FILE_INTERNAL_BATCH_SUBMIT_ERROR;
+
+	if (batch) {
+		err = cf_batch_submit(batch, nr, iocbp);
+		cf_batch_put(batch);
+	}
+	cf_stats_call(CF_STATS_BATCH_SUBMIT, !err);
+	return cf_error(err);
 }
 
 CUfileError_t cuFileBatchIOGetStatus(CUfileBatchHandle_t batch_idp,
@@ -26,17 +42,34 @@ CUfileError_t cuFileBatchIOGetStatus(CUfileBatchHandle_t batch_idp,
 				     CUfileIOEvents_t *iocbp,
 				     struct timespec *timeout)
 {
-	if (!nr || !iocbp || min_nr > *nr)
+	struct cf_batch *batch;
+	int err = -CU_FILE_INTERNAL_BATCH_GETSTATUS_ERROR;
+
+	if (!nr || !iocbp || min_nr > *nr || !cf_session_is_open())
 		return cf_error(-CU_FILE_INVALID_VALUE);
-	return cf_error(-CU_FILE_INTERNAL_BATCH_GETSTATUS_ERROR);
+	batch = cf_batch_get(batch_idp);
+	if (batch) {
+		err = cf_batch_status(batch, min_nr, nr, iocbp, timeout);
+		cf_batch_put(batch);
+	}
+	return cf_error(err);
 }
 
-/* There is never a batch in flight: nothing to cancel is success. */
+/* Nothing to cancel is success. */
 CUfileError_t cuFileBatchIOCancel(CUfileBatchHandle_t batch_idp)
 {
+	struct cf_batch *batch = cf_batch_get(batch_idp);
+
+	if (batch) {
+		cf_batch_cancel(batch);
+		cf_batch_put(batch);
+		cf_stats_call(CF_STATS_BATCH_CANCEL, true);
+	}
 	return cf_error(0);
 }
 
 void cuFileBatchIODestroy(CUfileBatchHandle_t batch_idp)
 {
+	if (!cf_batch_destroy(batch_idp))
+		cf_stats_call(CF_STATS_BATCH_DESTROY, true);
 }

@@ -57,7 +57,8 @@ static void fill(const struct cf_config *config, CUfileDrvProps_t *props)
 		props->nvfs.dcontrolflags |= 1u << CU_FILE_USE_POLL_MODE;
 	if (cf_config_bool(config, CF_CFG_ALLOW_COMPAT_MODE))
 		props->nvfs.dcontrolflags |= 1u << CU_FILE_ALLOW_COMPAT_MODE;
-	/* batches and streams get their bits when they are built */
+	/* streams get their bit when they are built */
+	props->fflags = 1u << CU_FILE_BATCH_IO_SUPPORTED;
 	if (cf_config_bool(config, CF_CFG_PARALLEL_IO) &&
 	    cf_config_size(config, CF_CFG_MAX_IO_THREADS))
 		props->fflags |= 1u << CU_FILE_PARALLEL_IO_SUPPORTED;

@@ -77,7 +77,7 @@ CF_SIZES(GPU_BOUNCE_SLAB_COUNT, "properties.gpu_bounce_buffer_slab_config.slab_c
 CF_SIZE(IO_BATCHSIZE, "properties.io_batchsize", 128, 1, 256, 1, 0, NULL,
 	SIZET(CUFILE_PARAM_PROPERTIES_IO_BATCHSIZE), WORKS, "entries of a batch, as reported")
 CF_SIZE(BATCH_IO_TIMEOUT_MS, "properties.max_batch_io_timeout_msecs", 5, 1, 1000, 1, 0, NULL,
-	SIZET(CUFILE_PARAM_PROPERTIES_BATCH_IO_TIMEOUT_MS), LATER, "batch timeout")
+	SIZET(CUFILE_PARAM_PROPERTIES_BATCH_IO_TIMEOUT_MS), WORKS, "batch timeout, as reported")
 
 /* properties: modes */
 CF_BOOL(USE_POLL_MODE, "properties.use_poll_mode", false, NULL,

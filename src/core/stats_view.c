@@ -6,7 +6,7 @@
  * contract (3.14) says the last second: that would need a history in every
  * shard, and a program gets it by taking the difference of two readings.
  * What our paths do not have stays zero: sparse and inline regions, dynamic
- * routing, peer to peer, nvidia-fs, batches.
+ * routing, peer to peer, nvidia-fs, what becomes of a batch's entries.
  */
 #include <stddef.h>
 #include <stdio.h>
@@ -26,6 +26,13 @@ static const size_t call_offset[CF_STATS_NR_OPS] = {
 		offsetof(CUfileStatsLevel1_t, buf_register_ops),
 	[CF_STATS_BUF_DEREGISTER] =
 		offsetof(CUfileStatsLevel1_t, buf_deregister_ops),
+	[CF_STATS_BATCH_SETUP] = offsetof(CUfileStatsLevel1_t, batch_setup_ops),
+	[CF_STATS_BATCH_SUBMIT] =
+		offsetof(CUfileStatsLevel1_t, batch_submit_ops),
+	[CF_STATS_BATCH_CANCEL] =
+		offsetof(CUfileStatsLevel1_t, batch_cancel_ops),
+	[CF_STATS_BATCH_DESTROY] =
+		offsetof(CUfileStatsLevel1_t, batch_destroy_ops),
 };
 
 /* A double, because n times a billion leaves 64 bits after some gigabytes. */

@@ -14,6 +14,7 @@
  */
 #include "engine/plan.h"
 
+#include <limits.h>
 #include <sched.h>
 #include <stdatomic.h>
 #include "core/cache.h"
@@ -47,6 +48,14 @@
 #define DIRECT_CARRIERS 4
 #define MIN_HOST_STEP (64 * KIB)
 #define MAX_HOST_STEP (4 * MIB)
+
+/* of an entry of a batch: a call, its bytes out of the page cache, a disk */
+#define CALL_NS 700
+#define BYTES_PER_NS 10
+#define DISK_NS 100000
+/* worth a wake and a launch; no longer than others should wait for its end */
+#define MIN_GROUP_NS 20000
+#define MAX_GROUP_NS 100000
 
 /* Relaxed: a request that is under way may still use the old ones. */
 static _Atomic unsigned max_workers;
@@ -243,4 +252,30 @@ struct cf_plan cf_plan_make(const struct cf_piece *piece,
 		.helpers = carriers - 1,
 		.demote = staged && should_demote(piece, carriers, company),
 	};
+}
+
+unsigned cf_plan_cost_ns(const struct cf_piece *piece)
+{
+	uint64_t cost = CALL_NS + piece->size / BYTES_PER_NS;
+
+	if (cf_file_is_direct(piece->handle))
+		cost += DISK_NS;
+	return least(cost, UINT_MAX);
+}
+
+/* One worker there always is, for what has no caller. */
+unsigned cf_plan_carriers(unsigned long long cost_ns, unsigned nr)
+{
+	unsigned most =
+		atomic_load_explicit(&max_workers, memory_order_relaxed);
+	unsigned wanted = least(cost_ns / MIN_GROUP_NS + 1, nr);
+
+	return least(wanted, most ? most : 1);
+}
+
+/* Halves what is left among all: large groups first, small ones at the end. */
+unsigned long long cf_plan_group_ns(unsigned long long left_ns,
+				    unsigned carriers)
+{
+	return clamp(left_ns / 2 / carriers, MIN_GROUP_NS, MAX_GROUP_NS);
 }

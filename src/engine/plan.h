@@ -23,4 +23,16 @@ size_t cf_plan_slot_size(const struct cf_config *config);
 struct cf_plan cf_plan_make(const struct cf_piece *piece,
 			    const struct cf_path_ops *path, unsigned company);
 
+/* ------------------------------------------------------------- batches */
+
+/* What an entry of a batch costs the worker that carries it, about. */
+unsigned cf_plan_cost_ns(const struct cf_piece *piece);
+
+/* How many workers should carry nr entries that cost so much in all. */
+unsigned cf_plan_carriers(unsigned long long cost_ns, unsigned nr);
+
+/* How much one of them takes at a time, when so much is left. */
+unsigned long long cf_plan_group_ns(unsigned long long left_ns,
+				    unsigned carriers);
+
 #endif

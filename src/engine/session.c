@@ -6,11 +6,13 @@
  * waits for every handle before it takes anything away.
  *
  * Lock order of the library:
+ *     OK:  session_lock, batch table_lock, live_lock
  *     OK:  session_lock, handle table_lock
  *     OK:  session_lock, buffer stripes
  *     OK:  session_lock, devices make_lock
  *     OK:  session_lock, workers.lock
- *     OK:  lanes->lock, pool->lock, feed->lock or the log's lock after any
+ *     OK:  lanes->lock, pool->lock, feed->lock, a batch's locks or the log's
+ *          after any
  *  ERROR:  any of them, session_lock
  *   NEVER: any but session_lock and make_lock across a driver call, any
  *          but session_lock and reopen_lock across file IO
@@ -27,6 +29,7 @@
 #include "core/handle.h"
 #include "core/log.h"
 #include "core/stats.h"
+#include "engine/batch.h"
 #include "engine/plan.h"
 #include "engine/request.h"
 #include "engine/worker.h"
@@ -41,6 +44,7 @@ static struct cf_config *_Atomic running;
 static void fork_prepare(void)
 {
 	pthread_mutex_lock(&session_lock);
+	cf_batches_fork_prepare();
 	cf_workers_fork_prepare();
 	cf_handles_fork_prepare();
 	cf_files_fork_prepare();
@@ -57,6 +61,7 @@ static void fork_parent(void)
 	cf_files_fork_release();
 	cf_handles_fork_parent();
 	cf_workers_fork_parent();
+	cf_batches_fork_parent();
 	pthread_mutex_unlock(&session_lock);
 }
 
@@ -70,6 +75,7 @@ static void fork_child(void)
 	cf_files_fork_release();
 	cf_handles_fork_child();
 	cf_workers_fork_child();
+	cf_batches_fork_child();
 	cf_requests_fork_child();
 	cf_stats_reset();
 	pthread_mutex_unlock(&session_lock);
@@ -129,6 +135,7 @@ static void close_locked(void)
 	struct cf_config *config =
 		atomic_load_explicit(&running, memory_order_relaxed);
 
+	cf_batches_close();
 	cf_handles_close();
 	cf_workers_close();
 	cf_stats_close();

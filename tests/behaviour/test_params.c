@@ -169,7 +169,7 @@ static void a_staged_value_shows_in_the_parameter_and_in_the_properties(
 	assert_int_equal(props.max_batch_io_timeout_msecs, 7);
 	assert_int_equal(props.nvfs.poll_thresh_size, 16);
 	assert_int_equal(props.nvfs.dcontrolflags, 0x1);
-	assert_int_equal(props.fflags, 0);
+	assert_int_equal(props.fflags, 1u << CU_FILE_BATCH_IO_SUPPORTED);
 	assert_ok(cuFileDriverClose_v2());
 }
 

@@ -1,0 +1,353 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * batch - the table of batches, their lives, and what is done with one.
+ *
+ * Places of the table live in chunks that are never freed, so that a task
+ * that comes late finds a lock where its batch was.
+ *
+ * Lock: table_lock guards the places and their references. It is held for
+ * a look and a change, never across anything but an allocation.
+ */
+#include "engine/batch.h"
+
+#include <stdatomic.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include "core/log.h"
+#include "engine/session.h"
+#include "engine/submission.h"
+
+#define CHUNK_BITS 4
+#define CHUNK_SIZE (1u << CHUNK_BITS)
+#define NR_CHUNKS 4096
+#define GENERATION_MASK 0xffffffu
+
+/* "CB": no pointer a process can hold has these top bits. */
+#define VALUE_TAG (0x4342ull << 48)
+#define VALUE_TAG_MASK (0xffffull << 48)
+
+struct cf_batch {
+	struct cf_queue queue;
+	uint32_t index;
+	unsigned size;		    /* written before it is live */
+	bool live;		    /* table_lock */
+	uint32_t generation;	    /* table_lock */
+	unsigned refs;		    /* table_lock */
+	struct cf_batch *next_free; /* table_lock */
+};
+
+static pthread_mutex_t table_lock = PTHREAD_MUTEX_INITIALIZER;
+static pthread_cond_t put_last = PTHREAD_COND_INITIALIZER;
+static struct cf_batch *chunks[NR_CHUNKS]; /* table_lock */
+static uint32_t nr_batches;		   /* table_lock; places made */
+static struct cf_batch *free_batches;	   /* table_lock */
+
+/* --------------------------------------------------------------- table */
+
+static struct cf_batch *batch_at(uint32_t index)
+{
+	return &chunks[index >> CHUNK_BITS][index & (CHUNK_SIZE - 1)];
+}
+
+static CUfileBatchHandle_t value_of(const struct cf_batch *batch)
+{
+	return (CUfileBatchHandle_t)(uintptr_t)(VALUE_TAG |
+						(uint64_t)batch->generation
+							<< 24 |
+						batch->index);
+}
+
+/* table_lock held */
+static struct cf_batch *find_locked(CUfileBatchHandle_t value)
+{
+	uint64_t v = (uintptr_t)value;
+	uint32_t index = v & 0xffffff;
+	struct cf_batch *batch;
+
+	if ((v & VALUE_TAG_MASK) != VALUE_TAG || index >= nr_batches)
+		return NULL;
+	batch = batch_at(index);
+	return batch->live && batch->generation == (v >> 24 & GENERATION_MASK) ?
+		       batch :
+		       NULL;
+}
+
+/* table_lock held */
+static bool grow_locked(void)
+{
+	struct cf_batch *chunk;
+
+	if (nr_batches >> CHUNK_BITS >= NR_CHUNKS)
+		return false;
+	chunk = calloc(CHUNK_SIZE, sizeof(*chunk));
+	if (!chunk)
+		return false;
+	chunks[nr_batches >> CHUNK_BITS] = chunk;
+	for (uint32_t i = 0; i < CHUNK_SIZE; i++) {
+		chunk[i].index = nr_batches++;
+		cf_queue_init(&chunk[i].queue);
+		chunk[i].next_free = free_batches;
+		free_batches = &chunk[i];
+	}
+	return true;
+}
+
+static struct cf_batch *take_place(void)
+{
+	struct cf_batch *batch = NULL;
+
+	pthread_mutex_lock(&table_lock);
+	if (free_batches || grow_locked()) {
+		batch = free_batches;
+		free_batches = batch->next_free;
+	}
+	pthread_mutex_unlock(&table_lock);
+	return batch;
+}
+
+static void free_place_locked(struct cf_batch *batch)
+{
+	batch->generation = (batch->generation + 1) & GENERATION_MASK;
+	batch->next_free = free_batches;
+	free_batches = batch;
+}
+
+struct cf_batch *cf_batch_get(CUfileBatchHandle_t value)
+{
+	struct cf_batch *batch;
+
+	pthread_mutex_lock(&table_lock);
+	batch = find_locked(value);
+	if (batch)
+		batch->refs++;
+	pthread_mutex_unlock(&table_lock);
+	return batch;
+}
+
+void cf_batch_put(struct cf_batch *batch)
+{
+	pthread_mutex_lock(&table_lock);
+	if (!--batch->refs && !batch->live)
+		pthread_cond_broadcast(&put_last);
+	pthread_mutex_unlock(&table_lock);
+}
+
+/* ---------------------------------------------------------------- life */
+
+int cf_batch_new(unsigned nr, CUfileBatchHandle_t *value)
+{
+	struct cf_batch *batch;
+	int err = cf_workers_reserve();
+
+	if (err) {
+		cf_log(CF_LOG_ERROR, "batch of %u entries: no worker (%d)", nr,
+		       err);
+		return -CU_FILE_INTERNAL_BATCH_SETUP_ERROR;
+	}
+	batch = take_place();
+	if (!batch)
+		return -CU_FILE_NOMEM_ERROR;
+	err = cf_events_open(&batch->queue.events, nr);
+	pthread_mutex_lock(&table_lock);
+	if (err) {
+		free_place_locked(batch);
+	} else {
+		batch->size = nr;
+		batch->live = true;
+		*value = value_of(batch);
+	}
+	pthread_mutex_unlock(&table_lock);
+	return err ? -CU_FILE_NOMEM_ERROR : 0;
+}
+
+/* table_lock held, but released while it waits. */
+static void retire_locked(struct cf_batch *batch)
+{
+	batch->live = false;
+	pthread_mutex_unlock(&table_lock);
+	cf_events_finish(&batch->queue.events);
+	cf_batch_cancel(batch);
+	pthread_mutex_lock(&table_lock);
+	while (batch->refs)
+		pthread_cond_wait(&put_last, &table_lock);
+	pthread_mutex_unlock(&table_lock);
+	cf_events_close(&batch->queue.events);
+	pthread_mutex_lock(&table_lock);
+	free_place_locked(batch);
+}
+
+int cf_batch_destroy(CUfileBatchHandle_t value)
+{
+	struct cf_batch *batch;
+
+	pthread_mutex_lock(&table_lock);
+	batch = find_locked(value);
+	if (batch)
+		retire_locked(batch);
+	pthread_mutex_unlock(&table_lock);
+	return batch ? 0 : -CU_FILE_INTERNAL_BATCH_SUBMIT_ERROR;
+}
+
+/* One that somebody is destroying ends with its submissions. */
+void cf_batches_close(void)
+{
+	pthread_mutex_lock(&table_lock);
+	for (uint32_t i = 0; i < nr_batches; i++)
+		if (batch_at(i)->live)
+			retire_locked(batch_at(i));
+	for (uint32_t i = 0; i < nr_batches; i++)
+		while (batch_at(i)->refs)
+			pthread_cond_wait(&put_last, &table_lock);
+	pthread_mutex_unlock(&table_lock);
+	cf_submissions_wait();
+}
+
+void cf_batches_fork_prepare(void)
+{
+	pthread_mutex_lock(&table_lock);
+	cf_submissions_fork_prepare();
+}
+
+void cf_batches_fork_parent(void)
+{
+	cf_submissions_fork_parent();
+	pthread_mutex_unlock(&table_lock);
+}
+
+/*
+ * Locks and lists of a batch may have been anybody's at the fork: all afresh.
+ * What the lists and rings held is left alone.
+ */
+void cf_batches_fork_child(void)
+{
+	cf_submissions_fork_child();
+	pthread_cond_init(&put_last, NULL);
+	free_batches = NULL;
+	for (uint32_t i = 0; i < nr_batches; i++) {
+		struct cf_batch *batch = batch_at(i);
+
+		cf_queue_init(&batch->queue);
+		batch->live = false;
+		batch->refs = 0;
+		free_place_locked(batch);
+	}
+	pthread_mutex_unlock(&table_lock);
+}
+
+/* ---------------------------------------------------------- submitting */
+
+static int refuse(unsigned i, unsigned nr, const CUfileIOParams_t *params,
+		  const char *why)
+{
+	cf_log(CF_LOG_ERROR,
+	       "batch submit: entry %u of %u (mode %d opcode %d handle %p buf "
+	       "%p+%lld len %zu off %lld): %s, nothing is submitted",
+	       i, nr, (int)params->mode, (int)params->opcode, params->fh,
+	       params->u.batch.devPtr_base,
+	       (long long)params->u.batch.devPtr_offset, params->u.batch.size,
+	       (long long)params->u.batch.file_offset, why);
+	return -CU_FILE_INTERNAL_BATCH_SUBMIT_ERROR;
+}
+
+static int fill_entry(struct cf_entry *entry, unsigned i, unsigned nr,
+		      const CUfileIOParams_t *params)
+{
+	struct cf_call call = {
+		.op = params->opcode == CUFILE_WRITE ? CF_WRITE : CF_READ,
+		.handle = params->fh,
+		.base = params->u.batch.devPtr_base,
+		.size = params->u.batch.size,
+		.file_off = params->u.batch.file_offset,
+		.buf_off = params->u.batch.devPtr_offset,
+	};
+
+	if (params->mode != CUFILE_BATCH)
+		return refuse(i, nr, params, "no such mode");
+	if (params->opcode != CUFILE_READ && params->opcode != CUFILE_WRITE)
+		return refuse(i, nr, params, "no such opcode");
+	if (cf_request_init(&entry->req, &call))
+		return refuse(i, nr, params, "not a valid request");
+	entry->cookie = params->cookie;
+	if (entry->req.route.path)
+		return 0;
+	cf_request_fini(&entry->req);
+	(void)refuse(i, nr, params, "no path may carry it");
+	return cf_config_bool(cf_session_config(), CF_CFG_ALLOW_COMPAT_MODE) ?
+		       -CU_FILE_INTERNAL_BATCH_SUBMIT_ERROR :
+		       -CU_FILE_BATCH_NOCOMPAT_ERROR;
+}
+
+/* The first nr entries hold requests. */
+static void give_up(struct cf_submission *sub, unsigned nr)
+{
+	while (nr--)
+		cf_request_fini(&sub->entries[nr].req);
+	cf_submission_put(sub);
+}
+
+static int fill(struct cf_submission *sub, const CUfileIOParams_t *params)
+{
+	for (unsigned i = 0; i < sub->nr; i++) {
+		int err = fill_entry(&sub->entries[i], i, sub->nr, &params[i]);
+
+		if (!err)
+			continue;
+		give_up(sub, i);
+		return err;
+	}
+	return 0;
+}
+
+/* From here on the entries' order against the default streams is settled. */
+static int make_ready(struct cf_batch *batch, struct cf_submission *sub)
+{
+	int err;
+
+	cf_submission_sort(sub);
+	err = cf_submission_prepare(sub);
+	if (!err)
+		err = cf_submission_settle(sub);
+	if (!err)
+		err = cf_events_expect(&batch->queue.events, sub->nr);
+	if (err)
+		give_up(sub, sub->nr);
+	return err;
+}
+
+int cf_batch_submit(struct cf_batch *batch, unsigned nr,
+		    const CUfileIOParams_t *params)
+{
+	struct cf_submission *sub;
+	int err;
+
+	if (!nr || nr > batch->size || !params) {
+		cf_log(CF_LOG_ERROR, "batch submit: %u entries at %p, of %u",
+		       nr, (const void *)params, batch->size);
+		return -CU_FILE_INTERNAL_BATCH_SUBMIT_ERROR;
+	}
+	sub = cf_submission_new(&batch->queue, nr);
+	if (!sub)
+		return -CU_FILE_NOMEM_ERROR;
+	err = fill(sub, params);
+	if (!err)
+		err = make_ready(batch, sub);
+	if (err)
+		return err;
+	cf_submission_start(sub);
+	cf_submission_put(sub);
+	return 0;
+}
+
+int cf_batch_status(struct cf_batch *batch, unsigned min_nr, unsigned *nr,
+		    CUfileIOEvents_t *events, const struct timespec *timeout)
+{
+	return cf_events_take(&batch->queue.events, min_nr, nr, events,
+			      timeout);
+}
+
+void cf_batch_cancel(struct cf_batch *batch)
+{
+	cf_events_drop_begin(&batch->queue.events);
+	cf_queue_strip(&batch->queue);
+	cf_events_drop_end(&batch->queue.events);
+}

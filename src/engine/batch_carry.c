@@ -1,0 +1,69 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * batch_carry - carries groups of entries, and turns their ends into events.
+ *
+ * An entry's references go back before its event is posted: who has seen the
+ * event may deregister and free what the entry used.
+ */
+#include "engine/batch_carry.h"
+
+#include "engine/submission.h"
+#include "seam/cuda.h"
+
+/* A worker that finds a good deal to do wakes so many others. */
+#define FAN_OUT 2
+
+/* What a cancel finds not begun ends without an event, so any result will do.
+ */
+static void carry_each(struct cf_submission *sub, struct cf_group *group)
+{
+	for (unsigned i = 0; i < group->nr; i++) {
+		struct cf_entry *entry = group->entries[i];
+		bool skip = !entry->req.piece.size ||
+			    cf_events_are_dropped(&sub->queue->events);
+
+		entry->result = skip ? 0 : cf_request_run(&entry->req);
+	}
+}
+
+/* A CUDA error has no place in an event: it is told as 5011. */
+static CUfileIOEvents_t event_of(const struct cf_entry *entry)
+{
+	ssize_t n = entry->result;
+
+	if (n < 0 && cf_is_cuda_error((int)n))
+		n = -CU_FILE_CUDA_DRIVER_ERROR;
+	return (CUfileIOEvents_t){
+		.cookie = entry->cookie,
+		.status = n < 0 ? CUFILE_FAILED : CUFILE_COMPLETE,
+		.ret = (size_t)n,
+	};
+}
+
+static void end_group(struct cf_submission *sub, struct cf_group *group)
+{
+	CUfileIOEvents_t ended[CF_GROUP_MAX];
+
+	for (unsigned i = 0; i < group->nr; i++) {
+		ended[i] = event_of(group->entries[i]);
+		cf_request_fini(&group->entries[i]->req);
+	}
+	cf_submission_done(sub, group);
+	cf_events_post(&sub->queue->events, ended, group->nr);
+}
+
+void cf_batch_carry(struct cf_task *task)
+{
+	struct cf_submission *sub = ((struct cf_carrier *)task)->sub;
+	bool first = true;
+	struct cf_group group;
+
+	while (cf_submission_take(sub, &group)) {
+		for (int i = 0; i < FAN_OUT && group.more && first; i++)
+			cf_submission_post(sub);
+		first = false;
+		carry_each(sub, &group);
+		end_group(sub, &group);
+	}
+	cf_submission_put(sub);
+}

@@ -1,0 +1,267 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * events - a ring, a lock and one condition.
+ *
+ * Who takes looks a moment before it sleeps: a small batch is done in less
+ * time than a sleep and a wake take. Who posts wakes only when a sleeper has
+ * what it waits for, so that a batch costs a wake or none, not one an entry.
+ */
+#include "engine/events.h"
+
+#include <errno.h>
+#include <limits.h>
+#include <stdlib.h>
+#include "seam/os.h"
+
+/* A pause is 15 to 50 ns: some 50 us. */
+#define SPIN_LOOKS 2000
+
+void cf_events_init(struct cf_events *events)
+{
+	pthread_condattr_t attr;
+
+	*events = (struct cf_events){ .wanted = UINT_MAX };
+	pthread_mutex_init(&events->lock, NULL);
+	pthread_condattr_init(&attr);
+	pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
+	pthread_cond_init(&events->changed, &attr);
+	pthread_condattr_destroy(&attr);
+}
+
+int cf_events_open(struct cf_events *events, unsigned size)
+{
+	CUfileIOEvents_t *ring = calloc(size, sizeof(*ring));
+
+	if (!ring)
+		return -ENOMEM;
+	pthread_mutex_lock(&events->lock);
+	events->ring = ring;
+	events->size = size;
+	events->first = 0;
+	events->wanted = UINT_MAX;
+	atomic_store_explicit(&events->over, false, memory_order_relaxed);
+	pthread_mutex_unlock(&events->lock);
+	return 0;
+}
+
+void cf_events_close(struct cf_events *events)
+{
+	CUfileIOEvents_t *ring;
+
+	pthread_mutex_lock(&events->lock);
+	ring = events->ring;
+	events->ring = NULL;
+	pthread_mutex_unlock(&events->lock);
+	free(ring);
+}
+
+static unsigned look(const _Atomic unsigned *word)
+{
+	return atomic_load_explicit(word, memory_order_relaxed);
+}
+
+static bool is_over(const struct cf_events *events)
+{
+	return atomic_load_explicit(&events->over, memory_order_relaxed);
+}
+
+static void add_locked(_Atomic unsigned *word, unsigned nr)
+{
+	atomic_store_explicit(word, look(word) + nr, memory_order_relaxed);
+}
+
+/* Whether a taker has what it wants, or all it will ever get. */
+static bool is_enough(const struct cf_events *events, unsigned min_nr)
+{
+	return look(&events->ready) >= min_nr || !look(&events->pending) ||
+	       is_over(events);
+}
+
+/* Everybody looks again, and says again what it sleeps for. */
+static void wake_locked(struct cf_events *events)
+{
+	events->wanted = UINT_MAX;
+	if (events->sleepers)
+		pthread_cond_broadcast(&events->changed);
+}
+
+static void sleep_locked(struct cf_events *events)
+{
+	events->sleepers++;
+	pthread_cond_wait(&events->changed, &events->lock);
+	events->sleepers--;
+}
+
+int cf_events_expect(struct cf_events *events, unsigned nr)
+{
+	int err = 0;
+
+	pthread_mutex_lock(&events->lock);
+	while (look(&events->dropping) && !is_over(events))
+		sleep_locked(events);
+	if (is_over(events))
+		err = -CU_FILE_INTERNAL_BATCH_SUBMIT_ERROR;
+	else if (nr >
+		 events->size - look(&events->pending) - look(&events->ready))
+		err = -CU_FILE_BATCH_FULL;
+	else
+		add_locked(&events->pending, nr);
+	pthread_mutex_unlock(&events->lock);
+	return err;
+}
+
+static void ended_locked(struct cf_events *events, unsigned nr)
+{
+	add_locked(&events->pending, 0 - nr);
+	if (events->sleepers && is_enough(events, events->wanted))
+		wake_locked(events);
+}
+
+void cf_events_post(struct cf_events *events, const CUfileIOEvents_t *ended,
+		    unsigned nr)
+{
+	unsigned at;
+
+	pthread_mutex_lock(&events->lock);
+	if (!look(&events->dropping)) {
+		at = events->first + look(&events->ready);
+		for (unsigned i = 0; i < nr; i++)
+			events->ring[(at + i) % events->size] = ended[i];
+		add_locked(&events->ready, nr);
+	}
+	ended_locked(events, nr);
+	pthread_mutex_unlock(&events->lock);
+}
+
+void cf_events_forget(struct cf_events *events, unsigned nr)
+{
+	pthread_mutex_lock(&events->lock);
+	ended_locked(events, nr);
+	pthread_mutex_unlock(&events->lock);
+}
+
+/* ------------------------------------------------------------- taking */
+
+static void spin(const struct cf_events *events, unsigned min_nr)
+{
+	for (int i = 0; i < SPIN_LOOKS && !is_enough(events, min_nr); i++) {
+#if defined(__x86_64__)
+		__builtin_ia32_pause();
+#elif defined(__aarch64__)
+		__asm__ volatile("yield");
+#endif
+	}
+}
+
+/*
+ * A client may pass the address of a 32-bit count of seconds (contract
+ * 3.12): the halves behind it are then whatever lies there.
+ */
+static struct timespec deadline_of(const struct timespec *timeout)
+{
+	struct timespec at = { 0 };
+	long long s = timeout->tv_sec;
+	long ns = timeout->tv_nsec;
+
+	if (s < 0 || s > INT_MAX)
+		s = (int)((unsigned long long)s & UINT_MAX);
+	if (s < 0)
+		s = 0;
+	if (ns < 0 || ns > 999999999)
+		ns = 0;
+	cf_os->clock_gettime(CLOCK_MONOTONIC, &at);
+	at.tv_sec += (time_t)s;
+	at.tv_nsec += ns;
+	if (at.tv_nsec > 999999999) {
+		at.tv_sec++;
+		at.tv_nsec -= 1000000000;
+	}
+	return at;
+}
+
+static bool is_zero(const struct timespec *timeout)
+{
+	return timeout && !timeout->tv_sec && !timeout->tv_nsec;
+}
+
+static void wait_locked(struct cf_events *events, unsigned min_nr,
+			const struct timespec *timeout)
+{
+	struct timespec deadline;
+	int err = 0;
+
+	if (is_enough(events, min_nr) || is_zero(timeout))
+		return;
+	if (timeout)
+		deadline = deadline_of(timeout);
+	events->sleepers++;
+	while (!err && !is_enough(events, min_nr)) {
+		if (min_nr < events->wanted)
+			events->wanted = min_nr;
+		err = timeout ?
+			      pthread_cond_timedwait(&events->changed,
+						     &events->lock, &deadline) :
+			      pthread_cond_wait(&events->changed,
+						&events->lock);
+	}
+	events->sleepers--;
+}
+
+static unsigned take_locked(struct cf_events *events, unsigned nr,
+			    CUfileIOEvents_t *to)
+{
+	unsigned ready = look(&events->ready);
+
+	if (nr > ready)
+		nr = ready;
+	for (unsigned i = 0; i < nr; i++)
+		to[i] = events->ring[(events->first + i) % events->size];
+	events->first = (events->first + nr) % events->size;
+	add_locked(&events->ready, 0 - nr);
+	return nr;
+}
+
+int cf_events_take(struct cf_events *events, unsigned min_nr, unsigned *nr,
+		   CUfileIOEvents_t *to, const struct timespec *timeout)
+{
+	int err = 0;
+
+	if (!is_zero(timeout))
+		spin(events, min_nr);
+	pthread_mutex_lock(&events->lock);
+	wait_locked(events, min_nr, timeout);
+	if (is_over(events))
+		err = -CU_FILE_INTERNAL_BATCH_GETSTATUS_ERROR;
+	else
+		*nr = take_locked(events, *nr, to);
+	pthread_mutex_unlock(&events->lock);
+	return err;
+}
+
+/* ----------------------------------------------------------- dropping */
+
+void cf_events_drop_begin(struct cf_events *events)
+{
+	pthread_mutex_lock(&events->lock);
+	add_locked(&events->dropping, 1);
+	pthread_mutex_unlock(&events->lock);
+}
+
+void cf_events_drop_end(struct cf_events *events)
+{
+	pthread_mutex_lock(&events->lock);
+	while (look(&events->pending))
+		sleep_locked(events);
+	atomic_store_explicit(&events->ready, 0, memory_order_relaxed);
+	add_locked(&events->dropping, 0u - 1);
+	wake_locked(events);
+	pthread_mutex_unlock(&events->lock);
+}
+
+void cf_events_finish(struct cf_events *events)
+{
+	pthread_mutex_lock(&events->lock);
+	atomic_store_explicit(&events->over, true, memory_order_relaxed);
+	wake_locked(events);
+	pthread_mutex_unlock(&events->lock);
+}

@@ -1,0 +1,123 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * submission - the entries that one submit brought to a batch.
+ *
+ * Entries wait in sorts, lists of those that travel alike. Tasks on workers
+ * take groups of them and carry them; whoever takes an entry off its list,
+ * task or cancel, ends it. A submission lives until its last task is back,
+ * which may be later than its last entry's end and than its batch's.
+ */
+#ifndef CF_ENGINE_SUBMISSION_H
+#define CF_ENGINE_SUBMISSION_H
+
+#include <pthread.h>
+#include "engine/events.h"
+#include "engine/request.h"
+#include "engine/worker.h"
+
+#define CF_MAX_SORTS 8
+
+/* The part of a batch that its submissions see; never freed. */
+struct cf_queue {
+	pthread_mutex_t lock;	     /* the lists; nothing is called under it */
+	struct cf_submission *first; /* those with entries that wait */
+	struct cf_events events;
+};
+
+struct cf_entry {
+	struct cf_request req;
+	void *cookie;
+	ssize_t result;
+	unsigned cost_ns; /* of a worker's time, about */
+	struct cf_entry *next;
+};
+
+enum cf_way {
+	CF_WAY_EACH,   /* one request after the other */
+	CF_WAY_SERIAL, /* the same, by one worker at a time */
+	CF_WAY_BUNDLE, /* small ones of one device and direction, together */
+};
+
+/* Entries that travel alike, in the order in which they came. */
+struct cf_sort {
+	enum cf_way way;
+	enum cf_op op;		    /* BUNDLE */
+	CUcontext ctx;		    /* BUNDLE */
+	int ordinal;		    /* BUNDLE */
+	bool busy;		    /* SERIAL, queue->lock */
+	struct cf_entry *first;	    /* queue->lock */
+	struct cf_entry **last;	    /* queue->lock */
+	unsigned long long cost_ns; /* queue->lock; of those that wait */
+};
+
+struct cf_submission;
+
+struct cf_carrier {
+	struct cf_task task;
+	struct cf_submission *sub;
+};
+
+struct cf_submission {
+	struct cf_queue *queue;
+	struct cf_submission *next, **link; /* queue->lock */
+	struct cf_sort sorts[CF_MAX_SORTS];
+	unsigned nr_sorts;
+	unsigned carriers;	 /* tasks that are worth their while */
+	_Atomic unsigned posted; /* relaxed: hands out the tasks */
+	_Atomic unsigned refs;
+	struct cf_carrier *tasks; /* one each; for the carriers */
+	unsigned nr;
+	struct cf_entry entries[];
+};
+
+void cf_queue_init(struct cf_queue *queue);
+
+/* With room for nr entries; counts until cf_submissions_wait. Or NULL. */
+struct cf_submission *cf_submission_new(struct cf_queue *queue, unsigned nr);
+/* The one that made it, and each of its tasks, has one to put. */
+void cf_submission_put(struct cf_submission *sub);
+
+/* Sorts the entries, all of which hold a request. */
+void cf_submission_sort(struct cf_submission *sub);
+
+/*
+ * Waits for what the default streams hold that batched writes must see, once
+ * for each device: workers cannot see the default stream of the thread that
+ * submits. 0 or a negative code.
+ */
+int cf_submission_settle(struct cf_submission *sub);
+
+/* Sorted: makes its tasks. 0 or -5043. */
+int cf_submission_prepare(struct cf_submission *sub);
+
+/* Its entries are pending: queues them and has workers carry them. */
+void cf_submission_start(struct cf_submission *sub);
+
+/* One more task, if there is one that was not posted. By who holds one. */
+void cf_submission_post(struct cf_submission *sub);
+
+/* What one task carries at a time. */
+#define CF_GROUP_MAX 256
+
+struct cf_group {
+	struct cf_sort *sort;
+	struct cf_entry *entries[CF_GROUP_MAX];
+	unsigned nr;
+	bool more; /* others wait; a hint */
+};
+
+/* The next group, taken off its list; false: there is none for this task. */
+bool cf_submission_take(struct cf_submission *sub, struct cf_group *group);
+/* The group has ended. */
+void cf_submission_done(struct cf_submission *sub, struct cf_group *group);
+
+/* Ends all entries of the queue that nobody has begun, without an event. */
+void cf_queue_strip(struct cf_queue *queue);
+
+/* Until there is no submission, and so no task. Nobody makes one. */
+void cf_submissions_wait(void);
+void cf_submissions_fork_prepare(void);
+void cf_submissions_fork_parent(void);
+void cf_submissions_fork_child(void);
+
+#endif

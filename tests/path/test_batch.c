@@ -1,0 +1,563 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * The bytes of batches: every kind of memory and file, mixed, unaligned, many
+ * entries on few slots, many threads, and cancels in between.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <string.h>
+#include "harness.h"
+
+#define MAX_NR 4096
+
+/* What a batch moves: windows of one memory and of one file. */
+struct field {
+	struct th_mem mem;
+	struct th_file file;
+	CUfileHandle_t fh;
+	size_t size;	       /* of both */
+	unsigned char *in_mem; /* as it must be */
+	unsigned char *in_file;
+};
+
+static void field_init(struct field *f, enum th_mem_kind mem_kind,
+		       enum th_file_kind file_kind, size_t size)
+{
+	f->size = size;
+	f->in_file = th_bytes(size);
+	f->in_mem = th_bytes(size);
+	th_mem_alloc(&f->mem, mem_kind, size);
+	th_mem_put(&f->mem, 0, f->in_mem, size);
+	th_file_make(&f->file, file_kind, O_RDWR, f->in_file, size);
+	f->fh = th_handle(f->file.fd);
+}
+
+static void field_check(struct field *f)
+{
+	unsigned char *got = malloc(f->size);
+
+	th_mem_get(&f->mem, 0, got, f->size);
+	th_equal(th_mem_name(f->mem.kind), got, f->in_mem, f->size);
+	th_file_get(&f->file, 0, got, f->size);
+	th_equal(th_file_name(f->file.kind), got, f->in_file, f->size);
+	assert_int_equal(th_file_size(&f->file), f->size);
+	free(got);
+}
+
+static void field_fini(struct field *f)
+{
+	cuFileHandleDeregister(f->fh);
+	th_file_end(&f->file);
+	th_mem_free(&f->mem);
+	free(f->in_mem);
+	free(f->in_file);
+}
+
+/* An entry, and its effect on what must be. */
+static CUfileIOParams_t move(struct field *f, CUfileOpcode_t opcode,
+			     size_t mem_at, size_t file_at, size_t size,
+			     size_t cookie)
+{
+	CUfileIOParams_t p = { .mode = CUFILE_BATCH,
+			       .fh = f->fh,
+			       .opcode = opcode,
+			       .cookie = (void *)cookie };
+	/* by base and offset, or by an interior pointer */
+	size_t inside = cookie & 1 ? mem_at : 0;
+
+	p.u.batch.devPtr_base = (char *)f->mem.ptr + inside;
+	p.u.batch.devPtr_offset = (off_t)(mem_at - inside);
+	p.u.batch.file_offset = (off_t)file_at;
+	p.u.batch.size = size;
+	if (opcode == CUFILE_READ)
+		memcpy(f->in_mem + mem_at, f->in_file + file_at, size);
+	else
+		memcpy(f->in_file + file_at, f->in_mem + mem_at, size);
+	return p;
+}
+
+static CUfileBatchHandle_t batch_of(unsigned nr)
+{
+	CUfileBatchHandle_t batch;
+
+	assert_int_equal(cuFileBatchIOSetUp(&batch, nr).err, 0);
+	return batch;
+}
+
+/* Submits, and reaps in odd portions; each entry has one whole event. */
+static void run_batch(CUfileBatchHandle_t batch, CUfileIOParams_t *params,
+		      unsigned nr)
+{
+	static bool seen[MAX_NR];
+	static CUfileIOEvents_t events[MAX_NR];
+	unsigned done = 0;
+
+	memset(seen, 0, sizeof(seen));
+	assert_int_equal(cuFileBatchIOSubmit(batch, nr, params, 0).err, 0);
+	while (done < nr) {
+		unsigned n = nr;
+		unsigned least = 1 + (unsigned)th_below(nr - done);
+
+		assert_int_equal(
+			cuFileBatchIOGetStatus(batch, least, &n, events, NULL)
+				.err,
+			0);
+		assert_in_range(n, least, nr - done);
+		for (unsigned i = 0; i < n; i++) {
+			size_t k = (size_t)events[i].cookie;
+
+			assert_true(k < nr && !seen[k]);
+			seen[k] = true;
+			assert_int_equal(events[i].status, CUFILE_COMPLETE);
+			assert_int_equal(events[i].ret, params[k].u.batch.size);
+		}
+		done += n;
+	}
+}
+
+/* ------------------------------------------------------------- a matrix */
+
+#define WINDOW (96 * TH_KIB)
+#define NR_WINDOWS 24
+
+/* One part of each window of memory, from or to the same window of file. */
+static unsigned part_entries(struct field *f, CUfileOpcode_t opcode,
+			     CUfileIOParams_t *params)
+{
+	for (unsigned i = 0; i < NR_WINDOWS; i++) {
+		size_t size = i % 3 ? 1 + th_below(WINDOW / 8) :
+				      1 + th_below(WINDOW - 16);
+		size_t mem_at = i * WINDOW + th_below(WINDOW - size);
+		size_t file_at = i * WINDOW + th_below(WINDOW - size);
+
+		/* blocks of the file that are whole, now and then */
+		if (i % 4 == 1) {
+			size = (size + 4095) & ~(size_t)4095;
+			mem_at = i * WINDOW;
+			file_at = i * WINDOW + 4096;
+		}
+		params[i] = move(f, opcode, mem_at, file_at, size, i);
+	}
+	return NR_WINDOWS;
+}
+
+static void entries_of_one_kind(enum th_mem_kind mem_kind,
+				enum th_file_kind file_kind)
+{
+	CUfileIOParams_t params[NR_WINDOWS];
+	CUfileBatchHandle_t batch;
+	struct field f;
+
+	th_open_for(file_kind);
+	field_init(&f, mem_kind, file_kind, NR_WINDOWS * WINDOW);
+	batch = batch_of(NR_WINDOWS);
+	for (int round = 0; round < 3; round++) {
+		run_batch(batch, params, part_entries(&f, CUFILE_READ, params));
+		field_check(&f);
+		run_batch(batch, params,
+			  part_entries(&f, CUFILE_WRITE, params));
+		field_check(&f);
+	}
+	cuFileBatchIODestroy(batch);
+	field_fini(&f);
+	th_close();
+}
+
+static void every_memory_on_every_file(void **state)
+{
+	for (int m = 0; m < TH_NR_MEM_KINDS; m++)
+		for (int i = 0; i < TH_NR_FILE_KINDS; i++)
+			if (th_gpu(NULL) || !th_mem_is_device(m))
+				entries_of_one_kind(m, i);
+}
+
+/* ---------------------------------------------------------------- mixed */
+
+#define NR_FIELDS 6
+
+/* Everything in one submit: kinds of memory and file, directions, sizes. */
+static void all_kinds_travel_in_one_batch(void **state)
+{
+	static const struct {
+		enum th_mem_kind mem;
+		enum th_file_kind file;
+	} kinds[NR_FIELDS] = {
+		{ TH_DEVICE, TH_BUFFERED }, { TH_DEVICE, TH_ODIRECT },
+		{ TH_MALLOC, TH_ODIRECT },  { TH_MANAGED, TH_TMPFS },
+		{ TH_SECOND, TH_BUFFERED }, { TH_PINNED, TH_MEMFD },
+	};
+	CUfileIOParams_t params[2 * NR_FIELDS * NR_WINDOWS];
+	struct field f[NR_FIELDS];
+	CUfileBatchHandle_t batch;
+	unsigned nr = 0;
+
+	th_need_gpu();
+	th_open();
+	batch = batch_of(2 * NR_FIELDS * NR_WINDOWS);
+	for (int k = 0; k < NR_FIELDS; k++)
+		field_init(&f[k], kinds[k].mem, kinds[k].file,
+			   2 * NR_WINDOWS * WINDOW);
+	for (unsigned i = 0; i < NR_WINDOWS; i++)
+		for (unsigned k = 0; k < NR_FIELDS; k++) {
+			/* read into one window, write out of its neighbour */
+			size_t at = 2 * i * WINDOW;
+			size_t size = 1 + th_below(i % 5 ? 5000 : WINDOW);
+
+			params[nr] = move(&f[k], CUFILE_READ, at, at, size, nr);
+			nr++;
+			at += WINDOW;
+			params[nr] =
+				move(&f[k], CUFILE_WRITE, at, at, size, nr);
+			nr++;
+		}
+	run_batch(batch, params, nr);
+	for (int k = 0; k < NR_FIELDS; k++) {
+		field_check(&f[k]);
+		field_fini(&f[k]);
+	}
+	cuFileBatchIODestroy(batch);
+	th_close();
+}
+
+/* --------------------------------------------------------- many entries */
+
+static void many_entries(enum th_mem_kind kind, unsigned nr, size_t each)
+{
+	CUfileIOParams_t *params = calloc(nr, sizeof(*params));
+	struct field f;
+	CUfileBatchHandle_t batch;
+
+	field_init(&f, kind, TH_BUFFERED, nr * each);
+	batch = batch_of(nr);
+	/* at scattered places of the file, as 128 of them hang the reference */
+	for (unsigned i = 0; i < nr; i++)
+		params[i] = move(&f, CUFILE_READ, i * each, th_below(nr) * each,
+				 each, i);
+	run_batch(batch, params, nr);
+	field_check(&f);
+	for (unsigned i = 0; i < nr; i++)
+		params[i] = move(&f, CUFILE_WRITE, th_below(nr) * each,
+				 i * each, each, i);
+	run_batch(batch, params, nr);
+	field_check(&f);
+	cuFileBatchIODestroy(batch);
+	field_fini(&f);
+	free(params);
+}
+
+static void set_size(CUFileSizeTConfigParameter_t param, size_t value)
+{
+	assert_int_equal(cuFileSetParameterSizeT(param, value).err, 0);
+}
+
+static void four_thousand_entries_pass_through_two_slots(void **state)
+{
+	th_need_gpu();
+	set_size(CUFILE_PARAM_PROPERTIES_PER_BUFFER_CACHE_SIZE_KB, 64);
+	set_size(CUFILE_PARAM_PROPERTIES_MAX_DEVICE_CACHE_SIZE_KB, 128);
+	set_size(CUFILE_PARAM_EXECUTION_MAX_IO_THREADS, 6);
+	th_open();
+	many_entries(TH_DEVICE, MAX_NR, 4096);
+	th_close();
+}
+
+static void entries_larger_than_a_slot_pass_through_it(void **state)
+{
+	th_need_gpu();
+	set_size(CUFILE_PARAM_PROPERTIES_PER_BUFFER_CACHE_SIZE_KB, 4);
+	set_size(CUFILE_PARAM_PROPERTIES_MAX_DEVICE_CACHE_SIZE_KB, 8);
+	set_size(CUFILE_PARAM_EXECUTION_MAX_IO_THREADS, 3);
+	th_open();
+	many_entries(TH_DEVICE, 100, 9 * TH_KIB);
+	th_close();
+}
+
+static void a_batch_needs_no_threads_of_configuration(void **state)
+{
+	assert_int_equal(cuFileSetParameterBool(
+				 CUFILE_PARAM_EXECUTION_PARALLEL_IO, false)
+				 .err,
+			 0);
+	th_open();
+	many_entries(th_gpu(NULL) ? TH_DEVICE : TH_MALLOC, 300, 4096);
+	th_close();
+}
+
+static void large_entries_are_carried_by_several(void **state)
+{
+	set_size(CUFILE_PARAM_EXECUTION_MAX_IO_THREADS, 6);
+	th_open();
+	many_entries(th_gpu(NULL) ? TH_DEVICE : TH_MALLOC, TH_SCALE(16),
+		     2 * TH_MIB);
+	th_close();
+}
+
+static void one_handle_is_submitted_again_for_ever(void **state)
+{
+	CUfileIOParams_t params[64];
+	struct field f;
+	CUfileBatchHandle_t batch;
+
+	th_open();
+	field_init(&f, th_gpu(NULL) ? TH_DEVICE : TH_MALLOC, TH_BUFFERED,
+		   64 * 4096);
+	batch = batch_of(64);
+	for (int round = 0; round < TH_SCALE(2000); round++) {
+		for (unsigned i = 0; i < 64; i++)
+			params[i] = move(&f, CUFILE_READ, i * 4096,
+					 th_below(64) * 4096, 4096, i);
+		run_batch(batch, params, 64);
+	}
+	field_check(&f);
+	cuFileBatchIODestroy(batch);
+	field_fini(&f);
+	th_close();
+}
+
+/* ---------------------------------------------------------------- order */
+
+/* Behaviour, principle 5: once for the submit, not once an entry. */
+static void writes_see_what_the_default_stream_did_before(void **state)
+{
+	CUfileIOParams_t params[64];
+	unsigned char *new = th_bytes(64 * 4096);
+	struct field f;
+	CUfileBatchHandle_t batch;
+
+	th_need_gpu();
+	th_open();
+	field_init(&f, TH_DEVICE, TH_BUFFERED, 64 * 4096);
+	batch = batch_of(64);
+	if (th_fake())
+		th_fake()->legacy_delay_us(30000);
+	assert_int_equal(cuMemcpyHtoD((uintptr_t)f.mem.ptr, new, 64 * 4096), 0);
+	memcpy(f.in_mem, new, 64 * 4096);
+	for (unsigned i = 0; i < 64; i++)
+		params[i] = move(&f, CUFILE_WRITE, i * 4096, i * 4096, 4096, i);
+	run_batch(batch, params, 64);
+	if (th_fake())
+		th_fake()->legacy_delay_us(0);
+	field_check(&f);
+	cuFileBatchIODestroy(batch);
+	field_fini(&f);
+	free(new);
+	th_close();
+}
+
+/* -------------------------------------------------------------- threads */
+
+#define NR_THREADS 64
+#define EACH 16
+#define NR_ROUNDS TH_SCALE(40)
+
+struct crowd {
+	CUfileBatchHandle_t shared;
+	struct field f;
+	atomic_uint submitted, reaped;
+	struct th_bad bad;
+};
+
+static void own_entries(struct crowd *c, unsigned thread,
+			CUfileIOParams_t *params)
+{
+	size_t at = (size_t)thread * EACH * 4096;
+
+	for (unsigned i = 0; i < EACH; i++, at += 4096) {
+		params[i] = (CUfileIOParams_t){ .mode = CUFILE_BATCH,
+						.fh = c->f.fh,
+						.opcode = CUFILE_READ,
+						.cookie = (void *)(size_t)i };
+		params[i].u.batch.devPtr_base = c->f.mem.ptr;
+		params[i].u.batch.devPtr_offset = (off_t)at;
+		params[i].u.batch.file_offset = (off_t)at;
+		params[i].u.batch.size = 4096;
+	}
+}
+
+static void reap_some(struct crowd *c, CUfileBatchHandle_t batch, unsigned min)
+{
+	CUfileIOEvents_t events[EACH];
+	unsigned nr = EACH;
+	CUfileError_t error =
+		cuFileBatchIOGetStatus(batch, min, &nr, events, NULL);
+
+	if (error.err)
+		th_bad_note(&c->bad, "status answers %d", error.err);
+	for (unsigned i = 0; i < nr && !error.err; i++)
+		if (events[i].status != CUFILE_COMPLETE ||
+		    events[i].ret != 4096)
+			th_bad_note(&c->bad, "status %d ret %zd",
+				    events[i].status, events[i].ret);
+	if (!error.err)
+		atomic_fetch_add(&c->reaped, nr);
+}
+
+/* Half of them share a batch: what one submits another may reap. */
+static void submit_and_reap(void *arg, unsigned thread)
+{
+	struct crowd *c = arg;
+	CUfileIOParams_t params[EACH];
+	CUfileBatchHandle_t own = NULL, batch = c->shared;
+
+	own_entries(c, thread, params);
+	if (thread & 1) {
+		if (cuFileBatchIOSetUp(&own, EACH).err)
+			th_bad_note(&c->bad, "no batch");
+		batch = own;
+	}
+	for (int round = 0; round < NR_ROUNDS; round++) {
+		CUfileError_t error =
+			cuFileBatchIOSubmit(batch, EACH, params, 0);
+
+		if (!error.err)
+			atomic_fetch_add(&c->submitted, EACH);
+		else if (error.err != CU_FILE_BATCH_FULL || own)
+			th_bad_note(&c->bad, "submit answers %d", error.err);
+		reap_some(c, batch, own ? EACH : 1);
+	}
+	cuFileBatchIODestroy(own);
+}
+
+static void sixty_four_threads_submit_and_reap(void **state)
+{
+	struct crowd c = { .submitted = 0 };
+	unsigned before;
+
+	set_size(CUFILE_PARAM_EXECUTION_MAX_IO_THREADS, 6);
+	th_open();
+	field_init(&c.f, th_gpu(NULL) ? TH_DEVICE : TH_MALLOC, TH_BUFFERED,
+		   NR_THREADS * EACH * 4096);
+	c.shared = batch_of(NR_THREADS * EACH / 4);
+	th_threads(NR_THREADS, submit_and_reap, &c);
+	do {
+		before = atomic_load(&c.reaped);
+		reap_some(&c, c.shared, EACH);
+	} while (atomic_load(&c.reaped) != before);
+	th_bad_check(&c.bad);
+	/* each entry one event, and no event that nobody asked for */
+	assert_int_equal(atomic_load(&c.reaped), atomic_load(&c.submitted));
+	memcpy(c.f.in_mem, c.f.in_file, c.f.size);
+	field_check(&c.f);
+	cuFileBatchIODestroy(c.shared);
+	field_fini(&c.f);
+	th_close();
+}
+
+/*
+ * Memory of its own for each round, freed after the cancel or the destroy:
+ * a late byte is seen by the address sanitizer and by the fake driver.
+ */
+static void cancel_and_free(void *arg, unsigned thread)
+{
+	struct crowd *c = arg;
+	bool device = th_gpu(NULL) && thread & 1;
+	CUfileIOParams_t params[EACH];
+	CUfileBatchHandle_t batch = NULL;
+
+	own_entries(c, thread, params);
+	for (int round = 0; round < NR_ROUNDS; round++) {
+		struct th_mem mem;
+
+		if (!batch && cuFileBatchIOSetUp(&batch, EACH).err)
+			th_bad_note(&c->bad, "no batch");
+		th_mem_alloc(&mem, device ? TH_DEVICE : TH_MALLOC, EACH * 4096);
+		for (size_t i = 0; i < EACH; i++) {
+			params[i].u.batch.devPtr_base = mem.ptr;
+			params[i].u.batch.devPtr_offset = (off_t)(i * 4096);
+		}
+		if (cuFileBatchIOSubmit(batch, EACH, params, 0).err)
+			th_bad_note(&c->bad, "submit");
+		if (round & 1) {
+			cuFileBatchIODestroy(batch);
+			batch = NULL;
+		} else if (cuFileBatchIOCancel(batch).err) {
+			th_bad_note(&c->bad, "cancel");
+		}
+		th_mem_free(&mem);
+	}
+	cuFileBatchIODestroy(batch);
+}
+
+static void memory_may_go_after_a_cancel_or_a_destroy(void **state)
+{
+	struct crowd c = { .submitted = 0 };
+
+	set_size(CUFILE_PARAM_EXECUTION_MAX_IO_THREADS, 6);
+	th_open();
+	if (th_fake())
+		th_fake()->copy_delay_us(50);
+	field_init(&c.f, TH_MALLOC, TH_BUFFERED, 16 * EACH * 4096);
+	th_threads(16, cancel_and_free, &c);
+	th_bad_check(&c.bad);
+	field_fini(&c.f);
+	if (th_fake())
+		th_fake()->copy_delay_us(0);
+	th_close();
+}
+
+/* Others cancel and reap what these submit, until the driver is closed. */
+static void use_until_closed(void *arg, unsigned thread)
+{
+	struct crowd *c = arg;
+	CUfileIOParams_t params[EACH];
+	CUfileIOEvents_t events[EACH];
+	unsigned nr;
+
+	own_entries(c, thread, params);
+	if (!thread) {
+		th_sleep_ms(30);
+		th_close();
+		return;
+	}
+	for (;;) {
+		CUfileError_t error =
+			cuFileBatchIOSubmit(c->shared, EACH, params, 0);
+
+		if (error.err && error.err != CU_FILE_BATCH_FULL)
+			return;
+		if (thread % 8 == 1)
+			cuFileBatchIOCancel(c->shared);
+		nr = EACH;
+		if (cuFileBatchIOGetStatus(c->shared, 1, &nr, events, NULL).err)
+			return;
+	}
+}
+
+static void close_in_the_middle_of_it_all_ends_it_all(void **state)
+{
+	struct crowd c = { .submitted = 0 };
+
+	for (int round = 0; round < TH_SCALE(8); round++) {
+		set_size(CUFILE_PARAM_EXECUTION_MAX_IO_THREADS, 4);
+		th_open();
+		field_init(&c.f, th_gpu(NULL) ? TH_DEVICE : TH_MALLOC,
+			   TH_BUFFERED, 16 * EACH * 4096);
+		c.shared = batch_of(100);
+		th_threads(16, use_until_closed, &c);
+		field_fini(&c.f);
+	}
+}
+
+int main(void)
+{
+#define TEST(f) cmocka_unit_test_setup_teardown(f, NULL, th_teardown_close)
+	const struct CMUnitTest tests[] = {
+		TEST(every_memory_on_every_file),
+		TEST(all_kinds_travel_in_one_batch),
+		TEST(four_thousand_entries_pass_through_two_slots),
+		TEST(entries_larger_than_a_slot_pass_through_it),
+		TEST(a_batch_needs_no_threads_of_configuration),
+		TEST(large_entries_are_carried_by_several),
+		TEST(one_handle_is_submitted_again_for_ever),
+		TEST(writes_see_what_the_default_stream_did_before),
+		TEST(sixty_four_threads_submit_and_reap),
+		TEST(memory_may_go_after_a_cancel_or_a_destroy),
+		TEST(close_in_the_middle_of_it_all_ends_it_all),
+	};
+
+	th_start(280);
+	return th_finish(
+		cmocka_run_group_tests_name("batch", tests, NULL, NULL));
+}
