@@ -26,6 +26,30 @@ static void carry_each(struct cf_submission *sub, struct cf_group *group)
 	}
 }
 
+/* Begun is the bundle as a whole: a cancel comes before it or after it. */
+static void carry_bundle(struct cf_group *group)
+{
+	const struct cf_piece *pieces[CF_GROUP_MAX];
+	ssize_t results[CF_GROUP_MAX];
+
+	for (unsigned i = 0; i < group->nr; i++)
+		pieces[i] = &group->entries[i]->req.piece;
+	cf_bundle_run(pieces, results, group->nr);
+	for (unsigned i = 0; i < group->nr; i++) {
+		group->entries[i]->result = results[i];
+		cf_request_carried(&group->entries[i]->req, results[i]);
+	}
+}
+
+static void carry(struct cf_submission *sub, struct cf_group *group)
+{
+	if (group->sort->way == CF_WAY_BUNDLE &&
+	    !cf_events_are_dropped(&sub->queue->events))
+		carry_bundle(group);
+	else
+		carry_each(sub, group);
+}
+
 /* A CUDA error has no place in an event: it is told as 5011. */
 static CUfileIOEvents_t event_of(const struct cf_entry *entry)
 {
@@ -62,7 +86,7 @@ void cf_batch_carry(struct cf_task *task)
 		for (int i = 0; i < FAN_OUT && group.more && first; i++)
 			cf_submission_post(sub);
 		first = false;
-		carry_each(sub, &group);
+		carry(sub, &group);
 		end_group(sub, &group);
 	}
 	cf_submission_put(sub);

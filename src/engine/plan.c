@@ -20,6 +20,7 @@
 #include "core/cache.h"
 #include "core/file.h"
 #include "engine/worker.h"
+#include "path/bundle.h"
 
 #define KIB (1ul << 10)
 #define MIB (1ul << 20)
@@ -261,6 +262,12 @@ unsigned cf_plan_cost_ns(const struct cf_piece *piece)
 	if (cf_file_is_direct(piece->handle))
 		cost += DISK_NS;
 	return least(cost, UINT_MAX);
+}
+
+size_t cf_plan_bundle_bytes(void)
+{
+	return clamp(atomic_load_explicit(&max_step, memory_order_relaxed), 0,
+		     CF_BUNDLE_MAX_BYTES);
 }
 
 /* One worker there always is, for what has no caller. */

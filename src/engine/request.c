@@ -279,6 +279,13 @@ ssize_t cf_request_run(struct cf_request *req)
 	return n;
 }
 
+void cf_request_carried(const struct cf_request *req, ssize_t n)
+{
+	log_route(req);
+	if (n < 0)
+		log_failure(req, (int)n);
+}
+
 void cf_request_fini(struct cf_request *req)
 {
 	cf_handle_put(req->piece.handle);

@@ -33,6 +33,9 @@ int cf_request_init(struct cf_request *req, const struct cf_call *call);
  */
 ssize_t cf_request_run(struct cf_request *req);
 
+/* Who carries it otherwise tells how it went, and what is logged of it is. */
+void cf_request_carried(const struct cf_request *req, ssize_t n);
+
 /* Gives the references back. */
 void cf_request_fini(struct cf_request *req);
 

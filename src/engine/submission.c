@@ -85,34 +85,62 @@ void cf_submissions_fork_child(void)
 
 /* ------------------------------------------------------------- sorting */
 
-/* Whether callbacks of a client may run side by side is not known. */
-static enum cf_way way_of(const struct cf_piece *piece)
+/*
+ * Whether callbacks of a client may run side by side is not known. A piece
+ * that is alone gains nothing by a bundle.
+ */
+static enum cf_way way_of(const struct cf_submission *sub,
+			  const struct cf_entry *entry)
 {
-	return piece->handle->fs_ops ? CF_WAY_SERIAL : CF_WAY_EACH;
+	const struct cf_piece *piece = &entry->req.piece;
+
+	if (piece->handle->fs_ops)
+		return CF_WAY_SERIAL;
+	if (sub->nr > 1 && entry->req.route.path == &cf_path_staged &&
+	    cf_bundle_can(piece) &&
+	    cf_bundle_need(piece) <= cf_plan_bundle_bytes())
+		return CF_WAY_BUNDLE;
+	return CF_WAY_EACH;
 }
 
-static bool fits(const struct cf_sort *sort, const struct cf_piece *piece)
+static bool fits(const struct cf_sort *sort, enum cf_way way,
+		 const struct cf_piece *piece)
 {
-	return sort->way == way_of(piece);
+	if (sort->way != way || way != CF_WAY_BUNDLE)
+		return sort->way == way;
+	return sort->op == piece->op && sort->ctx == piece->mem.ctx &&
+	       sort->ordinal == piece->mem.ordinal;
 }
 
-static struct cf_sort *sort_new(struct cf_submission *sub,
+static struct cf_sort *sort_new(struct cf_submission *sub, enum cf_way way,
 				const struct cf_piece *piece)
 {
 	struct cf_sort *sort = &sub->sorts[sub->nr_sorts++];
 
-	*sort = (struct cf_sort){ .way = way_of(piece) };
+	*sort = (struct cf_sort){ .way = way,
+				  .op = piece->op,
+				  .ctx = piece->mem.ctx,
+				  .ordinal = piece->mem.ordinal };
 	sort->last = &sort->first;
 	return sort;
 }
 
+/* Places are kept for the two sorts that take anything. */
 static struct cf_sort *sort_for(struct cf_submission *sub,
-				const struct cf_piece *piece)
+				const struct cf_entry *entry)
 {
+	const struct cf_piece *piece = &entry->req.piece;
+	enum cf_way way = way_of(sub, entry);
+
 	for (unsigned i = 0; i < sub->nr_sorts; i++)
-		if (fits(&sub->sorts[i], piece))
+		if (fits(&sub->sorts[i], way, piece))
 			return &sub->sorts[i];
-	return sort_new(sub, piece);
+	if (way != CF_WAY_BUNDLE || sub->nr_sorts + 2 < CF_MAX_SORTS)
+		return sort_new(sub, way, piece);
+	for (unsigned i = 0; i < sub->nr_sorts; i++)
+		if (sub->sorts[i].way == CF_WAY_EACH)
+			return &sub->sorts[i];
+	return sort_new(sub, CF_WAY_EACH, piece);
 }
 
 static void append(struct cf_sort *sort, struct cf_entry *entry)
@@ -132,7 +160,7 @@ void cf_submission_sort(struct cf_submission *sub)
 
 		entry->cost_ns = cf_plan_cost_ns(&entry->req.piece);
 		cost_ns += entry->cost_ns;
-		append(sort_for(sub, &entry->req.piece), entry);
+		append(sort_for(sub, entry), entry);
 	}
 	sub->carriers = cf_plan_carriers(cost_ns, sub->nr);
 }
@@ -244,14 +272,23 @@ static void take_locked(struct cf_submission *sub, struct cf_sort *sort,
 	unsigned long long enough =
 		cf_plan_group_ns(sort->cost_ns, sub->carriers);
 	unsigned long long cost_ns = 0;
+	size_t room = cf_plan_bundle_bytes();
 
 	group->sort = sort;
 	group->nr = 0;
-	while (sort->first && group->nr < CF_GROUP_MAX &&
-	       (!group->nr || cost_ns + sort->first->cost_ns <= enough)) {
-		group->entries[group->nr++] = sort->first;
-		cost_ns += sort->first->cost_ns;
-		sort->first = sort->first->next;
+	while (sort->first && group->nr < CF_GROUP_MAX) {
+		struct cf_entry *entry = sort->first;
+		size_t need = sort->way == CF_WAY_BUNDLE ?
+				      cf_bundle_need(&entry->req.piece) :
+				      0;
+
+		if (group->nr &&
+		    (cost_ns + entry->cost_ns > enough || need > room))
+			break;
+		group->entries[group->nr++] = entry;
+		cost_ns += entry->cost_ns;
+		room -= need < room ? need : room;
+		sort->first = entry->next;
 	}
 	if (!sort->first)
 		sort->last = &sort->first;

@@ -14,6 +14,7 @@
 #include "engine/events.h"
 #include "engine/request.h"
 #include "engine/worker.h"
+#include "path/bundle.h"
 
 #define CF_MAX_SORTS 8
 
@@ -97,7 +98,7 @@ void cf_submission_start(struct cf_submission *sub);
 void cf_submission_post(struct cf_submission *sub);
 
 /* What one task carries at a time. */
-#define CF_GROUP_MAX 256
+#define CF_GROUP_MAX CF_BUNDLE_MAX
 
 struct cf_group {
 	struct cf_sort *sort;

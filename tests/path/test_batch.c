@@ -128,7 +128,7 @@ static unsigned part_entries(struct field *f, CUfileOpcode_t opcode,
 {
 	for (unsigned i = 0; i < NR_WINDOWS; i++) {
 		size_t size = i % 3 ? 1 + th_below(WINDOW / 8) :
-				      1 + th_below(WINDOW - 16);
+				      1 + th_below(WINDOW - 2 * 4096);
 		size_t mem_at = i * WINDOW + th_below(WINDOW - size);
 		size_t file_at = i * WINDOW + th_below(WINDOW - size);
 

@@ -1,0 +1,202 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * bundle - fills a slot, moves it, and keeps each piece's result.
+ *
+ * A piece lies in the slot at the same offset from a multiple of 16 as it
+ * has in device memory.
+ */
+#include "path/bundle.h"
+
+#include "core/device.h"
+#include "core/file.h"
+
+#define ALIGN 16
+
+struct bundle {
+	const struct cf_piece *const *pieces;
+	ssize_t *results;
+	unsigned nr;
+	const struct cf_cuda *cuda;
+	struct cf_device *dev;
+	struct cf_pool *pool;
+	struct cf_slot *slot;
+	struct cf_lane *lane;
+	char *at[CF_BUNDLE_MAX]; /* in the slot */
+};
+
+bool cf_bundle_can(const struct cf_piece *piece)
+{
+	return piece->mem.kind != CF_MEMORY_HOST && piece->size &&
+	       piece->size <= CF_BUNDLE_MAX_SIZE && !piece->handle->fs_ops &&
+	       !cf_file_is_direct(piece->handle);
+}
+
+size_t cf_bundle_need(const struct cf_piece *piece)
+{
+	return (piece->size + 2 * ALIGN - 1) & ~(size_t)(ALIGN - 1);
+}
+
+static size_t need_of(const struct bundle *b)
+{
+	size_t need = 0;
+
+	for (unsigned i = 0; i < b->nr; i++)
+		need += cf_bundle_need(b->pieces[i]);
+	return need;
+}
+
+static void place(struct bundle *b)
+{
+	char *at = b->slot->mem;
+
+	for (unsigned i = 0; i < b->nr; i++) {
+		b->at[i] = at + (b->pieces[i]->mem.addr & (ALIGN - 1));
+		at += cf_bundle_need(b->pieces[i]);
+	}
+}
+
+/* --------------------------------------------------------------- files */
+
+static void read_files(struct bundle *b)
+{
+	for (unsigned i = 0; i < b->nr; i++)
+		b->results[i] = cf_file_read(b->pieces[i]->handle, b->at[i],
+					     b->pieces[i]->size,
+					     b->pieces[i]->file_off);
+}
+
+/* Those that came out of the device. */
+static void write_files(struct bundle *b)
+{
+	for (unsigned i = 0; i < b->nr; i++)
+		if (b->results[i] > 0)
+			b->results[i] = cf_file_write(
+				b->pieces[i]->handle, b->at[i],
+				b->pieces[i]->size, b->pieces[i]->file_off);
+}
+
+/* -------------------------------------------------------------- copies */
+
+static CUresult copy(const struct bundle *b, unsigned i, size_t size)
+{
+	const struct cf_piece *piece = b->pieces[i];
+	CUdeviceptr dev = (CUdeviceptr)piece->mem.addr;
+
+	return piece->op == CF_READ ?
+		       b->cuda->memcpy_htod_async(dev, b->at[i], size,
+						  b->lane->stream) :
+		       b->cuda->memcpy_dtoh_async(b->at[i], dev, size,
+						  b->lane->stream);
+}
+
+/*
+ * All results are sizes to move, or errors of their own. A copy that is
+ * refused fails its piece; a wait that fails says nothing good of any.
+ */
+static int move_all(struct bundle *b)
+{
+	CUresult res;
+	int err = 0;
+
+	for (unsigned i = 0; i < b->nr; i++) {
+		if (b->results[i] <= 0)
+			continue;
+		res = copy(b, i, (size_t)b->results[i]);
+		if (res == CF_CU_SUCCESS)
+			continue;
+		err = CF_ECUDA(res);
+		b->results[i] = err;
+	}
+	res = b->cuda->stream_synchronize(b->lane->stream);
+	if (res == CF_CU_SUCCESS)
+		return err;
+	err = CF_ECUDA(res);
+	for (unsigned i = 0; i < b->nr; i++)
+		if (b->results[i] > 0)
+			b->results[i] = err;
+	return err;
+}
+
+static int run_read(struct bundle *b)
+{
+	read_files(b);
+	return move_all(b);
+}
+
+static int run_write(struct bundle *b)
+{
+	int err;
+
+	for (unsigned i = 0; i < b->nr; i++)
+		b->results[i] = (ssize_t)b->pieces[i]->size;
+	err = move_all(b);
+	write_files(b);
+	return err;
+}
+
+/* ---------------------------------------------------------------- life */
+
+static int bundle_begin(struct bundle *b)
+{
+	int err = cf_slot_lease(b->pool, &b->slot);
+
+	if (err)
+		return err;
+	err = cf_lane_lease(&b->dev->lanes, &b->lane);
+	if (!err)
+		place(b);
+	return err;
+}
+
+/* After an error the slot goes back only when no copy can touch it. */
+static void bundle_end(struct bundle *b, bool failed)
+{
+	if (failed && b->lane)
+		cf_lane_settle(b->lane);
+	if (b->slot)
+		cf_slot_give_back(b->pool, b->slot);
+	if (b->lane)
+		cf_lane_give_back(&b->dev->lanes, b->lane);
+}
+
+/* *begun: the results are told. */
+static int carry_on(struct bundle *b, bool *begun)
+{
+	struct cf_scope scope;
+	int err = cf_device_enter(b->dev, &scope);
+
+	*begun = false;
+	if (err)
+		return err;
+	b->cuda = cf_cuda_loaded();
+	b->pool = cf_gpu_pool(b->dev->gpu, need_of(b));
+	b->slot = NULL;
+	b->lane = NULL;
+	err = bundle_begin(b);
+	*begun = !err;
+	if (!err)
+		err = b->pieces[0]->op == CF_READ ? run_read(b) : run_write(b);
+	bundle_end(b, err);
+	cf_device_leave(b->dev, &scope);
+	return err;
+}
+
+void cf_bundle_run(const struct cf_piece *const *pieces, ssize_t *results,
+		   unsigned nr)
+{
+	struct bundle b = { .pieces = pieces, .results = results, .nr = nr };
+	bool begun = false;
+	int err = cf_device_find(&pieces[0]->mem, &b.dev);
+
+	if (!err) {
+		err = carry_on(&b, &begun);
+		/* one that came back under the same name gets one more try */
+		if (err && cf_device_failed(b.dev, err) && !begun) {
+			err = cf_device_find(&pieces[0]->mem, &b.dev);
+			if (!err)
+				err = carry_on(&b, &begun);
+		}
+	}
+	for (unsigned i = 0; i < nr && err && !begun; i++)
+		results[i] = err;
+}
