@@ -117,6 +117,16 @@ struct th_fake {
 const struct th_fake *th_fake(void);	  /* NULL on a real driver */
 const struct th_fake *th_need_fake(void); /* or skips; GPU current */
 
+/*
+ * Has the fake driver run core/volley_ptx.h, as C; nothing on a real one.
+ * before: called as each block comes on, with its number and launch (may be
+ * NULL). False: the fake is not there.
+ */
+bool th_volley_kernel(void (*before)(unsigned block, unsigned seq));
+/* Launches of it that had all their blocks come on, and blocks that moved. */
+unsigned long th_volley_launches(void);
+unsigned long th_volley_moved(void);
+
 /* -------------------------------------------------------------- memory */
 
 enum th_mem_kind {

@@ -231,6 +231,8 @@ CF_TEXT(PATH, "opencufile.path", "", "null|host|staged", 0, "OCF_PATH", NO_PARAM
 	"the only path to travel; empty: the best one for each request")
 CF_BOOL(COMBINE, "opencufile.combine", false, "OCF_COMBINE", NO_PARAM, WORKS,
 	"small copies of many threads share a kernel launch")
+CF_BOOL(BATCH_KERNEL, "opencufile.batch_kernel", true, "OCF_BATCH_KERNEL", NO_PARAM, WORKS,
+	"small entries of batches share a kernel launch")
 CF_BOOL(ORDER_WRITES, "opencufile.order_writes", true, "OCF_ORDER_WRITES", NO_PARAM, WORKS,
 	"a write sees what the default streams did before it")
 

@@ -201,7 +201,10 @@ static int device_make_locked(const struct cf_cuda *cuda,
 	dev->ctx_id = id;
 	cf_lanes_init(&dev->lanes);
 	dev->gather = cf_gather_new();
-	if (!dev->gather) {
+	dev->volleys = cf_volleys_new();
+	if (!dev->gather || !dev->volleys) {
+		cf_gather_free(dev->gather, false);
+		cf_volleys_free(dev->volleys, false);
 		cf_lanes_fini(&dev->lanes, false);
 		free(dev);
 		return -ENOMEM;
@@ -281,6 +284,7 @@ static void device_free(const struct cf_cuda *cuda, struct cf_device *dev)
 	CUcontext popped;
 
 	cf_gather_free(dev->gather, alive);
+	cf_volleys_free(dev->volleys, alive);
 	cf_lanes_fini(&dev->lanes, alive);
 	if (alive)
 		cuda->ctx_pop(&popped);

@@ -15,6 +15,7 @@
 #include "core/lane.h"
 #include "core/memory.h"
 #include "core/slot.h"
+#include "core/volley.h"
 #include "seam/cuda.h"
 
 #define CF_SMALL_SLOT ((size_t)128 << 10)
@@ -36,6 +37,7 @@ struct cf_device {
 	struct cf_gpu *gpu;
 	struct cf_lanes lanes;
 	struct cf_gather *gather;
+	struct cf_volleys *volleys;
 	struct cf_device *next;
 	_Atomic bool dead; /* relaxed: a hint that spares a failing call */
 };

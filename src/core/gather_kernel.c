@@ -43,7 +43,7 @@ static CUresult make_reports(const struct cf_cuda *cuda,
 }
 
 /* A number beyond the range means its end: as urgent as can be. */
-static CUresult make_stream(const struct cf_cuda *cuda, CUstream *stream)
+CUresult cf_gather_make_stream(const struct cf_cuda *cuda, CUstream *stream)
 {
 	if (!cuda->stream_create_with_priority)
 		return cuda->stream_create(stream, CF_CU_STREAM_NON_BLOCKING);
@@ -66,7 +66,7 @@ CUresult cf_gather_kernel_make(struct cf_gather_kernel *kernel,
 		res = cuda->module_get_function(&kernel->function,
 						kernel->module, "cf_gather");
 	for (int i = 0; i < CF_GATHER_STREAMS && res == CF_CU_SUCCESS; i++)
-		res = make_stream(cuda, &kernel->streams[i]);
+		res = cf_gather_make_stream(cuda, &kernel->streams[i]);
 	return res == CF_CU_SUCCESS ? make_reports(cuda, kernel) : res;
 }
 

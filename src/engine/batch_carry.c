@@ -7,6 +7,7 @@
  */
 #include "engine/batch_carry.h"
 
+#include "engine/session.h"
 #include "engine/submission.h"
 #include "seam/cuda.h"
 
@@ -34,7 +35,8 @@ static void carry_bundle(struct cf_group *group)
 
 	for (unsigned i = 0; i < group->nr; i++)
 		pieces[i] = &group->entries[i]->req.piece;
-	cf_bundle_run(pieces, results, group->nr);
+	cf_bundle_run(pieces, results, group->nr,
+		      cf_config_bool(cf_session_config(), CF_CFG_BATCH_KERNEL));
 	for (unsigned i = 0; i < group->nr; i++) {
 		group->entries[i]->result = results[i];
 		cf_request_carried(&group->entries[i]->req, results[i]);

@@ -7,15 +7,18 @@
  */
 #include "path/bundle.h"
 
+#include <errno.h>
 #include "core/device.h"
 #include "core/file.h"
 
 #define ALIGN 16
+#define MIN_SHARED 4 /* copies; fewer are quicker one by one */
 
 struct bundle {
 	const struct cf_piece *const *pieces;
 	ssize_t *results;
 	unsigned nr;
+	bool kernel;
 	const struct cf_cuda *cuda;
 	struct cf_device *dev;
 	struct cf_pool *pool;
@@ -90,31 +93,89 @@ static CUresult copy(const struct bundle *b, unsigned i, size_t size)
 }
 
 /*
- * All results are sizes to move, or errors of their own. A copy that is
- * refused fails its piece; a wait that fails says nothing good of any.
+ * A kernel that strays breaks the client's context, so only plain device
+ * memory of known bounds, and asked for once more: since the submit the
+ * client may have freed it, which a copy would only be refused for.
  */
-static int move_all(struct bundle *b)
+static bool may_share(const struct cf_piece *piece, size_t size)
 {
+	struct cf_memory now;
+
+	if (piece->mem.kind != CF_MEMORY_DEVICE || piece->mem.chained)
+		return false;
+	cf_memory_facts(piece->mem.addr, &now);
+	return now.kind == CF_MEMORY_DEVICE && now.ctx == piece->mem.ctx &&
+	       now.buffer_id == piece->mem.buffer_id && !now.chained &&
+	       now.addr + size <= now.end;
+}
+
+/* Copies that have shared a launch and are done are marked. */
+static int share_launch(struct bundle *b, bool *moved)
+{
+	struct cf_copy copies[CF_BUNDLE_MAX];
+	unsigned index[CF_BUNDLE_MAX];
+	unsigned nr = 0;
+	int err;
+
+	for (unsigned i = 0; i < b->nr; i++) {
+		size_t size = b->results[i] > 0 ? (size_t)b->results[i] : 0;
+
+		if (!size || !may_share(b->pieces[i], size))
+			continue;
+		index[nr] = i;
+		copies[nr++] = (struct cf_copy){
+			.dev = (CUdeviceptr)b->pieces[i]->mem.addr,
+			.mem = b->at[i],
+			.size = size,
+		};
+	}
+	if (nr < MIN_SHARED)
+		return 0;
+	err = cf_volley_move(b->dev->volleys, b->pieces[0]->op == CF_READ,
+			     b->slot->mem, copies, nr);
+	for (unsigned i = 0; i < nr && !err; i++)
+		moved[index[i]] = copies[i].moved;
+	return err == -ENOTSUP ? 0 : err;
+}
+
+static int fail_rest(struct bundle *b, const bool *moved, int err)
+{
+	for (unsigned i = 0; i < b->nr; i++)
+		if (b->results[i] > 0 && !moved[i])
+			b->results[i] = err;
+	return err;
+}
+
+/* A copy that is refused fails its piece only. */
+static int move_rest(struct bundle *b, const bool *moved)
+{
+	unsigned begun = 0;
 	CUresult res;
 	int err = 0;
 
 	for (unsigned i = 0; i < b->nr; i++) {
-		if (b->results[i] <= 0)
+		if (b->results[i] <= 0 || moved[i])
 			continue;
 		res = copy(b, i, (size_t)b->results[i]);
+		begun++;
 		if (res == CF_CU_SUCCESS)
 			continue;
 		err = CF_ECUDA(res);
 		b->results[i] = err;
 	}
+	if (!begun)
+		return 0;
 	res = b->cuda->stream_synchronize(b->lane->stream);
-	if (res == CF_CU_SUCCESS)
-		return err;
-	err = CF_ECUDA(res);
-	for (unsigned i = 0; i < b->nr; i++)
-		if (b->results[i] > 0)
-			b->results[i] = err;
-	return err;
+	return res == CF_CU_SUCCESS ? err : fail_rest(b, moved, CF_ECUDA(res));
+}
+
+/* All results are sizes to move, or errors of their own. */
+static int move_all(struct bundle *b)
+{
+	bool moved[CF_BUNDLE_MAX] = { false };
+	int err = b->kernel ? share_launch(b, moved) : 0;
+
+	return err ? fail_rest(b, moved, err) : move_rest(b, moved);
 }
 
 static int run_read(struct bundle *b)
@@ -182,9 +243,14 @@ static int carry_on(struct bundle *b, bool *begun)
 }
 
 void cf_bundle_run(const struct cf_piece *const *pieces, ssize_t *results,
-		   unsigned nr)
+		   unsigned nr, bool kernel)
 {
-	struct bundle b = { .pieces = pieces, .results = results, .nr = nr };
+	struct bundle b = {
+		.pieces = pieces,
+		.results = results,
+		.nr = nr,
+		.kernel = kernel,
+	};
 	bool begun = false;
 	int err = cf_device_find(&pieces[0]->mem, &b.dev);
 

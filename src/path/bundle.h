@@ -26,9 +26,10 @@ size_t cf_bundle_need(const struct cf_piece *piece);
 /*
  * Carries nr pieces that may travel together: same direction, same context
  * and GPU, no order to keep, and no more need in all than a slot has. Each
- * has its own result: bytes from its front, or a negative code.
+ * has its own result: bytes from its front, or a negative code. kernel: their
+ * copies may share a launch.
  */
 void cf_bundle_run(const struct cf_piece *const *pieces, ssize_t *results,
-		   unsigned nr);
+		   unsigned nr, bool kernel);
 
 #endif

@@ -68,6 +68,8 @@ static const struct row rows[] = {
 	MAY(ctx_get_id, "cuCtxGetId"),
 	MAY(exchange_capture_mode, "cuThreadExchangeStreamCaptureMode"),
 	MAY(stream_create_with_priority, "cuStreamCreateWithPriority"),
+	MAY(mem_alloc, "cuMemAlloc_v2"),
+	MAY(mem_free, "cuMemFree_v2"),
 	MAY(module_load_data, "cuModuleLoadData"),
 	MAY(module_unload, "cuModuleUnload"),
 	MAY(module_get_function, "cuModuleGetFunction"),

@@ -48,6 +48,8 @@ struct cf_cuda {
 	CUresult (*exchange_capture_mode)(int *mode);
 	CUresult (*stream_create_with_priority)(CUstream *stream,
 						unsigned flags, int priority);
+	CUresult (*mem_alloc)(CUdeviceptr *ptr, size_t size);
+	CUresult (*mem_free)(CUdeviceptr ptr);
 	CUresult (*module_load_data)(CUmodule *module, const void *image);
 	CUresult (*module_unload)(CUmodule module);
 	CUresult (*module_get_function)(CUfunction *function, CUmodule module,

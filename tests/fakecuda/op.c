@@ -12,7 +12,7 @@
 
 #include "internal.h"
 
-enum { POLL_US = 20 };
+enum { POLL_US = 20, WORDS_UP_TO = 4096 };
 
 struct fc_op *fc_op_new(enum fc_opcode code)
 {
@@ -168,6 +168,25 @@ static char *at(const struct fc_op *op, uint64_t addr, size_t *n)
 	return (char *)(uintptr_t)addr;
 }
 
+/*
+ * A small copy of words moves each of them whole, as a copy engine does: a
+ * kernel may look at them meanwhile.
+ */
+static void move(char *to, const char *from, size_t n)
+{
+	uintptr_t odd = (uintptr_t)to | (uintptr_t)from | n;
+
+	if (n > WORDS_UP_TO || odd & 3) {
+		memmove(to, from, n);
+		return;
+	}
+	for (size_t i = 0; i < n; i += 4)
+		__atomic_store_n((uint32_t *)(to + i),
+				 __atomic_load_n((const uint32_t *)(from + i),
+						 __ATOMIC_SEQ_CST),
+				 __ATOMIC_SEQ_CST);
+}
+
 static void copy(const struct fc_op *op)
 {
 	uint64_t dst = op->dst, src = op->src;
@@ -179,7 +198,7 @@ static void copy(const struct fc_op *op)
 		char *to = at(op, dst, &n);
 		const char *from = snapshot ? snapshot : at(op, src, &n);
 
-		memmove(to, from, n);
+		move(to, from, n);
 		dst += n;
 		src += n;
 		snapshot += snapshot ? n : 0;

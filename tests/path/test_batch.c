@@ -223,11 +223,13 @@ static void all_kinds_travel_in_one_batch(void **state)
 
 /* --------------------------------------------------------- many entries */
 
-static void many_entries(enum th_mem_kind kind, unsigned nr, size_t each)
+/* Answers how long the batches took. */
+static uint64_t many_entries(enum th_mem_kind kind, unsigned nr, size_t each)
 {
 	CUfileIOParams_t *params = calloc(nr, sizeof(*params));
 	struct field f;
 	CUfileBatchHandle_t batch;
+	uint64_t begun, ns = 0;
 
 	field_init(&f, kind, TH_BUFFERED, nr * each);
 	batch = batch_of(nr);
@@ -235,16 +237,21 @@ static void many_entries(enum th_mem_kind kind, unsigned nr, size_t each)
 	for (unsigned i = 0; i < nr; i++)
 		params[i] = move(&f, CUFILE_READ, i * each, th_below(nr) * each,
 				 each, i);
+	begun = th_now_ns();
 	run_batch(batch, params, nr);
+	ns += th_now_ns() - begun;
 	field_check(&f);
 	for (unsigned i = 0; i < nr; i++)
 		params[i] = move(&f, CUFILE_WRITE, th_below(nr) * each,
 				 i * each, each, i);
+	begun = th_now_ns();
 	run_batch(batch, params, nr);
+	ns += th_now_ns() - begun;
 	field_check(&f);
 	cuFileBatchIODestroy(batch);
 	field_fini(&f);
 	free(params);
+	return ns;
 }
 
 static void set_size(CUFileSizeTConfigParameter_t param, size_t value)
@@ -313,6 +320,45 @@ static void one_handle_is_submitted_again_for_ever(void **state)
 	field_check(&f);
 	cuFileBatchIODestroy(batch);
 	field_fini(&f);
+	th_close();
+}
+
+/* --------------------------------------------------------------- kernel */
+
+static bool kernels_allowed(void)
+{
+	const char *text = getenv("OCF_BATCH_KERNEL");
+
+	return !text || strcmp(text, "0") != 0;
+}
+
+static void small_entries_share_launches_unless_told_otherwise(void **state)
+{
+	unsigned long before = th_volley_launches();
+
+	(void)th_need_fake();
+	th_open();
+	/* on a busy machine some are cancelled, and for a while none begun */
+	for (int i = 0; i < 20 && th_volley_launches() == before; i++) {
+		many_entries(TH_DEVICE, 64, 4096);
+		th_sleep_ms(kernels_allowed() ? 50 : 0);
+	}
+	assert_int_equal(th_volley_launches() > before, kernels_allowed());
+	th_close();
+}
+
+/* As a program whose own kernels fill the GPU would have it. */
+static void launches_that_get_no_room_do_not_hold_a_batch_up(void **state)
+{
+	const struct th_fake *fake = th_need_fake();
+	uint64_t ns;
+
+	th_open();
+	assert_int_equal(fake->plan("cuLaunchKernel:*=@400000"), 0);
+	ns = many_entries(TH_DEVICE, 200, 4096);
+	if (!TH_SANITIZED)
+		assert_true(ns < 390 * 1000 * 1000);
+	fake->plan_clear();
 	th_close();
 }
 
@@ -551,6 +597,8 @@ int main(void)
 		TEST(a_batch_needs_no_threads_of_configuration),
 		TEST(large_entries_are_carried_by_several),
 		TEST(one_handle_is_submitted_again_for_ever),
+		TEST(small_entries_share_launches_unless_told_otherwise),
+		TEST(launches_that_get_no_room_do_not_hold_a_batch_up),
 		TEST(writes_see_what_the_default_stream_did_before),
 		TEST(sixty_four_threads_submit_and_reap),
 		TEST(memory_may_go_after_a_cancel_or_a_destroy),
@@ -558,6 +606,7 @@ int main(void)
 	};
 
 	th_start(280);
+	(void)th_volley_kernel(NULL);
 	return th_finish(
 		cmocka_run_group_tests_name("batch", tests, NULL, NULL));
 }

@@ -1,0 +1,53 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * volley_set - what one launch needs: streams, a table, words to report in.
+ *
+ * One owner at a time: who leased it. seq numbers its launches, so that no
+ * word has to be cleared between them; its top bit is the kernel's.
+ */
+#ifndef CF_CORE_VOLLEY_SET_H
+#define CF_CORE_VOLLEY_SET_H
+
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include "seam/cuda.h"
+
+#define CF_VOLLEY_ROWS 512
+#define CF_VOLLEY_BLOCK 4096 /* bytes of a row, at most */
+#define CF_VOLLEY_CANCELLED 0x80000000u
+
+/* As the kernel's table has it. */
+struct cf_volley_row {
+	uint64_t dst;
+	uint64_t src;
+	uint32_t size;
+	uint32_t unused;
+};
+
+/* In pinned memory. */
+struct cf_volley_shared {
+	struct cf_volley_row rows[CF_VOLLEY_ROWS];
+	_Atomic uint32_t done[CF_VOLLEY_ROWS]; /* by the kernel */
+	uint32_t started[CF_VOLLEY_ROWS];      /* a copy of the claims */
+	uint32_t cancel;		       /* what cancels */
+};
+
+struct cf_volley_set {
+	struct cf_volley_set *next;
+	CUstream stream; /* of the launch; urgent */
+	CUstream side;	 /* of the copies that cancel */
+	struct cf_volley_shared *shared;
+	uint64_t shared_addr; /* the GPU's */
+	CUdeviceptr flags;    /* in device memory: cancel, then claims */
+	uint32_t seq;
+	bool pinned;
+};
+
+/* NULL: it cannot be had; *res says why, if the driver did. */
+struct cf_volley_set *cf_volley_set_new(const struct cf_cuda *cuda,
+					CUresult *res);
+/* alive: its context is current, and its streams are idle. */
+void cf_volley_set_free(struct cf_volley_set *set, bool alive);
+
+#endif
