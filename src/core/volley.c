@@ -21,20 +21,12 @@
 #include <sched.h>
 #include "core/gather_kernel.h"
 #include "core/log.h"
+#include "core/pause.h"
 #include "core/volleys.h"
 
 #define BLOCK_THREADS 256      /* as the kernel has it */
 #define SPIN_NS (100 * 1000)   /* no row done for so long: let others run */
 #define STUCK_NS (1000 * 1000) /* for so long: cancel */
-
-static void relax(void)
-{
-#if defined(__x86_64__)
-	__builtin_ia32_pause();
-#elif defined(__aarch64__)
-	__asm__ volatile("yield");
-#endif
-}
 
 /* ------------------------------------------------------------ launching */
 
@@ -113,7 +105,7 @@ static bool all_done(const struct cf_volley_set *set, unsigned nr_rows)
 		while (row < nr_rows && report_of(set, row) == set->seq)
 			row++;
 		if (spins % 32) {
-			relax();
+			cf_pause();
 			continue;
 		}
 		if (row != seen)

@@ -10,6 +10,7 @@
 #include "core/volleys.h"
 
 #include <pthread.h>
+#include <sched.h>
 #include <stdlib.h>
 #include "core/log.h"
 #include "core/volley.h"
@@ -19,6 +20,7 @@
 #define REST_NS (50 * 1000 * 1000ll) /* the plain way, after a cancel */
 #define MAX_REST_NS (32 * REST_NS)   /* twice as long each time */
 #define GOOD 1000		     /* launches that make up for a rest */
+#define CLOSE_NS (100 * 1000 * 1000) /* at the close, for the GPU */
 #define MAX_ASIDE 4		     /* cancelled and still in a stream */
 
 enum ready { UNTRIED, READY, NEVER };
@@ -61,12 +63,24 @@ struct cf_volleys *cf_volleys_new(void)
 	return volleys;
 }
 
+/* Gives the kernels that fill the GPU a little time to end. */
+static bool is_stuck(const struct cf_cuda *cuda, struct cf_volley_set *set)
+{
+	int64_t begun = cf_volley_clock();
+
+	while (cuda->stream_query(set->stream) == CF_CU_NOT_READY) {
+		if (cf_volley_clock() - begun > CLOSE_NS)
+			return true;
+		sched_yield();
+	}
+	return false;
+}
+
 /* A launch that was cancelled and never came on keeps what it will read. */
 static bool free_aside(const struct cf_cuda *cuda, struct cf_volley_set *set,
 		       bool alive)
 {
-	bool waits = alive && cuda &&
-		     cuda->stream_query(set->stream) == CF_CU_NOT_READY;
+	bool waits = alive && cuda && is_stuck(cuda, set);
 
 	if (waits)
 		cf_log(CF_LOG_WARN, "volley: a cancelled launch is still in "

@@ -250,7 +250,7 @@ static int refuse(unsigned i, unsigned nr, const CUfileIOParams_t *params,
 }
 
 static int fill_entry(struct cf_entry *entry, unsigned i, unsigned nr,
-		      const CUfileIOParams_t *params)
+		      const CUfileIOParams_t *params, struct cf_facts *last)
 {
 	struct cf_call call = {
 		.op = params->opcode == CUFILE_WRITE ? CF_WRITE : CF_READ,
@@ -265,7 +265,7 @@ static int fill_entry(struct cf_entry *entry, unsigned i, unsigned nr,
 		return refuse(i, nr, params, "no such mode");
 	if (params->opcode != CUFILE_READ && params->opcode != CUFILE_WRITE)
 		return refuse(i, nr, params, "no such opcode");
-	if (cf_request_init(&entry->req, &call))
+	if (cf_request_init_next(&entry->req, &call, last))
 		return refuse(i, nr, params, "not a valid request");
 	entry->cookie = params->cookie;
 	if (entry->req.route.path)
@@ -287,8 +287,11 @@ static void give_up(struct cf_submission *sub, unsigned nr)
 
 static int fill(struct cf_submission *sub, const CUfileIOParams_t *params)
 {
+	struct cf_facts last = { .base = NULL };
+
 	for (unsigned i = 0; i < sub->nr; i++) {
-		int err = fill_entry(&sub->entries[i], i, sub->nr, &params[i]);
+		int err = fill_entry(&sub->entries[i], i, sub->nr, &params[i],
+				     &last);
 
 		if (!err)
 			continue;

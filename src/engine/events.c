@@ -11,6 +11,7 @@
 #include <errno.h>
 #include <limits.h>
 #include <stdlib.h>
+#include "core/pause.h"
 #include "seam/os.h"
 
 /* A pause is 15 to 50 ns: some 50 us. */
@@ -144,13 +145,8 @@ void cf_events_forget(struct cf_events *events, unsigned nr)
 
 static void spin(const struct cf_events *events, unsigned min_nr)
 {
-	for (int i = 0; i < SPIN_LOOKS && !is_enough(events, min_nr); i++) {
-#if defined(__x86_64__)
-		__builtin_ia32_pause();
-#elif defined(__aarch64__)
-		__asm__ volatile("yield");
-#endif
-	}
+	for (int i = 0; i < SPIN_LOOKS && !is_enough(events, min_nr); i++)
+		cf_pause();
 }
 
 /*

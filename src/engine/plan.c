@@ -54,6 +54,7 @@
 #define CALL_NS 700
 #define BYTES_PER_NS 10
 #define DISK_NS 100000
+#define BUNDLE_DEMOTE (16 * KIB)
 /* worth a wake and a launch; no longer than others should wait for its end */
 #define MIN_GROUP_NS 20000
 #define MAX_GROUP_NS 100000
@@ -262,6 +263,13 @@ unsigned cf_plan_cost_ns(const struct cf_piece *piece)
 	if (cf_file_is_direct(piece->handle))
 		cost += DISK_NS;
 	return least(cost, UINT_MAX);
+}
+
+/* Tiny entries are bound by their calls, and not by the link. */
+bool cf_plan_bundle_demotes(const struct cf_piece *piece)
+{
+	return piece->op == CF_READ && piece->size >= BUNDLE_DEMOTE &&
+	       atomic_load_explicit(&can_demote, memory_order_relaxed);
 }
 
 size_t cf_plan_bundle_bytes(void)

@@ -70,12 +70,16 @@ static int check_access(const struct cf_call *call,
 }
 
 /* The memory of the request, and whether the range may be touched. */
-static int check_memory(struct cf_request *req, const struct cf_call *call)
+static int check_memory(struct cf_request *req, const struct cf_call *call,
+			struct cf_facts *last)
 {
 	struct cf_memory *mem = &req->piece.mem;
 	uintptr_t base;
 
-	cf_memory_facts((uintptr_t)call->base, mem);
+	if (last->base != call->base)
+		cf_memory_facts((uintptr_t)call->base, &last->mem);
+	last->base = call->base;
+	*mem = last->mem;
 	base = mem->addr;
 	if (cf_buffer_cover(mem, base, base + (size_t)call->buf_off,
 			    call->size) == CF_COVER_BEYOND)
@@ -90,6 +94,14 @@ static int check_memory(struct cf_request *req, const struct cf_call *call)
 
 int cf_request_init(struct cf_request *req, const struct cf_call *call)
 {
+	struct cf_facts none = { .base = NULL };
+
+	return cf_request_init_next(req, call, &none);
+}
+
+int cf_request_init_next(struct cf_request *req, const struct cf_call *call,
+			 struct cf_facts *last)
+{
 	struct cf_handle *handle = cf_handle_get(call->handle);
 	int err;
 
@@ -99,7 +111,7 @@ int cf_request_init(struct cf_request *req, const struct cf_call *call)
 	if (!err)
 		err = check_access(call, handle);
 	if (!err)
-		err = check_memory(req, call);
+		err = check_memory(req, call, last);
 	if (err) {
 		cf_handle_put(handle);
 		return err;

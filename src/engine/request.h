@@ -27,6 +27,16 @@ struct cf_request {
  */
 int cf_request_init(struct cf_request *req, const struct cf_call *call);
 
+/* What was just learnt of a base address; base NULL: nothing. */
+struct cf_facts {
+	const void *base;
+	struct cf_memory mem;
+};
+
+/* The same for one of many: the driver is asked only about a new base. */
+int cf_request_init_next(struct cf_request *req, const struct cf_call *call,
+			 struct cf_facts *last);
+
 /*
  * Carries it, on the calling thread and with helpers where that pays. Bytes
  * from the front that made it, or a negative code.

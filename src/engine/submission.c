@@ -160,6 +160,8 @@ void cf_submission_sort(struct cf_submission *sub)
 
 		entry->cost_ns = cf_plan_cost_ns(&entry->req.piece);
 		cost_ns += entry->cost_ns;
+		entry->req.piece.demote =
+			cf_plan_bundle_demotes(&entry->req.piece);
 		append(sort_for(sub, entry), entry);
 	}
 	sub->carriers = cf_plan_carriers(cost_ns, sub->nr);

@@ -8,6 +8,7 @@
 #include "path/bundle.h"
 
 #include <errno.h>
+#include "core/cache.h"
 #include "core/device.h"
 #include "core/file.h"
 
@@ -60,12 +61,20 @@ static void place(struct bundle *b)
 
 /* --------------------------------------------------------------- files */
 
+static ssize_t read_file(const struct cf_piece *piece, char *at)
+{
+	ssize_t n =
+		cf_file_read(piece->handle, at, piece->size, piece->file_off);
+
+	if (n > 0 && piece->demote)
+		cf_cache_demote(at, (size_t)n);
+	return n;
+}
+
 static void read_files(struct bundle *b)
 {
 	for (unsigned i = 0; i < b->nr; i++)
-		b->results[i] = cf_file_read(b->pieces[i]->handle, b->at[i],
-					     b->pieces[i]->size,
-					     b->pieces[i]->file_off);
+		b->results[i] = read_file(b->pieces[i], b->at[i]);
 }
 
 /* Those that came out of the device. */

@@ -1,0 +1,332 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * Every system and driver call of a batch's life fails, one at a time: each
+ * entry still has exactly one event or none was submitted, no event lies,
+ * nothing hangs, and the next batch works.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include "fault.h"
+#include "harness.h"
+
+#define NR 24	  /* reads, and as many writes */
+#define EACH 3000 /* not aligned to anything */
+#define STRIDE 4096
+#define LARGE (200 * TH_KIB) /* the last of each, not for a bundle */
+#define HALF ((size_t)(NR - 1) * STRIDE + LARGE)
+
+struct life {
+	struct th_mem mem;
+	struct th_file file;
+	unsigned char *content, *source;
+	CUfileIOEvents_t events[2 * NR];
+	unsigned nr; /* of events */
+	CUfileError_t open, submit, status;
+	int fds;
+};
+
+static size_t size_of(unsigned i)
+{
+	return i % NR == NR - 1 ? LARGE : EACH;
+}
+
+/* Reads come from the first half of the file, writes go to the second. */
+static void life_init(struct life *l, enum th_mem_kind kind)
+{
+	memset(l, 0, sizeof(*l));
+	l->content = malloc(2 * HALF);
+	l->source = malloc(HALF);
+	th_file_make(&l->file, TH_BUFFERED, O_RDWR, NULL, 2 * HALF);
+	th_mem_alloc(&l->mem, kind, 2 * HALF);
+}
+
+static void life_fini(struct life *l)
+{
+	th_mem_free(&l->mem);
+	th_file_end(&l->file);
+	free(l->content);
+	free(l->source);
+}
+
+static void prepare(struct life *l)
+{
+	th_fill(l->content, 2 * HALF);
+	th_fill(l->source, HALF);
+	th_file_put(&l->file, 0, l->content, 2 * HALF);
+	th_mem_set(&l->mem, 0xa5);
+	th_mem_put(&l->mem, HALF, l->source, HALF);
+	l->fds = th_count_fds();
+}
+
+static void fill_params(struct life *l, CUfileHandle_t fh,
+			CUfileIOParams_t *params)
+{
+	for (unsigned i = 0; i < 2 * NR; i++) {
+		size_t at = i / NR * HALF + (size_t)(i % NR) * STRIDE;
+
+		params[i] = (CUfileIOParams_t){
+			.mode = CUFILE_BATCH,
+			.fh = fh,
+			.opcode = i < NR ? CUFILE_READ : CUFILE_WRITE,
+			.cookie = (void *)(size_t)i,
+		};
+		params[i].u.batch.devPtr_base = l->mem.ptr;
+		params[i].u.batch.devPtr_offset = (off_t)at;
+		params[i].u.batch.file_offset = (off_t)at;
+		params[i].u.batch.size = size_of(i);
+	}
+}
+
+static void steps(void *arg, unsigned thread)
+{
+	struct life *l = arg;
+	CUfileDescr_t descr = { .type = CU_FILE_HANDLE_TYPE_OPAQUE_FD,
+				.handle.fd = l->file.fd };
+	CUfileIOParams_t params[2 * NR];
+	CUfileBatchHandle_t batch = NULL;
+	CUfileHandle_t fh = NULL;
+
+	(void)thread;
+	l->nr = 2 * NR;
+	l->open = cuFileDriverOpen();
+	cuFileHandleRegister(&fh, &descr);
+	cuFileBatchIOSetUp(&batch, 2 * NR);
+	fill_params(l, fh, params);
+	l->submit = cuFileBatchIOSubmit(batch, 2 * NR, params, 0);
+	l->status =
+		cuFileBatchIOGetStatus(batch, 2 * NR, &l->nr, l->events, NULL);
+	/* a second one that nobody waits for */
+	cuFileBatchIOSubmit(batch, NR, params, 0);
+	cuFileBatchIODestroy(batch);
+	cuFileHandleDeregister(fh);
+	cuFileDriverClose_v2();
+}
+
+/* What an event says was moved is there. */
+static void check_entry(struct life *l, const char *what,
+			const CUfileIOEvents_t *event,
+			const unsigned char *in_mem,
+			const unsigned char *in_file)
+{
+	size_t i = (size_t)event->cookie;
+	size_t at = i / NR * HALF + (i % NR) * STRIDE;
+	ssize_t n = (ssize_t)event->ret;
+
+	if (event->status == CUFILE_FAILED) {
+		assert_true(n < 0);
+		return;
+	}
+	assert_int_equal(event->status, CUFILE_COMPLETE);
+	assert_in_range(n, 1, size_of((unsigned)i));
+	if (i < NR)
+		th_equal(what, in_mem + at, l->content + at, (size_t)n);
+	else
+		th_equal(what, in_file + at, l->source + at - HALF, (size_t)n);
+}
+
+static void check(struct life *l, const char *what)
+{
+	unsigned char *in_mem = malloc(2 * HALF), *in_file = malloc(2 * HALF);
+	bool seen[2 * NR] = { false };
+
+	if (l->submit.err) {
+		assert_true(l->status.err || l->nr == 0);
+	} else {
+		assert_int_equal(l->status.err, 0);
+		assert_int_equal(l->nr, 2 * NR);
+	}
+	th_mem_get(&l->mem, 0, in_mem, 2 * HALF);
+	th_file_get(&l->file, 0, in_file, 2 * HALF);
+	for (unsigned i = 0; i < l->nr && !l->submit.err; i++) {
+		size_t k = (size_t)l->events[i].cookie;
+
+		assert_true(k < 2 * NR && !seen[k]);
+		seen[k] = true;
+		check_entry(l, what, &l->events[i], in_mem, in_file);
+	}
+	/* between the entries nothing has changed */
+	for (unsigned i = 0; i < NR - 1; i++) {
+		size_t at = (size_t)i * STRIDE + EACH;
+
+		th_all(what, in_mem + at, 0xa5, STRIDE - EACH);
+		th_equal(what, in_file + HALF + at, l->content + HALF + at,
+			 STRIDE - EACH);
+	}
+	th_equal(what, in_file, l->content, HALF);
+	if (th_count_fds() != l->fds)
+		fail_msg("%s: %d descriptors, %d before", what, th_count_fds(),
+			 l->fds);
+	free(in_mem);
+	free(in_file);
+}
+
+static void run(struct life *l, const char *what)
+{
+	l->submit = l->status = l->open = (CUfileError_t){ 0 };
+	th_threads(1, steps, l);
+	check(l, what);
+}
+
+static void run_clean(struct life *l, const char *what)
+{
+	prepare(l);
+	run(l, what);
+	if (l->open.err || l->submit.err || l->status.err)
+		fail_msg("%s: open %d submit %d status %d", what, l->open.err,
+			 l->submit.err, l->status.err);
+	for (unsigned i = 0; i < l->nr; i++)
+		if (l->events[i].status != CUFILE_COMPLETE)
+			fail_msg("%s: entry %zu failed with %zd", what,
+				 (size_t)l->events[i].cookie,
+				 (ssize_t)l->events[i].ret);
+}
+
+/* --------------------------------------------------------- system calls */
+
+static const struct {
+	enum fault_call call;
+	int err;
+} os_rows[] = {
+	{ FAULT_PREAD, EIO },	    { FAULT_PWRITE, ENOSPC },
+	{ FAULT_MAP_ANON, ENOMEM }, { FAULT_UNMAP, EINVAL },
+	{ FAULT_CLOCK, EINVAL },
+};
+
+static unsigned step_from(unsigned nth)
+{
+	return nth < 6 ? 1 : nth / (TH_SANITIZED ? 1 : 3);
+}
+
+static bool os_fails(struct life *l, size_t row, unsigned nth, bool persist)
+{
+	struct fault fault = { .call = os_rows[row].call,
+			       .nth = nth,
+			       .persist = persist,
+			       .err = os_rows[row].err };
+	char what[96];
+	bool fired;
+
+	snprintf(what, sizeof(what), "%s call %u%s fails",
+		 fault_name(fault.call), nth, persist ? " and all later" : "");
+	prepare(l);
+	fault_begin(&fault);
+	th_threads(1, steps, l);
+	fired = fault_fired();
+	fault_end();
+	check(l, what);
+	if (fired)
+		run_clean(l, "after a fault");
+	return fired;
+}
+
+static void any_system_call_may_fail(void **state)
+{
+	struct life l;
+	unsigned failures = 0;
+
+	(void)state;
+	th_mem_need(TH_DEVICE);
+	life_init(&l, TH_DEVICE);
+	run_clean(&l, "before any fault");
+	for (size_t row = 0; row < sizeof(os_rows) / sizeof(os_rows[0]); row++)
+		for (int persist = 0; persist < 2; persist++)
+			for (unsigned nth = 1;
+			     nth < 200 && os_fails(&l, row, nth, persist);
+			     nth += step_from(nth))
+				failures++;
+	print_message("%u failures\n", failures);
+	assert_true(failures > 10);
+	life_fini(&l);
+}
+
+/* --------------------------------------------------------- driver calls */
+
+static const char *const cuda_rows[] = {
+	"cuDevicePrimaryCtxRetain",
+	"cuPointerGetAttributes",
+	"cuMemHostRegister_v2",
+	"cuMemAlloc_v2",
+	"cuMemcpyHtoDAsync_v2",
+	"cuMemcpyDtoHAsync_v2",
+	"cuModuleLoadData",
+	"cuModuleGetFunction",
+	"cuLaunchKernel",
+	"cuStreamCreate",
+	"cuStreamCreateWithPriority",
+	"cuStreamQuery",
+	"cuStreamSynchronize",
+	"cuEventCreate",
+	"cuEventRecord",
+	"cuEventSynchronize",
+};
+
+static void cuda_fails(struct life *l, const char *name, unsigned nth,
+		       bool persist)
+{
+	char plan[96];
+
+	snprintf(plan, sizeof(plan), "%s:%u%s=2", name, nth,
+		 persist ? "+" : "");
+	prepare(l);
+	assert_int_equal(th_fake()->plan(plan), 0);
+	th_threads(1, steps, l);
+	th_fake()->plan_clear();
+	check(l, plan);
+	run_clean(l, "after a plan");
+}
+
+static void any_driver_call_may_fail(void **state)
+{
+	unsigned failures = 0;
+	struct life l;
+
+	(void)state;
+	(void)th_need_fake();
+	life_init(&l, TH_DEVICE);
+	run_clean(&l, "before any fault");
+	for (size_t i = 0; i < sizeof(cuda_rows) / sizeof(cuda_rows[0]); i++) {
+		unsigned long before = th_fake()->calls(cuda_rows[i]);
+		unsigned nr;
+
+		run_clean(&l, cuda_rows[i]);
+		nr = (unsigned)(th_fake()->calls(cuda_rows[i]) - before);
+		for (unsigned nth = 1; nth <= nr; nth += step_from(nth)) {
+			cuda_fails(&l, cuda_rows[i], nth, false);
+			cuda_fails(&l, cuda_rows[i], nth, true);
+			failures += 2;
+		}
+	}
+	print_message("%u failures\n", failures);
+	assert_true(failures > 20);
+	life_fini(&l);
+}
+
+static int teardown(void **state)
+{
+	fault_end();
+	if (th_fake())
+		th_fake()->plan_clear();
+	return th_teardown_close(state);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test_teardown(any_system_call_may_fail, teardown),
+		cmocka_unit_test_teardown(any_driver_call_may_fail, teardown),
+	};
+	int failed;
+
+	th_start(280);
+	(void)th_volley_kernel(NULL);
+	failed = cmocka_run_group_tests_name("batch", tests, NULL, NULL);
+	if (!th_fake())
+		return failed;
+	/* objects were left behind on purpose, but nothing was misused */
+	if (th_fake()->complaints(stderr))
+		failed++;
+	th_fake()->reset();
+	return failed;
+}
