@@ -67,6 +67,8 @@ for name in matrix order threads; do
 		"$build/tests/path/test_path_$name"
 	run "test_path_${name}_combine" env OCF_COMBINE=1 "$build/tests/path/test_path_$name"
 done
+run test_path_batch_copies env OCF_BATCH_KERNEL=0 "$build/tests/path/test_path_batch"
+run test_volley "$build/tests/unit/test_volley"
 run test_gather "$build/tests/unit/test_gather"
 
 head -c 100000003 /dev/urandom >"$work/source"

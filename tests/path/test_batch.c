@@ -362,6 +362,83 @@ static void launches_that_get_no_room_do_not_hold_a_batch_up(void **state)
 	th_close();
 }
 
+/* Waits for a word of memory that is not 0. */
+static const char spin_ptx[] = ".version 6.0\n.target sm_60\n.address_size 64\n"
+			       ".visible .entry spin(.param .u64 word)\n"
+			       "{\n"
+			       "	.reg .pred %p;\n"
+			       "	.reg .b32 %r;\n"
+			       "	.reg .b64 %a;\n"
+			       "	ld.param.u64 %a, [word];\n"
+			       "	cvta.to.global.u64 %a, %a;\n"
+			       "LOOP:\n"
+			       "	ld.volatile.global.u32 %r, [%a];\n"
+			       "	setp.eq.u32 %p, %r, 0;\n"
+			       "	@%p bra LOOP;\n"
+			       "	ret;\n"
+			       "}\n";
+
+/* More blocks than any GPU has room for, none of which goes before the word
+ * has come. */
+static CUstream fill_gpu(CUmodule *module, CUdeviceptr word)
+{
+	void *params[] = { &word };
+	CUfunction spin;
+	CUstream stream;
+
+	assert_int_equal(cuModuleLoadData(module, spin_ptx), 0);
+	assert_int_equal(cuModuleGetFunction(&spin, *module, "spin"), 0);
+	assert_int_equal(cuStreamCreate(&stream, CF_CU_STREAM_NON_BLOCKING), 0);
+	assert_int_equal(cuLaunchKernel(spin, 8192, 1, 1, 1024, 1, 1, 0, stream,
+					params, NULL),
+			 0);
+	th_sleep_ms(20);
+	assert_int_equal(cuStreamQuery(stream), CF_CU_NOT_READY);
+	return stream;
+}
+
+/* On a real GPU: the fake has room for any number of kernels. */
+static void a_kernel_that_fills_the_gpu_gets_the_data_it_waits_for(void **state)
+{
+	CUfileIOParams_t params[64];
+	CUfileBatchHandle_t batch;
+	CUstream stream;
+	CUmodule module;
+	struct field f;
+	size_t word;
+
+	th_need_gpu();
+	if (th_fake())
+		th_skip("needs a real GPU");
+	th_open();
+	field_init(&f, TH_DEVICE, TH_BUFFERED, 64 * 4096);
+	batch = batch_of(64);
+	for (int round = 0; round < 5; round++) {
+		/* the last word of the last entry; the first is for warmth */
+		word = 64 * 4096 - 4;
+		memset(f.in_file + word, 0x5a, 4);
+		th_file_put(&f.file, (off_t)word, f.in_file + word, 4);
+		for (unsigned i = 0; i < 64; i++)
+			params[i] = move(&f, CUFILE_READ, i * 4096, i * 4096,
+					 4096, i);
+		run_batch(batch, params, 64);
+		field_check(&f);
+		assert_int_equal(cuMemsetD8((uintptr_t)f.mem.ptr, 0, f.size),
+				 0);
+		assert_int_equal(cuCtxSynchronize(), 0);
+		th_sleep_ms(100u << round);
+		stream = fill_gpu(&module, (uintptr_t)f.mem.ptr + word);
+		run_batch(batch, params, 64);
+		assert_int_equal(cuStreamSynchronize(stream), 0);
+		field_check(&f);
+		assert_int_equal(cuStreamDestroy(stream), 0);
+		assert_int_equal(cuModuleUnload(module), 0);
+	}
+	cuFileBatchIODestroy(batch);
+	field_fini(&f);
+	th_close();
+}
+
 /* ---------------------------------------------------------------- order */
 
 /* Behaviour, principle 5: once for the submit, not once an entry. */
@@ -599,6 +676,7 @@ int main(void)
 		TEST(one_handle_is_submitted_again_for_ever),
 		TEST(small_entries_share_launches_unless_told_otherwise),
 		TEST(launches_that_get_no_room_do_not_hold_a_batch_up),
+		TEST(a_kernel_that_fills_the_gpu_gets_the_data_it_waits_for),
 		TEST(writes_see_what_the_default_stream_did_before),
 		TEST(sixty_four_threads_submit_and_reap),
 		TEST(memory_may_go_after_a_cancel_or_a_destroy),
