@@ -259,6 +259,7 @@ def test_types_move_the_same_bytes(gdsio):
 
 def test_calls_that_are_missing_are_named_with_their_code(gdsio):
     for xfer in CALLS:
+        (gdsio.folder / "a").unlink(missing_ok=True)
         done = subprocess.run(
             [GDSIO, "-f", "a", "-x", str(xfer), "-s", "1M", "-I", "1"],
             cwd=gdsio.folder, check=False, text=True, capture_output=True,
