@@ -110,6 +110,19 @@ static void add_flow(struct cf_stats_flow *flow, ssize_t result, uint64_t ns)
 	add(&flow->ns, ns);
 }
 
+void cf_stats_batch_begun(unsigned nr)
+{
+	if (counting() >= 1)
+		add(&own_counts()->batch_begun, nr);
+}
+
+void cf_stats_batch_ended(const struct cf_stats_io *io)
+{
+	if (counting() >= 1)
+		add_flow(&own_counts()->batch[io->op], io->result,
+			 cf_stats_clock() - io->start_ns);
+}
+
 static unsigned bin_of(size_t size)
 {
 	unsigned bin = 0;

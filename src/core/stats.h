@@ -62,6 +62,12 @@ struct cf_stats_io {
 
 void cf_stats_io(const struct cf_stats_io *io);
 
+/* So many entries of a batch were taken in; they are no reads or writes of
+ * cf_stats_io. */
+void cf_stats_batch_begun(unsigned nr);
+/* One has ended; start_ns: of its submit. */
+void cf_stats_batch_ended(const struct cf_stats_io *io);
+
 /* ------------------------------------------------------------- control */
 
 /*

@@ -26,6 +26,8 @@ struct cf_stats_gpu {
 struct cf_stats_counts {
 	struct cf_stats_flow flow[2]; /* by enum cf_op, as all pairs here */
 	uint64_t vectored[2];
+	uint64_t batch_begun;
+	struct cf_stats_flow batch[2]; /* entries, from submit to end */
 	uint64_t call[CF_STATS_NR_OPS]
 		     [2]; /* but here 0: failed, 1: succeeded */
 	uint64_t bin[2][CF_STATS_NR_BINS];

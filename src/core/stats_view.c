@@ -6,7 +6,7 @@
  * contract (3.14) says the last second: that would need a history in every
  * shard, and a program gets it by taking the difference of two readings.
  * What our paths do not have stays zero: sparse and inline regions, dynamic
- * routing, peer to peer, nvidia-fs, what becomes of a batch's entries.
+ * routing, peer to peer, nvidia-fs.
  */
 #include <stddef.h>
 #include <stdio.h>
@@ -83,6 +83,33 @@ static void view_totals(const struct cf_stats_counts *counts,
 	to->write_lat_sum_us = wr->ns / 1000;
 }
 
+/* All of them go by way of the file's own calls, which is what posix means. */
+static void view_batches(const struct cf_stats_counts *counts,
+			 uint64_t period_ns, CUfileStatsLevel1_t *to)
+{
+	const struct cf_stats_flow *rd = &counts->batch[CF_READ];
+	const struct cf_stats_flow *wr = &counts->batch[CF_WRITE];
+	CUfileOpCounter_t ended = { rd->ok + wr->ok, rd->err + wr->err };
+
+	to->batch_enqueued_ops.ok = counts->batch_begun;
+	to->batch_posix_enqueued_ops.ok = counts->batch_begun;
+	to->batch_processed_ops = ended;
+	to->batch_posix_processed_ops = ended;
+	to->batch_complete_ops = ended;
+	to->batch_total_submit_ops = to->batch_submit_ops;
+	to->batch_read_bytes = rd->bytes;
+	to->batch_write_bytes = wr->bytes;
+	to->batch_read_bw_bytes = per_second(rd->bytes, period_ns);
+	to->batch_write_bw_bytes = per_second(wr->bytes, period_ns);
+	to->batch_submit_ops_per_sec =
+		per_second(to->batch_submit_ops.ok, period_ns);
+	to->batch_complete_ops_per_sec = per_second(ended.ok, period_ns);
+	to->batch_completion_lat_sum_us = (rd->ns + wr->ns) / 1000;
+	if (ended.ok)
+		to->batch_completion_lat_avg_us =
+			to->batch_completion_lat_sum_us / ended.ok;
+}
+
 /* What succeeded went through host memory: no path of ours does otherwise. */
 static void view_gpu_io(const struct cf_stats_gpu *gpu, uint64_t period_ns,
 			CUfilePerGpuStats_t *to)
@@ -138,6 +165,7 @@ void cf_stats_view(const struct cf_stats_counts *counts, uint64_t period_ns,
 	memcpy(numbers->vectored, counts->vectored, sizeof(numbers->vectored));
 	view_calls(counts, &sizes->basic);
 	view_totals(counts, period_ns, &sizes->basic);
+	view_batches(counts, period_ns, &sizes->basic);
 	memcpy(sizes->read_size_kb_hist, counts->bin[CF_READ],
 	       sizeof(sizes->read_size_kb_hist));
 	memcpy(sizes->write_size_kb_hist, counts->bin[CF_WRITE],

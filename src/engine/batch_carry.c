@@ -7,6 +7,7 @@
  */
 #include "engine/batch_carry.h"
 
+#include "core/stats.h"
 #include "engine/session.h"
 #include "engine/submission.h"
 #include "seam/cuda.h"
@@ -66,12 +67,25 @@ static CUfileIOEvents_t event_of(const struct cf_entry *entry)
 	};
 }
 
+static void count(const struct cf_submission *sub, const struct cf_entry *entry)
+{
+	struct cf_stats_io io = {
+		.op = entry->req.piece.op,
+		.result = entry->result,
+		.start_ns = sub->start_ns,
+	};
+
+	cf_stats_batch_ended(&io);
+}
+
 static void end_group(struct cf_submission *sub, struct cf_group *group)
 {
 	CUfileIOEvents_t ended[CF_GROUP_MAX];
 
 	for (unsigned i = 0; i < group->nr; i++) {
 		ended[i] = event_of(group->entries[i]);
+		if (sub->start_ns)
+			count(sub, group->entries[i]);
 		cf_request_fini(&group->entries[i]->req);
 	}
 	cf_submission_done(sub, group);

@@ -63,6 +63,7 @@ struct cf_submission {
 	struct cf_submission *next, **link; /* queue->lock */
 	struct cf_sort sorts[CF_MAX_SORTS];
 	unsigned nr_sorts;
+	uint64_t start_ns;	 /* 0: statistics did not count */
 	unsigned carriers;	 /* tasks that are worth their while */
 	_Atomic unsigned posted; /* relaxed: hands out the tasks */
 	_Atomic unsigned refs;

@@ -379,6 +379,38 @@ static void an_entry_that_fails_has_its_event_too(void **state)
 	bench_end(&b);
 }
 
+static void entries_are_counted_among_those_of_batches(void **state)
+{
+	CUfileStatsLevel1_t stats;
+	struct bench b;
+	CUfileBatchHandle_t batch;
+
+	assert_ok(cuFileSetStatsLevel(1));
+	bench_begin(&b);
+	assert_ok(cuFileStatsStart());
+	batch = batch_of(NR);
+	b.params[0].u.batch.devPtr_base = (void *)0x10000;
+	b.params[0].u.batch.devPtr_offset = 0;
+	assert_ok(cuFileBatchIOSubmit(batch, NR, b.params, 0));
+	assert_ok(cuFileBatchIOGetStatus(batch, NR, &b.nr, b.events, NULL));
+	assert_code(cuFileBatchIOSubmit(batch, 0, b.params, 0), 5040);
+	assert_ok(cuFileBatchIOCancel(batch));
+	cuFileBatchIODestroy(batch);
+	assert_ok(cuFileGetStatsL1(&stats));
+	assert_int_equal(stats.batch_setup_ops.ok, 1);
+	assert_int_equal(stats.batch_submit_ops.ok, 1);
+	assert_int_equal(stats.batch_submit_ops.err, 1);
+	assert_int_equal(stats.batch_cancel_ops.ok, 1);
+	assert_int_equal(stats.batch_destroy_ops.ok, 1);
+	assert_int_equal(stats.batch_enqueued_ops.ok, NR);
+	assert_int_equal(stats.batch_processed_ops.ok, NR - 1);
+	assert_int_equal(stats.batch_processed_ops.err, 1);
+	assert_int_equal(stats.batch_read_bytes, (NR - 1) * SIZE);
+	assert_int_equal(stats.batch_write_bytes, 0);
+	assert_int_equal(stats.read_ops.ok, 0);
+	bench_end(&b);
+}
+
 /* --------------------------------------------------------------- status */
 
 static void bad_status_arguments_are_refused(void **state)
@@ -904,6 +936,7 @@ static const struct fresh_test tests[] = {
 	FRESH(strict_mode_refuses_entries_that_need_a_fallback),
 	FRESH(ends_of_files_and_nothing_at_all_complete),
 	FRESH(an_entry_that_fails_has_its_event_too),
+	FRESH(entries_are_counted_among_those_of_batches),
 	FRESH(bad_status_arguments_are_refused),
 	FRESH(an_idle_batch_has_nothing_to_tell_at_once),
 	FRESH(more_room_than_the_batch_has_is_well),

@@ -270,6 +270,14 @@ static void four_thousand_entries_pass_through_two_slots(void **state)
 	th_close();
 }
 
+/* What hangs the reference for ever. */
+static void one_buffer_takes_128_entries_of_16_kib_from_anywhere(void **state)
+{
+	th_open();
+	many_entries(th_gpu(NULL) ? TH_DEVICE : TH_MALLOC, 128, 16 * TH_KIB);
+	th_close();
+}
+
 static void entries_larger_than_a_slot_pass_through_it(void **state)
 {
 	th_need_gpu();
@@ -670,6 +678,7 @@ int main(void)
 		TEST(every_memory_on_every_file),
 		TEST(all_kinds_travel_in_one_batch),
 		TEST(four_thousand_entries_pass_through_two_slots),
+		TEST(one_buffer_takes_128_entries_of_16_kib_from_anywhere),
 		TEST(entries_larger_than_a_slot_pass_through_it),
 		TEST(a_batch_needs_no_threads_of_configuration),
 		TEST(large_entries_are_carried_by_several),
