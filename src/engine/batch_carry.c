@@ -80,11 +80,12 @@ static void count(const struct cf_submission *sub, const struct cf_entry *entry)
 
 static void end_group(struct cf_submission *sub, struct cf_group *group)
 {
+	bool dropped = cf_events_are_dropped(&sub->queue->events);
 	CUfileIOEvents_t ended[CF_GROUP_MAX];
 
 	for (unsigned i = 0; i < group->nr; i++) {
 		ended[i] = event_of(group->entries[i]);
-		if (sub->start_ns)
+		if (sub->start_ns && !dropped)
 			count(sub, group->entries[i]);
 		cf_request_fini(&group->entries[i]->req);
 	}
@@ -104,6 +105,11 @@ void cf_batch_carry(struct cf_task *task)
 		first = false;
 		carry(sub, &group);
 		end_group(sub, &group);
+		/* a large batch lets the small ones behind it through */
+		if (group.more && cf_workers_have_tasks()) {
+			(void)cf_workers_post(task);
+			return;
+		}
 	}
 	cf_submission_put(sub);
 }

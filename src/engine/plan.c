@@ -260,7 +260,8 @@ unsigned cf_plan_cost_ns(const struct cf_piece *piece)
 {
 	uint64_t cost = CALL_NS + piece->size / BYTES_PER_NS;
 
-	if (cf_file_is_direct(piece->handle))
+	/* a client's own file system may take any time */
+	if (cf_file_is_direct(piece->handle) || piece->handle->fs_ops)
 		cost += DISK_NS;
 	return least(cost, UINT_MAX);
 }

@@ -30,7 +30,6 @@ static struct {
 	pthread_cond_t done;  /* a job's last helper came back */
 	struct cf_job *first;
 	struct cf_task *task, **last_task;
-	unsigned tasks; /* in the queue */
 	pthread_t threads[MAX_WORKERS];
 	unsigned max, nr, busy, sleeping;
 	bool ending;
@@ -40,6 +39,9 @@ static struct {
 	.done = PTHREAD_COND_INITIALIZER,
 	.last_task = &workers.task,
 };
+
+/* In the queue: workers.lock to write, read relaxed by those who ask. */
+static _Atomic unsigned tasks;
 
 /* Counts queued work; relaxed: it only ends a spin, the lock does the rest. */
 static _Atomic unsigned posted;
@@ -83,7 +85,7 @@ static struct cf_task *take_task_locked(void)
 	workers.task = task->next;
 	if (!workers.task)
 		workers.last_task = &workers.task;
-	workers.tasks--;
+	tasks--;
 	return task;
 }
 
@@ -246,7 +248,7 @@ static void queue_task_locked(struct cf_task *task)
 	task->next = NULL;
 	*workers.last_task = task;
 	workers.last_task = &task->next;
-	workers.tasks++;
+	tasks++;
 	atomic_fetch_add_explicit(&posted, 1, memory_order_relaxed);
 	if (workers.sleeping)
 		pthread_cond_signal(&workers.work);
@@ -257,12 +259,17 @@ int cf_workers_post(struct cf_task *task)
 	int err;
 
 	pthread_mutex_lock(&workers.lock);
-	provide_locked(workers.tasks + 1);
+	provide_locked(tasks + 1);
 	err = workers.nr ? 0 : -spawn_locked();
 	if (!err)
 		queue_task_locked(task);
 	pthread_mutex_unlock(&workers.lock);
 	return err;
+}
+
+bool cf_workers_have_tasks(void)
+{
+	return atomic_load_explicit(&tasks, memory_order_relaxed);
 }
 
 void cf_workers_close(void)
@@ -299,7 +306,7 @@ void cf_workers_fork_child(void)
 	workers.first = NULL;
 	workers.task = NULL;
 	workers.last_task = &workers.task;
-	workers.tasks = 0;
+	tasks = 0;
 	pthread_cond_init(&workers.work, NULL);
 	pthread_cond_init(&workers.done, NULL);
 	pthread_mutex_unlock(&workers.lock);

@@ -51,6 +51,9 @@ int cf_workers_reserve(void);
  */
 int cf_workers_post(struct cf_task *task);
 
+/* Whether a task waits for a worker; a hint, for a long one to make room. */
+bool cf_workers_have_tasks(void);
+
 /* Ends the workers; nothing runs and nothing is posted. */
 void cf_workers_close(void);
 

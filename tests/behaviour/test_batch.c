@@ -752,6 +752,42 @@ static void events_that_were_not_reaped_go_with_a_cancel(void **state)
 	bench_end(&b);
 }
 
+/* One worker, which one batch could keep for ever. */
+static void a_long_batch_lets_a_short_one_through(void **state)
+{
+	CUfileBatchHandle_t slowly, batch;
+	CUfileIOParams_t own[NR];
+	struct bench b;
+	CUfileHandle_t fh;
+
+	use_threads(1);
+	bench_begin_slow(&b);
+	assert_ok(fresh_register(b.file.fd, &fh));
+	slowly = batch_of(NR);
+	batch = batch_of(NR);
+	assert_ok(cuFileBatchIOSubmit(slowly, NR, b.params, 0));
+	wait_until_begun(1);
+	for (int i = 0; i < NR; i++) {
+		own[i] = b.params[i];
+		own[i].fh = fh;
+	}
+	assert_ok(cuFileBatchIOSubmit(batch, NR, own, 0));
+	let_through(1);
+	/* seven of the long batch still wait */
+	assert_ok(cuFileBatchIOGetStatus(batch, NR, &b.nr, b.events, NULL));
+	assert_int_equal(b.nr, NR);
+	check_events(b.events, NR);
+	/* and the one that ended was not kept back until all had */
+	b.nr = NR;
+	assert_ok(cuFileBatchIOGetStatus(slowly, 1, &b.nr, b.events, NULL));
+	assert_int_equal(b.nr, 1);
+	let_through(NR);
+	cuFileBatchIODestroy(slowly);
+	cuFileBatchIODestroy(batch);
+	cuFileHandleDeregister(fh);
+	bench_end(&b);
+}
+
 /* -------------------------------------------------------- destroy, close */
 
 struct reaper {
@@ -949,6 +985,7 @@ static const struct fresh_test tests[] = {
 	FRESH(cancel_drops_what_waits_and_awaits_what_runs),
 	FRESH(cancel_leaves_what_has_not_begun_alone),
 	FRESH(events_that_were_not_reaped_go_with_a_cancel),
+	FRESH(a_long_batch_lets_a_short_one_through),
 	FRESH(destroy_under_a_reaper_tells_it),
 	FRESH(close_under_a_reaper_tells_it),
 	FRESH(close_ends_batches_for_good),
