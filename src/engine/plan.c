@@ -15,9 +15,9 @@
 #include "engine/plan.h"
 
 #include <limits.h>
-#include <sched.h>
 #include <stdatomic.h>
 #include "core/cache.h"
+#include "core/cpus.h"
 #include "core/file.h"
 #include "engine/worker.h"
 #include "path/bundle.h"
@@ -66,13 +66,11 @@ static _Atomic size_t split_from;
 static _Atomic size_t max_step;
 static _Atomic bool can_demote;
 
-static unsigned cpus(void)
+static unsigned nr_cpus(void)
 {
-	cpu_set_t set;
+	struct cf_cpus cpus;
 
-	if (sched_getaffinity(0, sizeof(set), &set))
-		return 1;
-	return (unsigned)CPU_COUNT(&set);
+	return cf_cpus_of_process(&cpus) ? 1 : cf_cpus_count(&cpus);
 }
 
 /*
@@ -96,7 +94,7 @@ static unsigned workers_allowed(const struct cf_config *config)
 		return 0;
 	if (!is_default(config, CF_CFG_MAX_IO_THREADS))
 		return (unsigned)cf_config_size(config, CF_CFG_MAX_IO_THREADS);
-	return least(cpus() * 3 / 4, AUTO_WORKERS);
+	return least(nr_cpus() * 3 / 4, AUTO_WORKERS);
 }
 
 static unsigned helpers_allowed(const struct cf_config *config)

@@ -2,10 +2,11 @@
 /*
  * session - from the first open to the last close of the driver.
  *
- * Opening reads the configuration and nothing else: no thread, no CUDA, no
- * file but the configuration's own. Some calls open implicitly; registering
- * a file or a buffer then counts as one use, asking for properties does not
- * (contract 3.3, behaviour "Driver and parameters").
+ * Opening reads the configuration and counts the processors, nothing else: no
+ * thread, no CUDA, no file but the configuration's own and /proc/self/task.
+ * Some calls open implicitly; registering a file or a buffer then counts as one
+ * use, asking for properties does not (contract 3.3, behaviour "Driver and
+ * parameters").
  */
 #ifndef CF_ENGINE_SESSION_H
 #define CF_ENGINE_SESSION_H

@@ -18,6 +18,9 @@
 #include <pthread.h>
 #include <signal.h>
 #include <stdatomic.h>
+#include <string.h>
+#include "core/cpus.h"
+#include "core/log.h"
 #include "core/pause.h"
 
 #define MAX_WORKERS 64
@@ -141,8 +144,24 @@ static void wait_locked(void)
 	workers.sleeping--;
 }
 
+/*
+ * A worker begins where its maker may run, and the maker may be an
+ * application's thread that is pinned to one processor.
+ */
+static void leave_makers_cpus(void)
+{
+	struct cf_cpus cpus;
+	int err = cf_cpus_of_process(&cpus);
+
+	if (!err)
+		err = cf_cpus_bind(&cpus);
+	if (err)
+		cf_log(CF_LOG_DEBUG, "worker set affinity: %s", strerror(-err));
+}
+
 static void *worker(void *unused)
 {
+	leave_makers_cpus();
 	pthread_mutex_lock(&workers.lock);
 	while (!workers.ending)
 		if (!help_locked() && !run_task_locked())

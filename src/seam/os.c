@@ -2,8 +2,10 @@
 /* os - the real table: thin shims that turn errno into -errno once. */
 #include "seam/os.h"
 
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <sched.h>
 #include <stdlib.h>
 #include <sys/mman.h>
 #include <unistd.h>
@@ -90,6 +92,26 @@ static int os_unmap(void *mem, size_t size)
 	return munmap(mem, size) < 0 ? -errno : 0;
 }
 
+/* glibc clears what the kernel does not write. */
+static int os_get_affinity(pid_t tid, unsigned long *mask, size_t size)
+{
+	return sched_getaffinity(tid, size, (cpu_set_t *)mask) < 0 ? -errno : 0;
+}
+
+static int os_set_affinity(const unsigned long *mask, size_t size)
+{
+	return sched_setaffinity(0, size, (const cpu_set_t *)mask) < 0 ?
+		       -errno :
+		       0;
+}
+
+static ssize_t os_get_dents(int fd, void *buf, size_t size)
+{
+	ssize_t n = getdents64(fd, buf, size);
+
+	return n < 0 ? -errno : n;
+}
+
 static int os_clock_gettime(clockid_t clock, struct timespec *ts)
 {
 	return clock_gettime(clock, ts) < 0 ? -errno : 0;
@@ -114,6 +136,9 @@ const struct cf_os cf_os_real = {
 	.dup_above = os_dup_above,
 	.map_anon = os_map_anon,
 	.unmap = os_unmap,
+	.get_affinity = os_get_affinity,
+	.set_affinity = os_set_affinity,
+	.get_dents = os_get_dents,
 	.clock_gettime = os_clock_gettime,
 	.getenv = os_getenv,
 };

@@ -32,6 +32,11 @@ struct cf_os {
 	/* anonymous private memory, readable and writable; NULL on failure */
 	void *(*map_anon)(size_t size);
 	int (*unmap)(void *mem, size_t size);
+	/* which processors; tid 0: the calling thread. size in bytes */
+	int (*get_affinity)(pid_t tid, unsigned long *mask, size_t size);
+	int (*set_affinity)(const unsigned long *mask, size_t size);
+	/* entries of a directory, as struct dirent64; 0: no more */
+	ssize_t (*get_dents)(int fd, void *buf, size_t size);
 	int (*clock_gettime)(clockid_t clock, struct timespec *ts);
 	/* NULL where the process runs with more privilege than its caller */
 	const char *(*getenv)(const char *name);

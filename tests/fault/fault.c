@@ -15,9 +15,11 @@ static atomic_uint fired;
 const char *fault_name(enum fault_call call)
 {
 	static const char *const names[] = {
-		"open",	     "close",	 "read",  "write",	   "pread",
-		"pwrite",    "fstat",	 "statx", "fstatfs",	   "get_flags",
-		"dup_above", "map_anon", "unmap", "clock_gettime", "getenv",
+		"open",		 "close",	 "read",	 "write",
+		"pread",	 "pwrite",	 "fstat",	 "statx",
+		"fstatfs",	 "get_flags",	 "dup_above",	 "map_anon",
+		"unmap",	 "get_affinity", "set_affinity", "get_dents",
+		"clock_gettime", "getenv",
 	};
 
 	return names[call];
@@ -154,6 +156,27 @@ static int fault_unmap(void *mem, size_t size)
 					  cf_os_real.unmap(mem, size);
 }
 
+static int fault_get_affinity(pid_t tid, unsigned long *mask, size_t size)
+{
+	return should_fail(FAULT_GET_AFFINITY) ?
+		       -rule.err :
+		       cf_os_real.get_affinity(tid, mask, size);
+}
+
+static int fault_set_affinity(const unsigned long *mask, size_t size)
+{
+	return should_fail(FAULT_SET_AFFINITY) ?
+		       -rule.err :
+		       cf_os_real.set_affinity(mask, size);
+}
+
+static ssize_t fault_get_dents(int fd, void *buf, size_t size)
+{
+	return should_fail(FAULT_GET_DENTS) ?
+		       -rule.err :
+		       cf_os_real.get_dents(fd, buf, size);
+}
+
 static int fault_clock(clockid_t clock, struct timespec *ts)
 {
 	return should_fail(FAULT_CLOCK) ? -rule.err :
@@ -180,6 +203,9 @@ static const struct cf_os faulty = {
 	.dup_above = fault_dup_above,
 	.map_anon = fault_map_anon,
 	.unmap = fault_unmap,
+	.get_affinity = fault_get_affinity,
+	.set_affinity = fault_set_affinity,
+	.get_dents = fault_get_dents,
 	.clock_gettime = fault_clock,
 	.getenv = fault_getenv,
 };

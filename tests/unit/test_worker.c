@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 /* test_worker - helpers join, finish before the caller goes on, and end. */
 #include "engine/worker.h"
+#include "core/cpus.h"
 #include "harness.h"
 
 #include <dirent.h>
 #include <pthread.h>
+#include <sched.h>
 #include <stdatomic.h>
 #include <sys/resource.h>
 #include <sys/wait.h>
@@ -188,6 +190,98 @@ static void every_task_of_many_threads_runs_once(void **state)
 	assert_int_equal(atomic_load(&notes_run), 2000);
 }
 
+/* ------------------------------------------------------------- affinity */
+
+/* A job whose helpers say where they may run. */
+struct where {
+	struct cf_job job;
+	atomic_bool left;
+	cpu_set_t helper;
+};
+
+static void wait_for_the_helper(struct cf_job *job)
+{
+	while (!atomic_load(&((struct where *)job)->left))
+		usleep(100);
+}
+
+static void say_where(struct cf_job *job)
+{
+	struct where *w = (struct where *)job;
+
+	sched_getaffinity(0, sizeof(w->helper), &w->helper);
+	atomic_store(&w->left, true);
+}
+
+static void *ask_where(void *arg)
+{
+	struct where *w = arg;
+
+	w->job = (struct cf_job){ .lead = wait_for_the_helper,
+				  .help = say_where };
+	cf_workers_configure(1);
+	cf_workers_run(&w->job, 1);
+	cf_workers_close();
+	return NULL;
+}
+
+/* The first processor of the set alone. */
+static cpu_set_t first_of(const cpu_set_t *set)
+{
+	cpu_set_t first;
+	size_t cpu = 0;
+
+	CPU_ZERO(&first);
+	while (!CPU_ISSET(cpu, set))
+		cpu++;
+	CPU_SET(cpu, &first);
+	return first;
+}
+
+static void *pin_and_ask_where(void *arg)
+{
+	cpu_set_t one;
+
+	sched_getaffinity(0, sizeof(one), &one);
+	one = first_of(&one);
+	sched_setaffinity(0, sizeof(one), &one);
+	return ask_where(arg);
+}
+
+static void a_pinned_caller_does_not_pin_its_workers(void **state)
+{
+	struct where w = { .left = false };
+	cpu_set_t mine;
+	pthread_t pinned;
+
+	sched_getaffinity(0, sizeof(mine), &mine);
+	if (CPU_COUNT(&mine) < 2)
+		skip();
+	pthread_create(&pinned, NULL, pin_and_ask_where, &w);
+	pthread_join(pinned, NULL);
+	assert_true(CPU_EQUAL(&w.helper, &mine));
+}
+
+static void workers_stay_where_the_whole_process_is_kept(void **state)
+{
+	struct where w = { .left = false };
+	struct cf_cpus counted;
+	cpu_set_t mine, one;
+
+	if (TH_TSAN)
+		skip(); /* it has a thread of its own, which stays free */
+	sched_getaffinity(0, sizeof(mine), &mine);
+	if (CPU_COUNT(&mine) < 2)
+		skip();
+	one = first_of(&mine);
+	sched_setaffinity(0, sizeof(one), &one);
+	ask_where(&w);
+	assert_int_equal(cf_cpus_of_process(&counted), 0);
+	sched_setaffinity(0, sizeof(mine), &mine);
+	assert_int_equal(cf_cpus_count(&counted), 1);
+	assert_true(CPU_EQUAL(&w.helper, &one));
+}
+
 static double cpu_s(void)
 {
 	struct rusage u;
@@ -247,6 +341,8 @@ int main(void)
 		cmocka_unit_test(callers_share_the_workers),
 		cmocka_unit_test(tasks_run_in_order_even_where_nobody_may_help),
 		cmocka_unit_test(every_task_of_many_threads_runs_once),
+		cmocka_unit_test(a_pinned_caller_does_not_pin_its_workers),
+		cmocka_unit_test(workers_stay_where_the_whole_process_is_kept),
 		cmocka_unit_test(idle_workers_burn_nothing),
 		cmocka_unit_test(a_forked_child_starts_without_workers),
 	};

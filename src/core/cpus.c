@@ -1,0 +1,116 @@
+// SPDX-License-Identifier: Apache-2.0
+/* cpus - sets of processors, from the kernel's masks and from lists. */
+#include "core/cpus.h"
+
+#include <ctype.h>
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stddef.h>
+#include <stdlib.h>
+#include <string.h>
+#include "seam/os.h"
+
+#define WORD_BITS (8 * sizeof(long))
+#define NR_WORDS (CF_MAX_CPUS / WORD_BITS)
+
+unsigned cf_cpus_count(const struct cf_cpus *cpus)
+{
+	unsigned nr = 0;
+
+	for (size_t i = 0; i < NR_WORDS; i++)
+		nr += (unsigned)__builtin_popcountl(cpus->bits[i]);
+	return nr;
+}
+
+void cf_cpus_add(struct cf_cpus *cpus, const struct cf_cpus *more)
+{
+	for (size_t i = 0; i < NR_WORDS; i++)
+		cpus->bits[i] |= more->bits[i];
+}
+
+void cf_cpus_keep(struct cf_cpus *cpus, const struct cf_cpus *only)
+{
+	for (size_t i = 0; i < NR_WORDS; i++)
+		cpus->bits[i] &= only->bits[i];
+}
+
+int cf_cpus_bind(const struct cf_cpus *cpus)
+{
+	return cf_os->set_affinity(cpus->bits, sizeof(cpus->bits));
+}
+
+static int affinity_of(pid_t tid, struct cf_cpus *cpus)
+{
+	return cf_os->get_affinity(tid, cpus->bits, sizeof(cpus->bits));
+}
+
+/* Threads come and go meanwhile: one that has no mask any more needs none. */
+static void add_threads(struct cf_cpus *cpus, const char *dents, ssize_t size)
+{
+	struct cf_cpus mask;
+
+	for (ssize_t at = 0; at < size;) {
+		const struct dirent64 *entry =
+			(const struct dirent64 *)(dents + at);
+		long tid = strtol(entry->d_name, NULL, 10);
+
+		if (tid > 0 && affinity_of((pid_t)tid, &mask) >= 0)
+			cf_cpus_add(cpus, &mask);
+		at += entry->d_reclen;
+	}
+}
+
+int cf_cpus_of_process(struct cf_cpus *cpus)
+{
+	_Alignas(struct dirent64) char dents[2048];
+	int fd = cf_os->open("/proc/self/task",
+			     O_RDONLY | O_DIRECTORY | O_CLOEXEC, 0);
+	int err = affinity_of(0, cpus);
+	ssize_t n;
+
+	if (err < 0)
+		memset(cpus, 0, sizeof(*cpus));
+	if (fd >= 0) {
+		while ((n = cf_os->get_dents(fd, dents, sizeof(dents))) > 0)
+			add_threads(cpus, dents, n);
+		cf_os->close(fd);
+	}
+	return cf_cpus_count(cpus) ? 0 : err;
+}
+
+/* Digits alone: strtoul would take blanks and signs too. */
+static bool take_number(const char **text, unsigned long *nr)
+{
+	char *end;
+
+	if (!isdigit((unsigned char)**text))
+		return false;
+	*nr = strtoul(*text, &end, 10);
+	*text = end;
+	return *nr < CF_MAX_CPUS;
+}
+
+int cf_cpus_parse(struct cf_cpus *cpus, const char *list)
+{
+	unsigned long first, last;
+
+	memset(cpus, 0, sizeof(*cpus));
+	while (*list && *list != '\n') {
+		if (!take_number(&list, &first))
+			return -EINVAL;
+		last = first;
+		if (*list == '-') {
+			list++;
+			if (!take_number(&list, &last))
+				return -EINVAL;
+		}
+		if (last < first || !strchr(",\n", *list))
+			return -EINVAL;
+		for (; first <= last; first++)
+			cpus->bits[first / WORD_BITS] |= 1ul
+							 << first % WORD_BITS;
+		list += *list == ',';
+	}
+	return 0;
+}
