@@ -215,8 +215,8 @@ CF_BOOL(API_CHECK_AGGRESSIVE, "miscellaneous.api_check_aggressive", false, NULL,
 	BOOL(CUFILE_PARAM_FS_MISC_API_CHECK_AGGRESSIVE), WORKS,
 	"a broken configuration file fails the open")
 CF_BOOL(SKIP_TOPOLOGY_DETECTION, "miscellaneous.skip_topology_detection", false,
-	"CUFILE_SKIP_TOPOLOGY_DETECTION", BOOL(CUFILE_PARAM_SKIP_TOPOLOGY_DETECTION), LATER,
-	"no look at the PCI tree")
+	"CUFILE_SKIP_TOPOLOGY_DETECTION", BOOL(CUFILE_PARAM_SKIP_TOPOLOGY_DETECTION), WORKS,
+	"slots and threads keep to no NUMA node")
 CF_BOOL(STREAM_MEMOPS_BYPASS, "miscellaneous.stream_memops_bypass", false, NULL,
 	BOOL(CUFILE_PARAM_STREAM_MEMOPS_BYPASS), LATER, "streams without memory operations")
 CF_BOOL(ENABLE_STATIC_ROUTING, "miscellaneous.enable_static_routing", false, NULL, NO_PARAM, LATER,

@@ -5,8 +5,9 @@
  * Both lists only grow until cf_devices_close, so that a find walks them
  * without a lock; entries are published complete, with a release store.
  *
- * Lock: make_lock guards adding to the lists and is held across driver calls,
- * because a GPU is made once; pool and log locks may be taken under it.
+ * Lock: make_lock guards adding to the lists and is held across driver calls
+ * and a look at sysfs, because a GPU is made once; pool and log locks may be
+ * taken under it.
  */
 #include "core/device.h"
 
@@ -16,6 +17,7 @@
 #include <stdatomic.h>
 #include <stdlib.h>
 #include "core/log.h"
+#include "core/topology.h"
 
 static pthread_mutex_t make_lock = PTHREAD_MUTEX_INITIALIZER;
 static struct cf_gpu *_Atomic gpus;
@@ -69,6 +71,14 @@ static struct cf_gpu *gpu_find(int ordinal)
 	return gpu;
 }
 
+int cf_device_node(const struct cf_memory *mem)
+{
+	const struct cf_gpu *gpu =
+		mem->kind == CF_MEMORY_HOST ? NULL : gpu_find(mem->ordinal);
+
+	return gpu ? gpu->node : -1;
+}
+
 const struct cf_gpu *cf_gpu_at(unsigned n)
 {
 	struct cf_gpu *gpu = atomic_load_explicit(&gpus, memory_order_acquire);
@@ -97,6 +107,7 @@ static int gpu_init(const struct cf_cuda *cuda, struct cf_gpu *gpu)
 	gpu->primary_id = context_id(cuda, gpu->primary);
 	if (cuda->device_get_uuid(&uuid, gpu->dev) == CF_CU_SUCCESS)
 		__builtin_memcpy(gpu->uuid, uuid.bytes, sizeof(gpu->uuid));
+	gpu->node = cf_gpu_node(cuda, gpu->dev);
 	return 0;
 }
 
@@ -114,6 +125,8 @@ static int make_pools(struct cf_gpu *gpu)
 		return -ENOMEM;
 	}
 	limit_pools(gpu);
+	cf_pool_set_node(gpu->pool, gpu->node);
+	cf_pool_set_node(gpu->small, gpu->node);
 	return 0;
 }
 

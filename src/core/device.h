@@ -22,6 +22,7 @@
 
 struct cf_gpu {
 	int ordinal;
+	int node; /* of NUMA, next to it; -1: see cf_gpu_node */
 	CUdevice dev;
 	CUcontext primary; /* retained until cf_devices_close */
 	unsigned long long primary_id;
@@ -59,6 +60,9 @@ int cf_device_find(const struct cf_memory *mem, struct cf_device **dev);
  * requests have slots of their own: of the large ones there are few.
  */
 struct cf_pool *cf_gpu_pool(const struct cf_gpu *gpu, size_t size);
+
+/* The NUMA node next to mem's GPU; -1 also before its first use. */
+int cf_device_node(const struct cf_memory *mem);
 
 /* The n-th GPU in the order of first use, or NULL. */
 const struct cf_gpu *cf_gpu_at(unsigned n);

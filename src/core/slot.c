@@ -13,6 +13,7 @@
 #include <errno.h>
 #include <pthread.h>
 #include <stdlib.h>
+#include <string.h>
 #include "core/log.h"
 #include "seam/cuda.h"
 #include "seam/os.h"
@@ -33,6 +34,7 @@ struct cf_pool {
 	size_t slot_size;
 	size_t chunk_slots; /* that are made at once */
 	CUcontext ctx;	    /* or NULL */
+	int node;	    /* or -1; set before the first lease */
 	pthread_mutex_t lock;
 	pthread_cond_t freed;
 	struct cf_slot *free; /* lock */
@@ -60,7 +62,13 @@ struct cf_pool *cf_pool_new(size_t slot_size, size_t max_bytes, CUcontext ctx)
 	pthread_cond_init(&pool->freed, NULL);
 	cf_pool_limit(pool, max_bytes);
 	pool->ctx = ctx;
+	pool->node = -1;
 	return pool;
+}
+
+void cf_pool_set_node(struct cf_pool *pool, int node)
+{
+	pool->node = node;
 }
 
 /* A waiter may find that there is room now. */
@@ -109,6 +117,27 @@ void cf_pool_free(struct cf_pool *pool, bool unpin)
 	free(pool);
 }
 
+/*
+ * Before the pages are touched. A process that has a policy of its own
+ * (numactl) keeps it; where containers forbid the call, they lie anywhere.
+ */
+static void place_chunk(const struct cf_pool *pool, const struct chunk *chunk)
+{
+	int err;
+
+	if (pool->node < 0)
+		return;
+	err = cf_os->memory_policy();
+	if (!err)
+		err = cf_os->prefer_node(chunk->mem, chunk->size,
+					 (unsigned)pool->node);
+	if (err)
+		cf_log(CF_LOG_DEBUG, "slots size %zu, not put on node %d: %s",
+		       chunk->size, pool->node,
+		       err < 0 ? strerror(-err) :
+				 "the process has a memory policy");
+}
+
 static CUresult pin_here(const struct cf_cuda *cuda, struct chunk *chunk)
 {
 	return cuda->mem_host_register(chunk->mem, chunk->size,
@@ -151,6 +180,7 @@ static struct chunk *chunk_new(const struct cf_pool *pool, size_t nr)
 		free(chunk);
 		return NULL;
 	}
+	place_chunk(pool, chunk);
 	pin_chunk(pool, chunk);
 	for (size_t i = 0; i < nr; i++) {
 		chunk->slots[i].mem = chunk->mem + i * pool->slot_size;

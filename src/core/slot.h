@@ -34,6 +34,9 @@ struct cf_slot {
  */
 struct cf_pool *cf_pool_new(size_t slot_size, size_t max_bytes, CUcontext ctx);
 
+/* Before the first lease: slots lie in this NUMA node. -1: anywhere, as else */
+void cf_pool_set_node(struct cf_pool *pool, int node);
+
 /* A new bound; what is pinned beyond it stays until the pool is freed. */
 void cf_pool_limit(struct cf_pool *pool, size_t max_bytes);
 

@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-/* topology - reads /sys/bus/pci for the GPUs the driver counts. */
+/* topology - reads /sys for the GPUs the driver counts. */
 #include "core/topology.h"
 
 #include <cufile.h>
 #include <ctype.h>
 #include <fcntl.h>
 #include <inttypes.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <string.h>
 #include "seam/cuda.h"
@@ -25,31 +26,45 @@ static uint64_t largest_region(const char *text)
 	return largest;
 }
 
-static uint64_t region_of(const char *bus_id)
+/* A whole file, ended by a zero. 0 or -errno. */
+static int read_text(const char *path, char *text, size_t size)
 {
-	char path[96], text[2048];
+	int fd = cf_os->open(path, O_RDONLY | O_CLOEXEC, 0);
 	ssize_t n;
-	int fd;
 
-	snprintf(path, sizeof(path), "/sys/bus/pci/devices/%s/resource",
-		 bus_id);
-	fd = cf_os->open(path, O_RDONLY | O_CLOEXEC, 0);
 	if (fd < 0)
-		return 0;
-	n = cf_os->read(fd, text, sizeof(text) - 1);
+		return fd;
+	n = cf_os->read(fd, text, size - 1);
 	cf_os->close(fd);
-	if (n <= 0)
-		return 0;
+	if (n < 0)
+		return (int)n;
 	text[n] = '\0';
-	return largest_region(text);
+	return 0;
+}
+
+/* What sysfs has under this name about a GPU. 0, -errno or a CUDA code. */
+static int read_of_gpu(const struct cf_cuda *cuda, CUdevice dev,
+		       const char *name, char *text, size_t size)
+{
+	char bus_id[32] = "", path[96];
+	CUresult res = cuda->device_get_pci_bus_id(bus_id, sizeof(bus_id), dev);
+
+	if (res != CF_CU_SUCCESS)
+		return CF_ECUDA(res);
+	/* the driver writes capitals, sysfs does not */
+	for (char *c = bus_id; *c; c++)
+		*c = (char)tolower((unsigned char)*c);
+	snprintf(path, sizeof(path), "/sys/bus/pci/devices/%s/%s", bus_id,
+		 name);
+	return read_text(path, text, size);
 }
 
 int cf_gpu_bar_kib(int ordinal, uint64_t *kib)
 {
 	const struct cf_cuda *cuda = cf_cuda_open();
-	char bus_id[32] = "";
+	char text[2048] = "";
 	CUdevice dev;
-	int count = 0;
+	int count = 0, err;
 	CUresult res;
 
 	if (!cuda || cuda->device_get_count(&count) != CF_CU_SUCCESS || !count)
@@ -57,13 +72,63 @@ int cf_gpu_bar_kib(int ordinal, uint64_t *kib)
 	if (ordinal < 0 || ordinal >= count)
 		return -CU_FILE_INVALID_VALUE;
 	res = cuda->device_get(&dev, ordinal);
-	if (res == CF_CU_SUCCESS)
-		res = cuda->device_get_pci_bus_id(bus_id, sizeof(bus_id), dev);
 	if (res != CF_CU_SUCCESS)
 		return CF_ECUDA(res);
-	/* the driver writes capitals, sysfs does not */
-	for (char *c = bus_id; *c; c++)
-		*c = (char)tolower((unsigned char)*c);
-	*kib = region_of(bus_id) >> 10;
+	err = read_of_gpu(cuda, dev, "resource", text, sizeof(text));
+	if (cf_is_cuda_error(err))
+		return err;
+	*kib = largest_region(text) >> 10;
 	return 0;
+}
+
+/* --------------------------------------------------------------- nodes */
+
+static atomic_bool skipped;
+
+void cf_topology_configure(bool skip)
+{
+	atomic_store_explicit(&skipped, skip, memory_order_relaxed);
+}
+
+/* Lists of nodes are written as lists of processors are. */
+static int read_list(const char *path, struct cf_cpus *list)
+{
+	char text[4096];
+	int err = read_text(path, text, sizeof(text));
+
+	return err ? err : cf_cpus_parse(list, text);
+}
+
+/* A node may have memory alone, or processors alone. */
+static bool has_several_nodes(void)
+{
+	struct cf_cpus nodes, more;
+
+	if (read_list("/sys/devices/system/node/has_memory", &nodes))
+		return false;
+	if (!read_list("/sys/devices/system/node/has_cpu", &more))
+		cf_cpus_add(&nodes, &more);
+	return cf_cpus_count(&nodes) > 1;
+}
+
+int cf_gpu_node(const struct cf_cuda *cuda, CUdevice dev)
+{
+	char text[32];
+	int node;
+
+	if (atomic_load_explicit(&skipped, memory_order_relaxed) ||
+	    !has_several_nodes() ||
+	    read_of_gpu(cuda, dev, "numa_node", text, sizeof(text)) ||
+	    sscanf(text, "%d", &node) != 1 || node < 0)
+		return -1;
+	return node;
+}
+
+int cf_node_cpus(int node, struct cf_cpus *cpus)
+{
+	char path[64];
+
+	snprintf(path, sizeof(path), "/sys/devices/system/node/node%d/cpulist",
+		 node);
+	return read_list(path, cpus);
 }

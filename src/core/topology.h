@@ -1,9 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
-/* topology - what sysfs says about the GPUs' places on the PCI bus. */
+/*
+ * topology - what sysfs says about the places of GPUs, memory and processors.
+ *
+ * Asked each time, and kept by nobody here. Any thread.
+ */
 #ifndef CF_CORE_TOPOLOGY_H
 #define CF_CORE_TOPOLOGY_H
 
+#include <stdbool.h>
 #include <stdint.h>
+#include "core/cpus.h"
+#include "seam/cuda.h"
 
 /*
  * Size in KiB of the largest memory region of a GPU, 0 where sysfs does not
@@ -11,5 +18,18 @@
  * CUDA code.
  */
 int cf_gpu_bar_kib(int ordinal, uint64_t *kib);
+
+/* skip: no GPU has a node from now on (miscellaneous.skip_topology_detection)
+ */
+void cf_topology_configure(bool skip);
+
+/*
+ * The NUMA node next to a GPU. -1 where it is not known, and where it does
+ * not matter because the machine has one node.
+ */
+int cf_gpu_node(const struct cf_cuda *cuda, CUdevice dev);
+
+/* The processors of a node; there may be none. 0 or -errno. */
+int cf_node_cpus(int node, struct cf_cpus *cpus);
 
 #endif

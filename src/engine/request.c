@@ -197,6 +197,7 @@ struct crew {
 	void (*lead)(void *arg);
 	void (*help)(void *arg);
 	void *arg;
+	int node; /* of NUMA, where it is best carried; -1: any */
 };
 
 static void lead(struct cf_job *job)
@@ -212,6 +213,7 @@ static void help(struct cf_job *job)
 	struct crew *c =
 		(struct crew *)((char *)job - offsetof(struct crew, job));
 
+	cf_worker_settle(c->node);
 	c->help(c->arg);
 }
 
@@ -233,7 +235,8 @@ static _Atomic unsigned running;
 static ssize_t travel(struct cf_request *req)
 {
 	const struct cf_path_ops *path = req->route.path;
-	struct crew c = { .crew.work = work };
+	struct crew c = { .crew.work = work,
+			  .node = cf_device_node(&req->piece.mem) };
 	struct cf_feed feed;
 	struct cf_plan plan;
 	unsigned company;
@@ -241,6 +244,7 @@ static ssize_t travel(struct cf_request *req)
 	log_route(req);
 	if (!path)
 		return -CU_FILE_IO_NOT_SUPPORTED;
+	cf_worker_settle(c.node); /* a task runs here too */
 	company = 1 +
 		  atomic_fetch_add_explicit(&running, 1, memory_order_relaxed);
 	plan = cf_plan_make(&req->piece, path, company);

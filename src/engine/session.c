@@ -15,7 +15,8 @@
  *          after any
  *  ERROR:  any of them, session_lock
  *   NEVER: any but session_lock and make_lock across a driver call, any
- *          but session_lock and reopen_lock across file IO
+ *          but session_lock, reopen_lock and, for sysfs, make_lock across
+ *          file IO
  */
 #include "engine/session.h"
 
@@ -29,6 +30,7 @@
 #include "core/handle.h"
 #include "core/log.h"
 #include "core/stats.h"
+#include "core/topology.h"
 #include "engine/batch.h"
 #include "engine/plan.h"
 #include "engine/request.h"
@@ -90,6 +92,8 @@ void cf_session_apply(void)
 {
 	const struct cf_config *config = cf_session_config();
 
+	cf_topology_configure(
+		cf_config_bool(config, CF_CFG_SKIP_TOPOLOGY_DETECTION));
 	cf_devices_configure(
 		cf_plan_slot_size(config),
 		cf_config_size(config, CF_CFG_MAX_DEVICE_CACHE_SIZE_KB) << 10);

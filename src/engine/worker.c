@@ -22,6 +22,7 @@
 #include "core/cpus.h"
 #include "core/log.h"
 #include "core/pause.h"
+#include "core/topology.h"
 
 #define MAX_WORKERS 64
 /* A pause is 15 to 50 ns: some 50 us, about what a sleep and a wake cost. */
@@ -144,24 +145,70 @@ static void wait_locked(void)
 	workers.sleeping--;
 }
 
+/* --------------------------------------------------------- processors */
+
+/* So many calls to one node in a row are worth a move. */
+#define SETTLE_AFTER 8
+
+struct self {
+	struct cf_cpus allowed; /* empty: not known */
+	int node, called;	/* where it is, and was called to; -1: none */
+	unsigned calls;		/* there, in a row */
+};
+static _Thread_local struct self *self; /* NULL: no worker */
+
+static void bind_to(const struct cf_cpus *cpus, int node)
+{
+	int err = cf_cpus_bind(cpus);
+
+	cf_log(CF_LOG_DEBUG, "worker to %u processors, node %d: %s",
+	       cf_cpus_count(cpus), node, strerror(-err));
+}
+
+static void move_to(int node)
+{
+	struct cf_cpus cpus;
+
+	self->node = node;
+	if (cf_node_cpus(node, &cpus))
+		return;
+	cf_cpus_keep(&cpus, &self->allowed);
+	if (cf_cpus_count(&cpus))
+		bind_to(&cpus, node);
+}
+
+/* GPUs of several nodes that take turns leave a worker where it is. */
+void cf_worker_settle(int node)
+{
+	if (node < 0 || !self)
+		return;
+	if (node != self->called) {
+		self->called = node;
+		self->calls = 0;
+	}
+	if (node != self->node && ++self->calls >= SETTLE_AFTER)
+		move_to(node);
+}
+
 /*
  * A worker begins where its maker may run, and the maker may be an
  * application's thread that is pinned to one processor.
  */
-static void leave_makers_cpus(void)
+static void begin(struct self *me)
 {
-	struct cf_cpus cpus;
-	int err = cf_cpus_of_process(&cpus);
-
-	if (!err)
-		err = cf_cpus_bind(&cpus);
-	if (err)
-		cf_log(CF_LOG_DEBUG, "worker set affinity: %s", strerror(-err));
+	*me = (struct self){ .node = -1, .called = -1 };
+	if (!cf_cpus_of_process(&me->allowed))
+		bind_to(&me->allowed, -1);
+	self = me;
 }
+
+/* ---------------------------------------------------------------- life */
 
 static void *worker(void *unused)
 {
-	leave_makers_cpus();
+	struct self me;
+
+	begin(&me);
 	pthread_mutex_lock(&workers.lock);
 	while (!workers.ending)
 		if (!help_locked() && !run_task_locked())

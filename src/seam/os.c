@@ -5,9 +5,11 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <linux/mempolicy.h>
 #include <sched.h>
 #include <stdlib.h>
 #include <sys/mman.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 static int os_open(const char *path, int flags, mode_t mode)
@@ -92,6 +94,32 @@ static int os_unmap(void *mem, size_t size)
 	return munmap(mem, size) < 0 ? -errno : 0;
 }
 
+#define MAX_NODES 1024 /* the most a Linux kernel can be built for */
+#define WORD_BITS (8 * sizeof(long))
+
+/* The kernel takes one from the number of bits that it is told. */
+static int os_prefer_node(void *mem, size_t size, unsigned node)
+{
+	unsigned long nodes[MAX_NODES / WORD_BITS] = { 0 };
+
+	if (node >= MAX_NODES)
+		return -EINVAL;
+	nodes[node / WORD_BITS] = 1ul << node % WORD_BITS;
+	return syscall(SYS_mbind, mem, size, MPOL_PREFERRED, nodes,
+		       MAX_NODES + 1, 0) < 0 ?
+		       -errno :
+		       0;
+}
+
+static int os_memory_policy(void)
+{
+	int policy;
+
+	return syscall(SYS_get_mempolicy, &policy, NULL, 0, NULL, 0) < 0 ?
+		       -errno :
+		       policy;
+}
+
 /* glibc clears what the kernel does not write. */
 static int os_get_affinity(pid_t tid, unsigned long *mask, size_t size)
 {
@@ -136,6 +164,8 @@ const struct cf_os cf_os_real = {
 	.dup_above = os_dup_above,
 	.map_anon = os_map_anon,
 	.unmap = os_unmap,
+	.prefer_node = os_prefer_node,
+	.memory_policy = os_memory_policy,
 	.get_affinity = os_get_affinity,
 	.set_affinity = os_set_affinity,
 	.get_dents = os_get_dents,

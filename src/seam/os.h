@@ -32,6 +32,10 @@ struct cf_os {
 	/* anonymous private memory, readable and writable; NULL on failure */
 	void *(*map_anon)(size_t size);
 	int (*unmap)(void *mem, size_t size);
+	/* pages of [mem, mem + size) come from this node where it has any */
+	int (*prefer_node)(void *mem, size_t size, unsigned node);
+	/* the calling thread's memory policy, MPOL_...; 0: none was set */
+	int (*memory_policy)(void);
 	/* which processors; tid 0: the calling thread. size in bytes */
 	int (*get_affinity)(pid_t tid, unsigned long *mask, size_t size);
 	int (*set_affinity)(const unsigned long *mask, size_t size);

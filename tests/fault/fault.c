@@ -156,6 +156,19 @@ static int fault_unmap(void *mem, size_t size)
 					  cf_os_real.unmap(mem, size);
 }
 
+static int fault_prefer_node(void *mem, size_t size, unsigned node)
+{
+	return should_fail(FAULT_PREFER_NODE) ?
+		       -rule.err :
+		       cf_os_real.prefer_node(mem, size, node);
+}
+
+static int fault_memory_policy(void)
+{
+	return should_fail(FAULT_MEMORY_POLICY) ? -rule.err :
+						  cf_os_real.memory_policy();
+}
+
 static int fault_get_affinity(pid_t tid, unsigned long *mask, size_t size)
 {
 	return should_fail(FAULT_GET_AFFINITY) ?
@@ -203,6 +216,8 @@ static const struct cf_os faulty = {
 	.dup_above = fault_dup_above,
 	.map_anon = fault_map_anon,
 	.unmap = fault_unmap,
+	.prefer_node = fault_prefer_node,
+	.memory_policy = fault_memory_policy,
 	.get_affinity = fault_get_affinity,
 	.set_affinity = fault_set_affinity,
 	.get_dents = fault_get_dents,
