@@ -1,0 +1,475 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * Several GPUs in one process: each has its own slots, within its own bound,
+ * and nobody's bytes or troubles reach another. The fake driver has four; on
+ * a machine with two or more real ones up to four are used.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include "core/device.h"
+#include "harness.h"
+
+#define MAX_GPUS 4
+#define PER_GPU 8 /* threads */
+#define PAD ((size_t)512)
+
+static int nr_gpus;
+static CUcontext primary[MAX_GPUS];
+
+static void need_gpus(void)
+{
+	if (nr_gpus < 2)
+		th_skip("needs two GPUs, here are %d", nr_gpus);
+}
+
+static int find_gpus(void **state)
+{
+	int nr = 0;
+
+	(void)state;
+	if (!th_gpu(NULL) || cuDeviceGetCount(&nr) != CF_CU_SUCCESS)
+		return 0;
+	for (; nr_gpus < nr && nr_gpus < MAX_GPUS; nr_gpus++)
+		if (cuDevicePrimaryCtxRetain(&primary[nr_gpus], nr_gpus))
+			break;
+	return 0;
+}
+
+/* -------------------------------------------------------------- memory */
+
+struct mem {
+	int gpu;
+	size_t size;
+	CUdeviceptr ptr;
+};
+
+static void enter(int gpu)
+{
+	assert_int_equal(cuCtxPushCurrent(primary[gpu]), 0);
+}
+
+static void leave(void)
+{
+	CUcontext popped;
+
+	assert_int_equal(cuCtxPopCurrent(&popped), 0);
+}
+
+static void mem_alloc(struct mem *mem, int gpu, size_t size, bool managed)
+{
+	*mem = (struct mem){ .gpu = gpu, .size = size };
+	enter(gpu);
+	assert_int_equal(managed ? cuMemAllocManaged(&mem->ptr, size,
+						     CF_CU_MEM_ATTACH_GLOBAL) :
+				   cuMemAlloc(&mem->ptr, size),
+			 0);
+	assert_int_equal(cuMemsetD8(mem->ptr, 0xa5, size), 0);
+	assert_int_equal(cuCtxSynchronize(), 0);
+	leave();
+}
+
+static void mem_get(const struct mem *mem, void *bytes)
+{
+	enter(mem->gpu);
+	assert_int_equal(cuMemcpyDtoH(bytes, mem->ptr, mem->size), 0);
+	leave();
+}
+
+static void mem_free(struct mem *mem)
+{
+	enter(mem->gpu);
+	assert_int_equal(cuMemFree(mem->ptr), 0);
+	leave();
+}
+
+/* --------------------------------------------------------------- files */
+
+struct work {
+	struct th_bad bad;
+	struct th_file file;
+	CUfileHandle_t fh;
+	unsigned char *content;
+	size_t size; /* of the file */
+	size_t part; /* of it, for one thread */
+	int rounds;
+};
+
+static void work_begin(struct work *w, size_t size)
+{
+	w->size = size;
+	w->content = th_bytes(size);
+	th_file_make(&w->file, TH_TMPFS, O_RDWR, w->content, size);
+	w->fh = th_handle(w->file.fd);
+}
+
+static void work_end(struct work *w)
+{
+	th_bad_check(&w->bad);
+	cuFileHandleDeregister(w->fh);
+	th_file_end(&w->file);
+	free(w->content);
+}
+
+/* Reads [at, at + size) behind PAD bytes; what lies around it stays. */
+static void read_part(struct work *w, const struct mem *mem, size_t at,
+		      size_t size)
+{
+	unsigned char *got = malloc(mem->size);
+	ssize_t n = cuFileRead(w->fh, (void *)(uintptr_t)mem->ptr, size,
+			       (off_t)at, PAD);
+
+	if (n != (ssize_t)size)
+		th_bad_note(&w->bad, "GPU %d: read %zd of %zu, errno %d",
+			    mem->gpu, n, size, errno);
+	mem_get(mem, got);
+	if (memcmp(got + PAD, w->content + at, size))
+		th_bad_note(&w->bad, "GPU %d: other bytes at %zu", mem->gpu,
+			    at);
+	for (size_t i = 0; i < PAD; i++)
+		if (got[i] != 0xa5 || got[mem->size - 1 - i] != 0xa5)
+			th_bad_note(&w->bad, "GPU %d: a neighbour changed",
+				    mem->gpu);
+	free(got);
+}
+
+/* --------------------------------------------------------------- pools */
+
+/* Pinned for GPU n in the order of first use. */
+static size_t pinned(unsigned n)
+{
+	const struct cf_gpu *gpu = cf_gpu_at(n);
+	size_t large, small = 0, leased;
+
+	assert_non_null(gpu);
+	cf_pool_usage(gpu->pool, &large, &leased);
+	assert_int_equal(leased, 0);
+	if (gpu->small != gpu->pool)
+		cf_pool_usage(gpu->small, &small, &leased);
+	assert_int_equal(leased, 0);
+	return large + small;
+}
+
+static void only_the_gpu_of_the_memory_gets_slots(void **state)
+{
+	struct work w = { 0 };
+	struct mem mem;
+
+	(void)state;
+	need_gpus();
+	work_begin(&w, TH_MIB);
+	for (int i = 0; i < nr_gpus; i++) {
+		int gpu = nr_gpus - 1 - i;
+		size_t before = i ? pinned(0) : 0;
+
+		assert_null(cf_gpu_at((unsigned)i));
+		mem_alloc(&mem, gpu, TH_MIB + 2 * PAD, false);
+		read_part(&w, &mem, 0, TH_MIB);
+		mem_free(&mem);
+		assert_int_equal(cf_gpu_at((unsigned)i)->ordinal, gpu);
+		assert_true(pinned((unsigned)i) > 0);
+		if (i)
+			assert_int_equal(pinned(0), before);
+	}
+	work_end(&w);
+}
+
+/* ------------------------------------------------------------- at once */
+
+static void read_much(void *arg, unsigned i)
+{
+	struct work *w = arg;
+	struct mem mem;
+
+	mem_alloc(&mem, (int)i % nr_gpus, w->part + 2 * PAD, false);
+	for (int r = 0; r < w->rounds; r++) {
+		size_t size = 1 + th_below(w->part);
+		size_t at = th_below(w->size - size);
+		struct mem tight = mem;
+
+		/* whole, and of any size at any place */
+		tight.size = size + 2 * PAD;
+		read_part(w, &mem, i * 4096, w->part);
+		enter(mem.gpu);
+		cuMemsetD8(mem.ptr, 0xa5, mem.size);
+		cuCtxSynchronize();
+		leave();
+		read_part(w, &tight, at, size);
+		enter(mem.gpu);
+		cuMemsetD8(mem.ptr, 0xa5, mem.size);
+		cuCtxSynchronize();
+		leave();
+	}
+	mem_free(&mem);
+}
+
+static void all_gpus_read_at_once(size_t part, int rounds)
+{
+	struct work w = { .part = part, .rounds = rounds };
+
+	work_begin(&w, part + PER_GPU * MAX_GPUS * 4096);
+	th_threads((unsigned)(PER_GPU * nr_gpus), read_much, &w);
+	work_end(&w);
+}
+
+static void eight_threads_to_each_gpu_have_their_own_bytes(void **state)
+{
+	(void)state;
+	need_gpus();
+	all_gpus_read_at_once(TH_SCALE(200) * TH_KIB + 77, TH_SCALE(20));
+}
+
+static void no_gpu_pins_more_than_the_default_allows(void **state)
+{
+	(void)state;
+	need_gpus();
+	all_gpus_read_at_once(16 * TH_MIB, 1);
+	for (int i = 0; i < nr_gpus; i++) {
+		assert_true(pinned((unsigned)i) > 4 * TH_MIB);
+		/* max_device_cache_size_kb, and far below 256 MiB */
+		assert_true(pinned((unsigned)i) <= 128 * TH_MIB);
+	}
+	assert_null(cf_gpu_at((unsigned)nr_gpus));
+}
+
+/* As if nobody gave any back. */
+static void lease_all(struct cf_pool *pool)
+{
+	struct cf_slot *slots = NULL, *slot;
+
+	while ((slot = cf_slot_try_lease(pool))) {
+		slot->next = slots;
+		slots = slot;
+	}
+	while ((slot = slots)) {
+		slots = slot->next;
+		cf_slot_give_back(pool, slot);
+	}
+}
+
+static void set_cache_kib(size_t kib)
+{
+	assert_int_equal(
+		cuFileSetParameterSizeT(
+			CUFILE_PARAM_PROPERTIES_MAX_DEVICE_CACHE_SIZE_KB, kib)
+			.err,
+		0);
+}
+
+static void each_gpu_keeps_its_bound_however_much_is_wanted(void **state)
+{
+	static const size_t kib[] = { 16384, 24576, 131072 };
+
+	(void)state;
+	need_gpus();
+	for (size_t i = 0; i < 3; i++) {
+		set_cache_kib(kib[i]);
+		th_open();
+		all_gpus_read_at_once(2 * TH_MIB, 1);
+		for (unsigned n = 0; n < (unsigned)nr_gpus; n++) {
+			assert_true(pinned(n) <= kib[i] * TH_KIB);
+			lease_all(cf_gpu_at(n)->pool);
+			lease_all(cf_gpu_at(n)->small);
+			/* what a slot of 4 MiB leaves over is not used */
+			assert_true(pinned(n) <= kib[i] * TH_KIB);
+			assert_true(pinned(n) > kib[i] * TH_KIB - 4 * TH_MIB);
+		}
+		th_close();
+	}
+}
+
+/* ------------------------------------------------------------ contexts */
+
+static void any_context_may_be_current(void **state)
+{
+	struct work w = { 0 };
+
+	(void)state;
+	need_gpus();
+	work_begin(&w, 3 * TH_MIB);
+	for (int gpu = 0; gpu < nr_gpus; gpu++)
+		/* the last one: none is current */
+		for (int cur = 0; cur <= nr_gpus; cur++) {
+			CUcontext want = cur < nr_gpus ? primary[cur] : NULL;
+			CUcontext now;
+			struct mem mem;
+
+			mem_alloc(&mem, gpu, 3 * TH_MIB, false);
+			assert_int_equal(cuCtxSetCurrent(want), 0);
+			read_part(&w, &mem, 4096 + 11,
+				  3 * TH_MIB - 2 * PAD - 4096);
+			assert_int_equal(cuCtxGetCurrent(&now), 0);
+			assert_ptr_equal(now, want);
+			mem_free(&mem);
+		}
+	work_end(&w);
+}
+
+static void a_registered_buffer_is_written_from_its_own_gpu(void **state)
+{
+	struct work w = { 0 };
+	unsigned char *got = malloc(TH_MIB);
+	struct mem mem[MAX_GPUS];
+
+	(void)state;
+	need_gpus();
+	work_begin(&w, MAX_GPUS * TH_MIB);
+	for (int i = 0; i < nr_gpus; i++) {
+		void *ptr;
+
+		mem_alloc(&mem[i], i, TH_MIB, false);
+		ptr = (void *)(uintptr_t)mem[i].ptr;
+		enter(i);
+		assert_int_equal(cuMemsetD8(mem[i].ptr, 0x11 * (i + 1), TH_MIB),
+				 0);
+		leave();
+		enter((i + 1) % nr_gpus);
+		assert_int_equal(cuFileBufRegister(ptr, TH_MIB, 0).err, 0);
+		assert_int_equal(cuFileWrite(w.fh, ptr, TH_MIB - 99,
+					     (off_t)((size_t)i * TH_MIB), 99),
+				 TH_MIB - 99);
+		leave();
+	}
+	for (int i = 0; i < nr_gpus; i++) {
+		void *ptr = (void *)(uintptr_t)mem[i].ptr;
+		size_t at = (size_t)i * TH_MIB;
+
+		th_file_get(&w.file, (off_t)at, got, TH_MIB);
+		th_all("written by its GPU", got, 0x11 * (i + 1), TH_MIB - 99);
+		th_equal("behind it", got + TH_MIB - 99,
+			 w.content + at + TH_MIB - 99, 99);
+		assert_int_equal(cuFileBufDeregister(ptr).err, 0);
+		mem_free(&mem[i]);
+	}
+	free(got);
+	work_end(&w);
+}
+
+static void managed_memory_of_each_gpu_is_read(void **state)
+{
+	struct work w = { 0 };
+	struct mem mem;
+
+	(void)state;
+	need_gpus();
+	work_begin(&w, 2 * TH_MIB);
+	for (int gpu = 0; gpu < nr_gpus; gpu++) {
+		mem_alloc(&mem, gpu, 2 * TH_MIB, true);
+		assert_int_equal(cuCtxSetCurrent(primary[(gpu + 1) % nr_gpus]),
+				 0);
+		read_part(&w, &mem, 777, 2 * TH_MIB - 2 * PAD);
+		mem_free(&mem);
+	}
+	work_end(&w);
+}
+
+/* ----------------------------------------------------------------- ends */
+
+static void a_close_gives_every_gpu_back(void **state)
+{
+	static const char *const kinds[] = { "stream", "event", "host_register",
+					     "module" };
+	const struct th_fake *fake;
+	long retains;
+
+	(void)state;
+	need_gpus();
+	fake = th_need_fake();
+	retains = fake->live("primary_retain");
+	for (int round = 0; round < 3; round++) {
+		th_open();
+		all_gpus_read_at_once(TH_MIB, 1);
+		assert_int_equal(fake->live("primary_retain"),
+				 retains + nr_gpus);
+		assert_true(fake->live("host_register") >= nr_gpus);
+		th_close();
+		assert_null(cf_gpu_at(0));
+		for (size_t i = 0; i < sizeof(kinds) / sizeof(kinds[0]); i++)
+			assert_int_equal(fake->live(kinds[i]), 0);
+		assert_int_equal(fake->live("primary_retain"), retains);
+	}
+}
+
+struct losing {
+	struct work w;
+	struct mem mem[MAX_GPUS];
+	int lost; /* the GPU */
+	_Atomic bool is_lost;
+};
+
+/* Thread 0 breaks a GPU's context; each other thread is a GPU's reader. */
+static void read_or_lose(void *arg, unsigned i)
+{
+	struct losing *l = arg;
+	int gpu = (int)i - 1;
+
+	if (!i) {
+		th_sleep_ms(20);
+		th_fake()->lose_context(primary[l->lost]);
+		l->is_lost = true;
+		return;
+	}
+	for (int after = 0; after < 5; after += l->is_lost) {
+		void *ptr = (void *)(uintptr_t)l->mem[gpu].ptr;
+		bool broken = l->is_lost;
+
+		if (gpu != l->lost) {
+			read_part(&l->w, &l->mem[gpu], 4096, TH_MIB);
+			continue;
+		}
+		if (cuFileRead(l->w.fh, ptr, TH_MIB, 0, PAD) < 0) {
+			if (errno != CU_FILE_CUDA_DRIVER_ERROR)
+				th_bad_note(&l->w.bad, "errno %d", errno);
+		} else if (broken) {
+			th_bad_note(&l->w.bad, "a broken context reads");
+		}
+	}
+}
+
+/* The last test: there is no way back from a broken primary context. */
+static void a_gpu_that_breaks_leaves_the_others_alone(void **state)
+{
+	struct losing l = { .lost = 1 };
+	long retains;
+
+	(void)state;
+	need_gpus();
+	retains = th_need_fake()->live("primary_retain");
+	th_open();
+	work_begin(&l.w, 2 * TH_MIB);
+	for (int i = 0; i < nr_gpus; i++)
+		mem_alloc(&l.mem[i], i, TH_MIB + 2 * PAD, false);
+	th_threads((unsigned)nr_gpus + 1, read_or_lose, &l);
+	work_end(&l.w);
+	for (int i = 0; i < nr_gpus; i++)
+		if (i != l.lost)
+			mem_free(&l.mem[i]);
+	th_close();
+	/* what is left of ours died with the context */
+	assert_int_equal(th_fake()->live("primary_retain"), retains);
+	th_fake()->reset();
+}
+
+#define OPENED(test) \
+	cmocka_unit_test_setup_teardown(test, th_setup_open, th_teardown_close)
+#define CLOSED(test) cmocka_unit_test_teardown(test, th_teardown_close)
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		OPENED(only_the_gpu_of_the_memory_gets_slots),
+		OPENED(eight_threads_to_each_gpu_have_their_own_bytes),
+		OPENED(no_gpu_pins_more_than_the_default_allows),
+		CLOSED(each_gpu_keeps_its_bound_however_much_is_wanted),
+		OPENED(any_context_may_be_current),
+		OPENED(a_registered_buffer_is_written_from_its_own_gpu),
+		OPENED(managed_memory_of_each_gpu_is_read),
+		CLOSED(a_close_gives_every_gpu_back),
+		CLOSED(a_gpu_that_breaks_leaves_the_others_alone),
+	};
+
+	th_start(200);
+	return th_finish(
+		cmocka_run_group_tests_name("gpus", tests, find_gpus, NULL));
+}
