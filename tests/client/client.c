@@ -74,7 +74,7 @@ static int make_file(void)
 	return fd;
 }
 
-static CUfileHandle_t make_handle(int fd)
+CUfileHandle_t make_handle(int fd)
 {
 	CUfileDescr_t descr = { .type = CU_FILE_HANDLE_TYPE_OPAQUE_FD,
 				.handle.fd = fd };
@@ -104,7 +104,7 @@ static struct {
 	void *ctx;
 } gpu;
 
-static void gpu_open(void)
+void gpu_open(void)
 {
 	void *lib = dlopen("libcuda.so.1", RTLD_NOW);
 
@@ -119,12 +119,17 @@ static void gpu_open(void)
 	      !gpu.set_current(gpu.ctx));
 }
 
-static void *gpu_alloc(void)
+void *gpu_alloc_size(size_t size)
 {
 	unsigned long long ptr;
 
-	CHECK(!gpu.alloc(&ptr, SIZE));
+	CHECK(!gpu.alloc(&ptr, size));
 	return (void *)(uintptr_t)ptr;
+}
+
+static void *gpu_alloc(void)
+{
+	return gpu_alloc_size(SIZE);
 }
 
 static void gpu_round(CUfileHandle_t fh, void *mem)
@@ -223,6 +228,11 @@ static void threads(void)
 	OK(cuFileDriverClose_v2());
 	CHECK(count_entries("/proc/self/task") == 1);
 	say_done();
+}
+
+static void rest(void)
+{
+	rest_after_work(dir);
 }
 
 /* An error of each kind that writes a line, for the log's tests. */
@@ -574,6 +584,8 @@ static const struct {
 	SCENARIO(gpu_io),
 	SCENARIO(gpu_later),
 	SCENARIO(threads),
+	SCENARIO(rest_after_open),
+	SCENARIO(rest),
 	SCENARIO(log_lines),
 	SCENARIO(exit_without_close),
 	SCENARIO(close_in_destructor),

@@ -36,4 +36,13 @@ static inline void say_done(void)
 int count_entries(const char *dir);   /* of a directory, without . and .. */
 int count_mapped(const char *substr); /* different files in our address space */
 
+CUfileHandle_t make_handle(int fd);
+/* The driver that the process finds, and its GPU 0. */
+void gpu_open(void);
+void *gpu_alloc_size(size_t size);
+
+/* rest.c */
+void rest_after_open(void);
+void rest_after_work(const char *dir);
+
 #endif

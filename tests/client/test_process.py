@@ -142,6 +142,17 @@ class WithADriver(Case):
         self.assertEqual(self.report(stderr)[1:], (0, 0))
 
 
+@unittest.skipIf(SANITIZED, "a sanitizer has threads and memory of its own")
+class AtRest(Case):
+    """Who asks nothing of the library pays nothing for it."""
+
+    def test_an_open_costs_less_than_a_mib_and_no_thread(self):
+        self.run_client("rest_after_open", fake=True)
+
+    def test_after_much_work_nothing_runs_or_spins(self):
+        self.run_client("rest", fake=True)
+
+
 class AtExit(Case):
     """Behaviour: "close, exit, dlclose, static destructors"."""
 
