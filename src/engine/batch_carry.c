@@ -7,6 +7,7 @@
  */
 #include "engine/batch_carry.h"
 
+#include "core/device.h"
 #include "core/stats.h"
 #include "engine/session.h"
 #include "engine/submission.h"
@@ -36,6 +37,7 @@ static void carry_bundle(struct cf_group *group)
 
 	for (unsigned i = 0; i < group->nr; i++)
 		pieces[i] = &group->entries[i]->req.piece;
+	cf_worker_settle(cf_device_node(&pieces[0]->mem));
 	cf_bundle_run(pieces, results, group->nr,
 		      cf_config_bool(cf_session_config(), CF_CFG_BATCH_KERNEL));
 	for (unsigned i = 0; i < group->nr; i++) {
