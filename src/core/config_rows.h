@@ -229,6 +229,8 @@ CF_SIZE(RDMA_TOKEN_RESET_TIMEOUT_SECS, "miscellaneous.rdma_token_reset_timeout_s
 /* opencufile: ours */
 CF_TEXT(PATH, "opencufile.path", "", "null|host|staged", 0, "OCF_PATH", NO_PARAM, WORKS,
 	"the only path to travel; empty: the best one for each request")
+CF_BOOL(EXPLAIN, "opencufile.explain", false, "CUFILE_EXPLAIN", NO_PARAM, WORKS,
+	"tell each new kind of route on stderr")
 CF_BOOL(COMBINE, "opencufile.combine", false, "OCF_COMBINE", NO_PARAM, WORKS,
 	"small copies of many threads share a kernel launch")
 CF_BOOL(BATCH_KERNEL, "opencufile.batch_kernel", true, "OCF_BATCH_KERNEL", NO_PARAM, WORKS,

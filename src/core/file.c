@@ -18,6 +18,7 @@
 #include <stdatomic.h>
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 #include "core/log.h"
 #include "seam/os.h"
 
@@ -43,6 +44,39 @@ bool cf_file_is_direct(struct cf_handle *handle)
 {
 	return handle->direct && !atomic_load_explicit(&handle->dio_refused,
 						       memory_order_relaxed);
+}
+
+struct cf_file_way cf_file_way(struct cf_handle *handle, uintptr_t buf,
+			       size_t size, off_t off)
+{
+	size_t mask = handle->dio_align - 1;
+	size_t misaligned = (size_t)off & mask;
+	size_t head = misaligned ? mask + 1 - misaligned : 0;
+	size_t direct = size > head ? (size - head) & ~mask : 0;
+
+	if (handle->fs_ops)
+		return (struct cf_file_way){ 0, CF_CACHED_USER_FS };
+	if (!handle->direct)
+		return (struct cf_file_way){ 0, CF_CACHED_OPENED };
+	if (!cf_file_is_direct(handle))
+		return (struct cf_file_way){ 0, CF_CACHED_REFUSED };
+	if ((buf & mask) != misaligned)
+		return (struct cf_file_way){ 0, CF_CACHED_SKEWED };
+	return (struct cf_file_way){ direct, direct == size ? CF_CACHED_NONE :
+							      CF_CACHED_EDGES };
+}
+
+ssize_t cf_file_cached(struct cf_handle *handle, size_t size, off_t off)
+{
+	size_t page = (size_t)sysconf(_SC_PAGESIZE);
+	size_t first = (size_t)off & ~(page - 1);
+	size_t end = ((size_t)off + size + page - 1) & ~(page - 1);
+	ssize_t pages;
+
+	if (handle->fs_ops)
+		return -ENOSYS;
+	pages = cf_os->cachestat(handle->fd, (off_t)first, end - first);
+	return pages < 0 ? pages : pages * (ssize_t)page;
 }
 
 static bool same_file(const struct cf_handle *handle, int fd)

@@ -29,4 +29,31 @@ void cf_files_fork_release(void); /* in parent and child */
 /* True while whole aligned blocks go to this handle with O_DIRECT. */
 bool cf_file_is_direct(struct cf_handle *handle);
 
+/* Why bytes go through the page cache; the texts stand in engine/explain.c. */
+enum cf_cached {
+	CF_CACHED_NONE,	   /* none does */
+	CF_CACHED_OPENED,  /* the file was opened without O_DIRECT */
+	CF_CACHED_REFUSED, /* the file system refused O_DIRECT */
+	CF_CACHED_SKEWED,  /* memory and file offset do not match */
+	CF_CACHED_EDGES,   /* those before and after the whole blocks */
+	CF_CACHED_USER_FS, /* a user-space file system carries them */
+	CF_NR_CACHED,
+};
+
+/* How the bytes of a transfer meet the file. */
+struct cf_file_way {
+	size_t direct; /* bytes that go O_DIRECT */
+	enum cf_cached cached;
+};
+
+/* What cf_file_read and cf_file_write would do with these. Pure. */
+struct cf_file_way cf_file_way(struct cf_handle *handle, uintptr_t buf,
+			       size_t size, off_t off);
+
+/*
+ * Bytes of the range that are in the page cache now, in whole pages; or
+ * -errno, -ENOSYS where the kernel does not say.
+ */
+ssize_t cf_file_cached(struct cf_handle *handle, size_t size, off_t off);
+
 #endif

@@ -16,64 +16,57 @@
 #include "core/buffer.h"
 #include "core/device.h"
 #include "core/log.h"
+#include "engine/explain.h"
 #include "engine/plan.h"
 #include "engine/session.h"
 #include "engine/worker.h"
 
-/* A bit for each (operation, memory kind, path) that has been logged. */
-static _Atomic uint64_t routes_logged;
-
-void cf_routes_forget(void)
+static int refuse(const char **problem, int code, const char *why)
 {
-	atomic_store(&routes_logged, 0);
-}
-
-static int refuse(const struct cf_call *call, int code, const char *why)
-{
-	cf_log(CF_LOG_ERROR, "%s handle %p buf %p+%lld len %zu off %lld: %s",
-	       cf_op_name(call->op), call->handle, call->base,
-	       (long long)call->buf_off, call->size, (long long)call->file_off,
-	       why);
+	*problem = why;
 	return code;
 }
 
 /* Everything that needs no table and no driver. */
-static int check_numbers(const struct cf_call *call)
+static int check_numbers(const struct cf_call *call, const char **problem)
 {
 	uintptr_t start = (uintptr_t)call->base;
 
 	if (!call->base)
-		return refuse(call, -EINVAL, "no buffer");
+		return refuse(problem, -EINVAL, "no buffer");
 	if (call->file_off < 0)
-		return refuse(call, -EINVAL, "negative file offset");
+		return refuse(problem, -EINVAL, "negative file offset");
 	if (call->buf_off < 0)
-		return refuse(call, -EINVAL, "negative buffer offset");
+		return refuse(problem, -EINVAL, "negative buffer offset");
 	if (call->size > SSIZE_MAX ||
 	    call->size > (size_t)(LLONG_MAX - call->file_off))
-		return refuse(call, -EINVAL, "range leaves the file's numbers");
+		return refuse(problem, -EINVAL,
+			      "range leaves the file's numbers");
 	if (start + (size_t)call->buf_off < start ||
 	    start + (size_t)call->buf_off + call->size < start)
-		return refuse(call, -EINVAL, "range leaves the address space");
+		return refuse(problem, -EINVAL,
+			      "range leaves the address space");
 	return 0;
 }
 
 static int check_access(const struct cf_call *call,
-			const struct cf_handle *handle)
+			const struct cf_handle *handle, const char **problem)
 {
 	int mode = handle->open_flags & O_ACCMODE;
 
 	if (call->op == CF_READ && mode == O_WRONLY)
-		return refuse(call, -EBADF, "file is open for writing only");
+		return refuse(problem, -EBADF, "file is open for writing only");
 	if (call->op == CF_WRITE && mode == O_RDONLY)
-		return refuse(call, -EBADF, "file is open for reading only");
+		return refuse(problem, -EBADF, "file is open for reading only");
 	return 0;
 }
 
 /* The memory of the request, and whether the range may be touched. */
 static int check_memory(struct cf_request *req, const struct cf_call *call,
-			struct cf_facts *last)
+			struct cf_facts *last, const char **problem)
 {
 	struct cf_memory *mem = &req->piece.mem;
+	enum cf_cover cover;
 	uintptr_t base;
 
 	if (last->base != call->base)
@@ -81,37 +74,47 @@ static int check_memory(struct cf_request *req, const struct cf_call *call,
 	last->base = call->base;
 	*mem = last->mem;
 	base = mem->addr;
-	if (cf_buffer_cover(mem, base, base + (size_t)call->buf_off,
-			    call->size) == CF_COVER_BEYOND)
-		return refuse(call, -CU_FILE_INVALID_MAPPING_RANGE,
+	cover = cf_buffer_cover(mem, base, base + (size_t)call->buf_off,
+				call->size);
+	if (cover == CF_COVER_BEYOND)
+		return refuse(problem, -CU_FILE_INVALID_MAPPING_RANGE,
 			      "range leaves the registered buffer");
 	if (cf_memory_check_range(mem, (size_t)call->buf_off + call->size))
-		return refuse(call, -CU_FILE_CUDA_POINTER_RANGE_ERROR,
+		return refuse(problem, -CU_FILE_CUDA_POINTER_RANGE_ERROR,
 			      "range leaves the allocation");
 	mem->addr = base + (size_t)call->buf_off;
+	req->registered = cover == CF_COVER_WHOLE;
 	return 0;
 }
 
-int cf_request_init(struct cf_request *req, const struct cf_call *call)
+/* Plain memory of that kind, on GPU 0 if it is a GPU's. */
+static int assume_memory(struct cf_request *req, const struct cf_call *call,
+			 enum cf_memory_kind kind)
 {
-	struct cf_facts none = { .base = NULL };
-
-	return cf_request_init_next(req, call, &none);
+	req->piece.mem = (struct cf_memory){
+		.kind = kind,
+		.addr = (uintptr_t)call->base + (size_t)call->buf_off,
+	};
+	req->registered = false;
+	return 0;
 }
 
-int cf_request_init_next(struct cf_request *req, const struct cf_call *call,
-			 struct cf_facts *last)
+/* assumed: the kind of memory to take for granted, or NULL. */
+static int check(struct cf_request *req, const struct cf_call *call,
+		 struct cf_facts *last, const enum cf_memory_kind *assumed,
+		 const char **problem)
 {
 	struct cf_handle *handle = cf_handle_get(call->handle);
 	int err;
 
 	if (!handle)
-		return refuse(call, -EINVAL, "no such handle");
-	err = check_numbers(call);
+		return refuse(problem, -EINVAL, "no such handle");
+	err = check_numbers(call, problem);
 	if (!err)
-		err = check_access(call, handle);
+		err = check_access(call, handle, problem);
 	if (!err)
-		err = check_memory(req, call, last);
+		err = assumed ? assume_memory(req, call, *assumed) :
+				check_memory(req, call, last, problem);
 	if (err) {
 		cf_handle_put(handle);
 		return err;
@@ -128,49 +131,34 @@ int cf_request_init_next(struct cf_request *req, const struct cf_call *call,
 	return 0;
 }
 
-/* The paths that said no, each with its reason. */
-static void list_refusals(const struct cf_route *route, char *text, size_t len)
+int cf_request_check(struct cf_request *req, const struct cf_call *call,
+		     const enum cf_memory_kind *assumed, const char **problem)
 {
-	size_t at = 0;
+	struct cf_facts none = { .base = NULL };
 
-	*text = '\0';
-	for (unsigned i = 0; cf_path_at(i) && at < len; i++)
-		if (cf_path_at(i) != route->path)
-			at += (size_t)snprintf(text + at, len - at, "%s%s: %s",
-					       at ? "; " : "",
-					       cf_path_at(i)->name,
-					       cf_why_text(route->why[i]));
+	return check(req, call, &none, assumed, problem);
 }
 
-static unsigned route_bit(const struct cf_request *req)
+int cf_request_init_next(struct cf_request *req, const struct cf_call *call,
+			 struct cf_facts *last)
 {
-	unsigned path = CF_MAX_PATHS - 1;
+	const char *problem;
+	int err = check(req, call, last, NULL, &problem);
 
-	for (unsigned i = 0; cf_path_at(i); i++)
-		if (cf_path_at(i) == req->route.path)
-			path = i;
-	return (path * 3 + req->piece.mem.kind) * 2 + req->piece.op;
+	if (err)
+		cf_log(CF_LOG_ERROR,
+		       "%s handle %p buf %p+%lld len %zu off %lld: %s",
+		       cf_op_name(call->op), call->handle, call->base,
+		       (long long)call->buf_off, call->size,
+		       (long long)call->file_off, problem);
+	return err;
 }
 
-/* Each kind of route is told once; that is what a person wants to know. */
-static void log_route(const struct cf_request *req)
+int cf_request_init(struct cf_request *req, const struct cf_call *call)
 {
-	uint64_t bit = 1ull << route_bit(req);
-	char refusals[512];
+	struct cf_facts none = { .base = NULL };
 
-	if (atomic_load_explicit(&routes_logged, memory_order_relaxed) & bit)
-		return;
-	if (atomic_fetch_or_explicit(&routes_logged, bit,
-				     memory_order_relaxed) &
-	    bit)
-		return;
-	list_refusals(&req->route, refusals, sizeof(refusals));
-	cf_log(req->route.path ? CF_LOG_INFO : CF_LOG_ERROR,
-	       "route: %s %s memory, handle %u: path %s (%s)",
-	       cf_op_name(req->piece.op),
-	       cf_memory_kind_name(req->piece.mem.kind),
-	       cf_handle_number(req->piece.handle),
-	       req->route.path ? req->route.path->name : "none", refusals);
+	return cf_request_init_next(req, call, &none);
 }
 
 static void log_failure(const struct cf_request *req, int code)
@@ -241,7 +229,7 @@ static ssize_t travel(struct cf_request *req)
 	struct cf_plan plan;
 	unsigned company;
 
-	log_route(req);
+	cf_explain_new_route(req);
 	if (!path)
 		return -CU_FILE_IO_NOT_SUPPORTED;
 	cf_worker_settle(c.node); /* a task runs here too */
@@ -297,7 +285,7 @@ ssize_t cf_request_run(struct cf_request *req)
 
 void cf_request_carried(const struct cf_request *req, ssize_t n)
 {
-	log_route(req);
+	cf_explain_new_route(req);
 	if (n < 0)
 		log_failure(req, (int)n);
 }

@@ -19,6 +19,7 @@ struct cf_call {
 struct cf_request {
 	struct cf_piece piece;
 	struct cf_route route;
+	bool registered; /* a registration holds the range of memory */
 };
 
 /*
@@ -38,6 +39,13 @@ int cf_request_init_next(struct cf_request *req, const struct cf_call *call,
 			 struct cf_facts *last);
 
 /*
+ * The same without a word in the log: *problem says what is wrong. assumed:
+ * the kind of memory to take for granted at that address, or NULL.
+ */
+int cf_request_check(struct cf_request *req, const struct cf_call *call,
+		     const enum cf_memory_kind *assumed, const char **problem);
+
+/*
  * Carries it, on the calling thread and with helpers where that pays. Bytes
  * from the front that made it, or a negative code.
  */
@@ -51,8 +59,5 @@ void cf_request_fini(struct cf_request *req);
 
 /* The requests of the parent's other threads do not run in the child. */
 void cf_requests_fork_child(void);
-
-/* Log each route anew, once: a new session may have a new log. */
-void cf_routes_forget(void);
 
 #endif

@@ -32,6 +32,7 @@
 #include "core/stats.h"
 #include "core/topology.h"
 #include "engine/batch.h"
+#include "engine/explain.h"
 #include "engine/plan.h"
 #include "engine/request.h"
 #include "engine/worker.h"
@@ -125,7 +126,7 @@ static int open_locked(void)
 	}
 	cf_staged_clear(staged);
 	cf_stats_open((int)cf_config_size(config, CF_CFG_STATS_LEVEL));
-	cf_routes_forget();
+	cf_explain_configure(config);
 	atomic_store_explicit(&running, config, memory_order_release);
 	cf_session_apply();
 	cf_log(CF_LOG_INFO, "driver open: configuration %s",

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 /* host - file to and from memory the CPU can address, with no copy of ours. */
-#include "core/file.h"
 #include "path/path.h"
 
 static enum cf_why host_can(const struct cf_piece *piece,
@@ -10,6 +9,12 @@ static enum cf_why host_can(const struct cf_piece *piece,
 		return CF_WHY_NOT_HOST;
 	return policy->allow_system_memory ? CF_WHY_YES :
 					     CF_WHY_NO_SYSTEM_MEMORY;
+}
+
+static struct cf_file_way host_way(const struct cf_piece *piece)
+{
+	return cf_file_way(piece->handle, piece->mem.addr, piece->size,
+			   piece->file_off);
 }
 
 static ssize_t move_part(const struct cf_piece *piece,
@@ -59,6 +64,7 @@ static void host_run(const struct cf_piece *piece, struct cf_feed *feed,
 const struct cf_path_ops cf_path_host = {
 	.name = "host",
 	.can = host_can,
+	.way = host_way,
 	.settle = cf_path_no_settle,
 	.run = host_run,
 };

@@ -7,6 +7,7 @@
 
 static enum cf_why null_can(const struct cf_piece *piece,
 			    const struct cf_policy *policy);
+static struct cf_file_way null_way(const struct cf_piece *piece);
 static void null_run(const struct cf_piece *piece, struct cf_feed *feed,
 		     struct cf_crew *crew);
 
@@ -15,6 +16,8 @@ const struct cf_path_ops cf_path_null = {
 	.name = "null",
 	/* Looks at the piece's facts only: no call, no lock, no side effect. */
 	.can = null_can,
+	/* Where its bytes go: a pure sum of the facts, for people who ask. */
+	.way = null_way,
 	/* Only a path with an order to keep has something to wait for. */
 	.settle = cf_path_no_settle,
 	/* Does the work; whatever it leases it gives back on every exit. */
@@ -26,6 +29,11 @@ static enum cf_why null_can(const struct cf_piece *piece,
 			    const struct cf_policy *policy)
 {
 	return CF_WHY_YES;
+}
+
+static struct cf_file_way null_way(const struct cf_piece *piece)
+{
+	return (struct cf_file_way){ 0, CF_CACHED_NONE };
 }
 
 static void null_run(const struct cf_piece *piece, struct cf_feed *feed,

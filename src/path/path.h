@@ -11,6 +11,7 @@
 #define CF_PATH_PATH_H
 
 #include "core/feed.h"
+#include "core/file.h"
 #include "core/piece.h"
 
 /* Why a path was refused; the texts stand in engine/route.c. */
@@ -48,6 +49,11 @@ struct cf_path_ops {
 	/* CF_WHY_YES, or why this path cannot carry the piece. Pure. */
 	enum cf_why (*can)(const struct cf_piece *piece,
 			   const struct cf_policy *policy);
+	/*
+	 * Which of the piece's bytes go O_DIRECT, and why the others meet the
+	 * page cache; for those who ask (engine/explain.c). Pure.
+	 */
+	struct cf_file_way (*way)(const struct cf_piece *piece);
 	/*
 	 * Before an ordered write that other threads will carry: waits for
 	 * what must come before it, on the thread that asked for it. 0 or a

@@ -43,6 +43,21 @@ static enum cf_why staged_can(const struct cf_piece *piece,
 	return policy->allow_bounce ? CF_WHY_YES : CF_WHY_STRICT;
 }
 
+/*
+ * Memory plays no part: a slot's bytes lie as the file's do. A read takes the
+ * edges with their blocks.
+ */
+static struct cf_file_way staged_way(const struct cf_piece *piece)
+{
+	struct cf_file_way way =
+		cf_file_way(piece->handle, (uintptr_t)piece->file_off,
+			    piece->size, piece->file_off);
+
+	if (piece->op == CF_READ && way.cached == CF_CACHED_EDGES)
+		way = (struct cf_file_way){ piece->size, CF_CACHED_NONE };
+	return way;
+}
+
 static CUdeviceptr device_addr(const struct stage *stage,
 			       const struct cf_part *part)
 {
@@ -405,6 +420,7 @@ static void staged_run(const struct cf_piece *piece, struct cf_feed *feed,
 const struct cf_path_ops cf_path_staged = {
 	.name = "staged",
 	.can = staged_can,
+	.way = staged_way,
 	.settle = staged_settle,
 	.run = staged_run,
 };

@@ -27,6 +27,8 @@ struct cf_os {
 	int (*statx)(int fd, unsigned mask, struct statx *stx);
 	int (*fstatfs)(int fd, struct statfs *fs);
 	int (*get_flags)(int fd); /* fcntl(F_GETFL) */
+	/* pages of the range that are in the page cache */
+	ssize_t (*cachestat)(int fd, off_t off, size_t size);
 	/* a copy of fd whose number is lowest or more, close-on-exec */
 	int (*dup_above)(int fd, int lowest);
 	/* anonymous private memory, readable and writable; NULL on failure */

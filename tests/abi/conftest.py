@@ -14,12 +14,17 @@ def exported_names():
     return (ROOT / "tests/abi/symbols.txt").read_text().split()
 
 
+def added_names():
+    """What opencufile.h has beside the contract, one name a line."""
+    return (ROOT / "tests/abi/additions.txt").read_text().split()
+
+
 def status_rows():
     """{call: (state, answer)} from the table of docs/status.md."""
     rows = {}
     for line in (ROOT / "docs/status.md").read_text().splitlines():
         cells = [cell.strip() for cell in line.strip("|").split("|")]
-        if len(cells) == 3 and cells[0].startswith("`cuFile"):
+        if len(cells) == 3 and cells[0].startswith(("`cuFile", "`ocf_")):
             call = cells[0].strip("`")
             assert call not in rows, f"{call} stands twice in docs/status.md"
             rows[call] = (cells[1], cells[2])

@@ -1,7 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
 #
-# The public header compiles alone: as strict C and C++, with and without
+# The public headers compile alone: as strict C and C++, with and without
 # cuda.h, with every compiler that is here. Usage: headers.sh INCLUDE_DIR
 set -euo pipefail
 
@@ -15,6 +15,8 @@ source='#include <cufile.h>
 #if defined(CUFILE_EXPECT_CUDA_H) != defined(CUFILE_HAVE_CUDA_H)
 #error "cufile.h and cuda.h"
 #endif'
+ours='#include <opencufile.h>
+extern ocf_explain_t explain;'
 
 has_cuda() {
 	echo '#include <cuda.h>' | "$1" -fsyntax-only -x c - 2>/dev/null
@@ -24,11 +26,13 @@ compile() {
 	local compiler=$1 language=$2 standard=$3
 	shift 3
 	done_nr=$((done_nr + 1))
-	if ! echo "$source" |
-		"$compiler" -x "$language" "-std=$standard" "${flags[@]}" "$@" -; then
-		echo "failed: $compiler -std=$standard $*"
-		failed=1
-	fi
+	for text in "$source" "$ours"; do
+		if ! echo "$text" | "$compiler" -x "$language" "-std=$standard" \
+			"${flags[@]}" "$@" -; then
+			echo "failed: $compiler -std=$standard $*"
+			failed=1
+		fi
+	done
 }
 
 for compiler in gcc clang; do

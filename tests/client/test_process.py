@@ -249,6 +249,37 @@ class Forks(Case):
         self.run_client("fork_busy", fake=True)
 
 
+class Explain(Case):
+    """CUFILE_EXPLAIN: each new kind of route is one line on stderr."""
+
+    def routes(self, text):
+        return [line for line in text.splitlines() if "memory, handle" in line]
+
+    def test_each_kind_of_route_is_told_once_on_stderr(self):
+        _, stderr = self.run_client("host", CUFILE_EXPLAIN=1)
+        lines = self.routes(stderr)
+        self.assertEqual(len(lines), len(set(lines)))
+        self.assertGreaterEqual(len(lines), 2)
+        for line in lines:
+            self.assertRegex(line, r"^cufile: (read|write) host memory, handle "
+                                   r"\d+: path host, .*\(null: .*; staged: .*\)$")
+
+    def test_the_log_has_the_same_text(self):
+        _, stderr = self.run_client("host", CUFILE_EXPLAIN=1,
+                                    CUFILE_LOGFILE_PATH=self.log,
+                                    CUFILE_LOGGING_LEVEL="INFO")
+        told = [line.removeprefix("cufile: ") for line in self.routes(stderr)]
+        logged = [line.split("route: ")[1] for line in
+                  self.routes(self.log.read_text())]
+        self.assertTrue(told)
+        self.assertEqual(told, logged)
+
+    def test_nothing_is_told_unless_somebody_asks(self):
+        for value in ("0", "false", ""):
+            _, stderr = self.run_client("host", CUFILE_EXPLAIN=value)
+            self.assertEqual(stderr, "")
+
+
 class Log(Case):
     """Contract 4.4; style 26."""
 

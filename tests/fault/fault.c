@@ -15,11 +15,11 @@ static atomic_uint fired;
 const char *fault_name(enum fault_call call)
 {
 	static const char *const names[] = {
-		"open",		 "close",	 "read",	 "write",
-		"pread",	 "pwrite",	 "fstat",	 "statx",
-		"fstatfs",	 "get_flags",	 "dup_above",	 "map_anon",
-		"unmap",	 "get_affinity", "set_affinity", "get_dents",
-		"clock_gettime", "getenv",
+		"open",	     "close",	      "read",	      "write",
+		"pread",     "pwrite",	      "fstat",	      "statx",
+		"fstatfs",   "get_flags",     "cachestat",    "dup_above",
+		"map_anon",  "unmap",	      "get_affinity", "set_affinity",
+		"get_dents", "clock_gettime", "getenv",
 	};
 
 	return names[call];
@@ -139,6 +139,13 @@ static int fault_get_flags(int fd)
 					      cf_os_real.get_flags(fd);
 }
 
+static ssize_t fault_cachestat(int fd, off_t off, size_t size)
+{
+	return should_fail(FAULT_CACHESTAT) ?
+		       -rule.err :
+		       cf_os_real.cachestat(fd, off, size);
+}
+
 static int fault_dup_above(int fd, int lowest)
 {
 	return should_fail(FAULT_DUP_ABOVE) ? -rule.err :
@@ -213,6 +220,7 @@ static const struct cf_os faulty = {
 	.statx = fault_statx,
 	.fstatfs = fault_fstatfs,
 	.get_flags = fault_get_flags,
+	.cachestat = fault_cachestat,
 	.dup_above = fault_dup_above,
 	.map_anon = fault_map_anon,
 	.unmap = fault_unmap,

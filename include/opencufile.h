@@ -1,0 +1,143 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * opencufile.h - what this library has beside the calls of cufile.h.
+ *
+ * By family: explain (which way bytes would travel, and why), configuration
+ * (every value and where it came from). The rules of cufile.h hold: any
+ * thread, never from device code; cu_err is 0 unless err is 5011.
+ *
+ * A program that must also run on another libcufile looks the calls up with
+ * dlsym(3). Structs grow at their end only: the caller writes the size it was
+ * compiled with into struct_size, and the library fills no more than that.
+ */
+#ifndef OPENCUFILE_H
+#define OPENCUFILE_H
+
+#include <cufile.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* ------------------------------------------------------------ explain */
+
+typedef enum ocf_op {
+	OCF_READ = 0, /* file to memory */
+	OCF_WRITE = 1 /* memory to file */
+} ocf_op_t;
+
+typedef enum ocf_memory {
+	OCF_MEMORY_HOST = 0,   /* the CPU can address it, pinned or not */
+	OCF_MEMORY_DEVICE = 1, /* a GPU's own memory */
+	OCF_MEMORY_MANAGED = 2 /* migrates between the two */
+} ocf_memory_t;
+
+/* A number that is not known. */
+#define OCF_UNKNOWN UINT64_MAX
+
+/* A path that would not be taken. */
+typedef struct ocf_refusal {
+	const char *path;
+	const char *reason; /* a sentence for people */
+} ocf_refusal_t;
+
+#define OCF_MAX_REFUSALS 16
+
+/*
+ * What would become of a request, made now and alone. All texts are the
+ * library's own and stay valid. Bytes of a request that ends at the end of
+ * the file are counted as if the file went on.
+ */
+typedef struct ocf_explain {
+	size_t struct_size; /* in: sizeof(ocf_explain_t) as compiled */
+	/* 0; or what the call would put into errno, without moving a byte */
+	int code;
+	ocf_op_t op;
+	ocf_memory_t memory;
+	int gpu;	     /* the memory's; -1: none */
+	unsigned handle;     /* the number that the log gives the file */
+	unsigned block;	     /* bytes: what O_DIRECT wants things aligned to */
+	const char *path;    /* "host", "staged", ...; NULL: none can */
+	const char *problem; /* what is wrong with the call; NULL: nothing */
+	/* why bytes go through the page cache; NULL: none do */
+	const char *page_cache;
+	/* memory, file offset and size are all multiples of block */
+	unsigned aligned;
+	unsigned registered;	 /* the buffer is, and holds the range */
+	uint64_t size;		 /* bytes asked for */
+	uint64_t direct_bytes;	 /* that go O_DIRECT */
+	uint64_t buffered_bytes; /* that go through the page cache */
+	uint64_t cached_bytes;	 /* in the page cache now; or OCF_UNKNOWN */
+	unsigned carriers; /* threads that carry it, the caller among them */
+	unsigned nr_refusals;
+	uint64_t parts; /* into which it is cut */
+	uint64_t part_size;
+	ocf_refusal_t refusals[OCF_MAX_REFUSALS]; /* in order of preference */
+} ocf_explain_t;
+
+#pragma GCC visibility push(default)
+
+/**
+ * ocf_explain_read - which way a cuFileRead would go, and why not another.
+ * @fh, @bufPtr_base, @size, @file_offset, @bufPtr_offset: as for cuFileRead.
+ * @explain: the caller's, with struct_size set; the rest is filled.
+ *
+ * Asks what the call would ask and moves no byte: the file is not read, the
+ * memory not touched. A call that would fail is an answer too, in @explain's
+ * code and problem. What only IO can find out (an address that is nobody's, a
+ * full disk) is not foreseen.
+ *
+ * Errors: 5022 (@explain NULL, or struct_size too small).
+ */
+CUfileError_t ocf_explain_read(CUfileHandle_t fh, const void *bufPtr_base,
+			       size_t size, off_t file_offset,
+			       off_t bufPtr_offset, ocf_explain_t *explain);
+
+/**
+ * ocf_explain_write - the same of a cuFileWrite.
+ * @fh, @bufPtr_base, @size, @file_offset, @bufPtr_offset: as for cuFileWrite.
+ * @explain: the caller's, with struct_size set; the rest is filled.
+ *
+ * Errors: 5022 (@explain NULL, or struct_size too small).
+ */
+CUfileError_t ocf_explain_write(CUfileHandle_t fh, const void *bufPtr_base,
+				size_t size, off_t file_offset,
+				off_t bufPtr_offset, ocf_explain_t *explain);
+
+/**
+ * ocf_explain_memory - the same for memory that need not exist.
+ * @fh: a registered handle.
+ * @op: what would be done.
+ * @memory: the kind of memory; a GPU's is that of GPU 0, plain and not
+ *	registered. No GPU has to be there.
+ * @size, @file_offset: as for cuFileRead.
+ * @bufPtr_offset: from an address that every block size divides.
+ * @explain: the caller's, with struct_size set; the rest is filled.
+ *
+ * Errors: 5022 (@explain NULL, struct_size too small, no such @op or
+ * @memory).
+ */
+CUfileError_t ocf_explain_memory(CUfileHandle_t fh, ocf_op_t op,
+				 ocf_memory_t memory, size_t size,
+				 off_t file_offset, off_t bufPtr_offset,
+				 ocf_explain_t *explain);
+
+/**
+ * ocf_explain_text - the answer as the one line that the log has for it.
+ * @explain: filled by one of the calls above.
+ * @text: receives the line, cut to fit and ended with NUL; may be NULL when
+ *	@len is 0.
+ * @len: bytes of @text.
+ *
+ * Returns the length of the whole line, as snprintf(3) does; 0 for NULL or a
+ * struct_size that is too small.
+ */
+size_t ocf_explain_text(const ocf_explain_t *explain, char *text, size_t len);
+
+#pragma GCC visibility pop
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif
