@@ -39,6 +39,7 @@ typedef enum ocf_memory {
 typedef struct ocf_refusal {
 	const char *path;
 	const char *reason; /* a sentence for people */
+	const char *remedy; /* what would change it; NULL: nothing would */
 } ocf_refusal_t;
 
 #define OCF_MAX_REFUSALS 16
@@ -61,6 +62,7 @@ typedef struct ocf_explain {
 	const char *problem; /* what is wrong with the call; NULL: nothing */
 	/* why bytes go through the page cache; NULL: none do */
 	const char *page_cache;
+	const char *page_cache_remedy; /* what would change that; or NULL */
 	/* memory, file offset and size are all multiples of block */
 	unsigned aligned;
 	unsigned registered;	 /* the buffer is, and holds the range */
@@ -133,6 +135,50 @@ CUfileError_t ocf_explain_memory(CUfileHandle_t fh, ocf_op_t op,
  * struct_size that is too small.
  */
 size_t ocf_explain_text(const ocf_explain_t *explain, char *text, size_t len);
+
+#pragma GCC visibility pop
+
+/* ------------------------------------------------------ configuration */
+
+/* One knob as it stands. The pointers are the library's own. */
+typedef struct ocf_config {
+	size_t struct_size; /* in: sizeof(ocf_config_t) as compiled */
+	const char *key;    /* as in the file, with dots; or a variable */
+	const char *help;
+	const char *env; /* the variable that sets it, or NULL */
+	const char
+		*no_effect; /* why nothing acts on it; NULL: something does */
+	char value[1024];   /* as the file would have it, cut to fit */
+	char origin[1024];  /* "default", "FILE:LINE", "environment NAME", "API"
+			     */
+} ocf_config_t;
+
+#pragma GCC visibility push(default)
+
+/**
+ * ocf_config_get - one value of the configuration, and where it came from.
+ * @index: from 0 on, in the order of the table.
+ * @config: the caller's, with struct_size set; the rest is filled.
+ *
+ * Opens the driver if it is closed, without counting a use.
+ *
+ * Errors: those of cuFileDriverOpen; 5022 (past the last, @config NULL, or
+ * struct_size too small).
+ */
+CUfileError_t ocf_config_get(unsigned index, ocf_config_t *config);
+
+/**
+ * ocf_config_note - what reading the configuration had to say.
+ * @index: from 0 on.
+ * @text: receives one line, cut to fit and ended with NUL.
+ * @len: bytes of @text.
+ *
+ * Unknown keys, keys given twice, values that do not fit, with file, line and
+ * column. Opens the driver if it is closed, without counting a use.
+ *
+ * Errors: those of cuFileDriverOpen; 5022 (past the last, NULL, or no @len).
+ */
+CUfileError_t ocf_config_note(unsigned index, char *text, size_t len);
 
 #pragma GCC visibility pop
 

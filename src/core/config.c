@@ -129,17 +129,26 @@ void cf_config_report(const struct cf_config *c)
 		cf_log(c->notes[i].level, "%s", c->notes[i].text);
 }
 
-void cf_config_dump(const struct cf_config *c, FILE *out)
+void cf_config_origin(const struct cf_config *c, enum cf_cfg id, char *buf,
+		      size_t size)
 {
-	static const char *const names[] = { "default", "json", "environment",
-					     "staged", "runtime" };
+	const struct cf_value *v = &c->values[id];
 
-	for (int id = 0; id < CF_CFG_NR; id++) {
-		const struct cf_config_row *row = &cf_config_rows[id];
-
-		fprintf(out, "%s : ", row->key);
-		cf_value_print(&c->values[id], row, out);
-		fprintf(out, " (%s%s)\n", names[cf_config_source(c, id)],
-			row->works ? "" : ", no effect here");
+	switch (cf_value_source(v)) {
+	case CF_CFG_FROM_JSON:
+		/* the file's name may be what there was no memory for */
+		snprintf(buf, size, "%s:%zu", c->file ? c->file : "file",
+			 v->line);
+		return;
+	case CF_CFG_FROM_ENV:
+		snprintf(buf, size, "environment %s", cf_config_rows[id].env);
+		return;
+	case CF_CFG_FROM_STAGED:
+	case CF_CFG_FROM_RUNTIME:
+		snprintf(buf, size, "API");
+		return;
+	case CF_CFG_FROM_DEFAULT:
+		break;
 	}
+	snprintf(buf, size, "default");
 }

@@ -82,8 +82,9 @@ void cf_config_report(const struct cf_config *c);
 
 /* The file that was read, or NULL. */
 const char *cf_config_file(const struct cf_config *c);
-/* A line for each row: key, value, source, and whether it has an effect. */
-void cf_config_dump(const struct cf_config *c, FILE *out);
+/* "default", "FILE:LINE", "environment NAME" or "API". */
+void cf_config_origin(const struct cf_config *c, enum cf_cfg id, char *buf,
+		      size_t size);
 
 /*
  * Staged values: what cuFileSetParameter* left for the next open. There is

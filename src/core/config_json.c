@@ -26,6 +26,8 @@ struct json {
 	const char *text; /* as it was written */
 	size_t len;
 	bool seen[CF_CFG_NR];
+	/* a place that is known: keys come in the file's order */
+	size_t known_offset, known_line, known_start;
 };
 
 struct where {
@@ -40,23 +42,24 @@ static const struct {
 	{ "profile.io_batchsize", "properties.io_batchsize" },
 };
 
-static struct where where_is(const char *text, size_t offset)
+/* Goes on from the place asked for last, so that a file is counted once. */
+static struct where where_is(struct json *json, size_t offset)
 {
-	struct where at = { .line = 1, .column = 1 };
-
-	for (size_t i = 0; i < offset; i++) {
-		at.column++;
-		if (text[i] == '\n')
-			at = (struct where){ .line = at.line + 1, .column = 1 };
-	}
-	return at;
+	if (offset < json->known_offset)
+		json->known_offset = json->known_line = json->known_start = 0;
+	for (; json->known_offset < offset; json->known_offset++)
+		if (json->text[json->known_offset] == '\n') {
+			json->known_line++;
+			json->known_start = json->known_offset + 1;
+		}
+	return (struct where){ .line = json->known_line + 1,
+			       .column = offset - json->known_start + 1 };
 }
 
 /* The opening quote of a key. */
-static struct where key_at(const struct json *json, yyjson_val *key)
+static struct where key_at(struct json *json, yyjson_val *key)
 {
-	return where_is(json->text,
-			(size_t)(yyjson_get_str(key) - json->buf) - 1);
+	return where_is(json, (size_t)(yyjson_get_str(key) - json->buf) - 1);
 }
 
 static void note(struct json *json, enum cf_log_level level, yyjson_val *key,
@@ -64,7 +67,6 @@ static void note(struct json *json, enum cf_log_level level, yyjson_val *key,
 {
 	struct where at;
 
-	/* counting lines for nobody would make a hostile file slow */
 	if (json->c->nr_notes == CF_CFG_MAX_NOTES)
 		return;
 	at = key_at(json, key);
@@ -197,6 +199,8 @@ static int apply_row(struct json *json, enum cf_cfg id, yyjson_val *key,
 		     "given twice, the last one counts");
 	json->seen[id] = true;
 	err = apply_value(row, &json->c->values[id], val);
+	if (!err)
+		json->c->values[id].line = key_at(json, key).line;
 	if (err != -EINVAL)
 		return err;
 	cf_row_expects(row, expects, sizeof(expects));
@@ -324,8 +328,7 @@ static int apply_text(struct json *json, char *buf)
 	}
 	if (failure.code == YYJSON_READ_ERROR_MEMORY_ALLOCATION)
 		return -ENOMEM;
-	at = where_is(json->text,
-		      failure.pos < json->len ? failure.pos : json->len);
+	at = where_is(json, failure.pos < json->len ? failure.pos : json->len);
 	cf_config_note(json->c, CF_LOG_ERROR,
 		       "%s:%zu:%zu: %s; the defaults are used", json->file,
 		       at.line, at.column, failure.msg);

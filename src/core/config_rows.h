@@ -17,8 +17,9 @@
  *
  * choices are separated by '|' and NULL means any text; the defaults of a
  * list are separated by commas. A key without a dot is the name of an
- * environment variable that has no JSON key. LATER says that the value is
- * accepted, kept and shown, and that nothing here acts on it.
+ * environment variable that has no JSON key. An effect that is not WORKS says
+ * that the value is accepted, kept and shown, and why nothing here acts on it
+ * (config_table.c has the sentences).
  */
 /* clang-format off */
 
@@ -36,13 +37,13 @@ CF_TEXT(LOGFILE_PATH, "CUFILE_LOGFILE_PATH", "", NULL,
 	STRING(CUFILE_PARAM_ENV_LOGFILE_PATH), WORKS, "full path of the log file")
 
 /* profile */
-CF_BOOL(NVTX, "profile.nvtx", false, "CUFILE_NVTX", NO_PARAM, LATER, "NVTX ranges")
+CF_BOOL(NVTX, "profile.nvtx", false, "CUFILE_NVTX", NO_PARAM, NO_NVTX, "NVTX ranges")
 CF_SIZE(STATS_LEVEL, "profile.cufile_stats", 0, 0, 3, 1, CF_CFG_NO_MINMAX, NULL,
 	SIZET(CUFILE_PARAM_PROFILE_STATS), WORKS, "statistics level")
 
 /* execution */
 CF_SIZE(MAX_IO_QUEUE_DEPTH, "execution.max_io_queue_depth", 128, 1, 256, 1, 0, NULL,
-	SIZET(CUFILE_PARAM_EXECUTION_MAX_IO_QUEUE_DEPTH), LATER, "work items queued")
+	SIZET(CUFILE_PARAM_EXECUTION_MAX_IO_QUEUE_DEPTH), NO_QUEUE, "work items queued")
 CF_SIZE(MAX_IO_THREADS, "execution.max_io_threads", 4, 0, 32, 1, 0, NULL,
 	SIZET(CUFILE_PARAM_EXECUTION_MAX_IO_THREADS), WORKS, "host threads; 0: none")
 CF_BOOL(PARALLEL_IO, "execution.parallel_io", true, NULL,
@@ -64,7 +65,7 @@ CF_SIZE(PER_BUFFER_CACHE_SIZE_KB, "properties.per_buffer_cache_size_kb", 1024, 6
 	NULL, SIZET(CUFILE_PARAM_PROPERTIES_PER_BUFFER_CACHE_SIZE_KB), WORKS, "one bounce slot")
 CF_SIZE(MAX_DEVICE_PINNED_MEM_SIZE_KB, "properties.max_device_pinned_mem_size_kb", 33554432,
 	64, 268435456, 4, CF_CFG_NO_LIMIT, NULL,
-	SIZET(CUFILE_PARAM_PROPERTIES_MAX_DEVICE_PINNED_MEM_SIZE_KB), LATER,
+	SIZET(CUFILE_PARAM_PROPERTIES_MAX_DEVICE_PINNED_MEM_SIZE_KB), NO_PINNING,
 	"device memory that may be pinned; -1: no limit")
 CF_SIZES(POSIX_POOL_SLAB_SIZE_KB, "properties.posix_pool_slab_size_kb", "4,1024,16384",
 	4, 268435456, 4, LATER, "sizes of the host staging slabs")
@@ -81,12 +82,12 @@ CF_SIZE(BATCH_IO_TIMEOUT_MS, "properties.max_batch_io_timeout_msecs", 5, 1, 1000
 
 /* properties: modes */
 CF_BOOL(USE_POLL_MODE, "properties.use_poll_mode", false, NULL,
-	BOOL(CUFILE_PARAM_PROPERTIES_USE_POLL_MODE), LATER, "complete small IO by polling")
+	BOOL(CUFILE_PARAM_PROPERTIES_USE_POLL_MODE), NO_HANDOVER, "complete small IO by polling")
 CF_SIZE(POLL_MODE_MAX_SIZE_KB, "properties.poll_mode_max_size_kb", 4,
-	4, 18014398509481980, 4, 0, NULL, SIZET(CUFILE_PARAM_POLLTHRESHOLD_SIZE_KB), LATER,
+	4, 18014398509481980, 4, 0, NULL, SIZET(CUFILE_PARAM_POLLTHRESHOLD_SIZE_KB), NO_HANDOVER,
 	"largest IO that is polled for")
 CF_BOOL(USE_PCI_P2PDMA, "properties.use_pci_p2pdma", false, "CUFILE_USE_PCIP2PDMA",
-	BOOL(CUFILE_PARAM_USE_PCIP2PDMA), LATER, "disk to GPU by the kernel's P2PDMA")
+	BOOL(CUFILE_PARAM_USE_PCIP2PDMA), NO_P2PDMA, "disk to GPU by the kernel's P2PDMA")
 CF_BOOL(ALLOW_COMPAT_MODE, "properties.allow_compat_mode", true, "CUFILE_ALLOW_COMPAT_MODE",
 	BOOL(CUFILE_PARAM_PROPERTIES_ALLOW_COMPAT_MODE), WORKS, "false: a fallback is an error")
 CF_BOOL(FORCE_COMPAT_MODE, "properties.force_compat_mode", false, "CUFILE_FORCE_COMPAT_MODE",
@@ -96,111 +97,111 @@ CF_BOOL(FORCE_ODIRECT_MODE, "properties.force_odirect_mode", false, NULL,
 CF_BOOL(PREFER_IOURING, "properties.prefer_iouring", false, NULL,
 	BOOL(CUFILE_PARAM_PREFER_IO_URING), LATER, "io_uring as the engine of batches")
 CF_BOOL(VANILLA_POSIX_IO_MODE, "properties.vanilla_posix_io_mode", false, NULL,
-	BOOL(CUFILE_PARAM_PROPERTIES_POSIX_IO_MODE), LATER, "plain POSIX IO")
+	BOOL(CUFILE_PARAM_PROPERTIES_POSIX_IO_MODE), ALL_POSIX, "plain POSIX IO")
 CF_BOOL(GDS_FALLBACK_IO, "properties.gds_fallback_io", false, NULL,
-	BOOL(CUFILE_PARAM_GDS_FALLBACK_IO), LATER, "POSIX IO where direct IO fails")
+	BOOL(CUFILE_PARAM_GDS_FALLBACK_IO), ALL_FALLBACK, "POSIX IO where direct IO fails")
 CF_BOOL(ALLOW_SYSTEM_MEMORY, "properties.allow_system_memory", true, NULL,
 	BOOL(CUFILE_PARAM_PROPERTIES_ALLOW_SYSTEM_MEMORY), WORKS, "host memory as a buffer")
-CF_BOOL(GDS_RDMA_WRITE_SUPPORT, "properties.gds_rdma_write_support", true, NULL, NO_PARAM, LATER,
+CF_BOOL(GDS_RDMA_WRITE_SUPPORT, "properties.gds_rdma_write_support", true, NULL, NO_PARAM, NO_RDMA,
 	"writes by RDMA")
 CF_TEXT(IO_PRIORITY, "properties.io_priority", "default", "default|low|med|high", 0, NULL,
 	NO_PARAM, LATER, "priority of our streams")
 CF_BOOL(ODIRECT_READ_SPLIT, "properties.compat_odirect_unaligned_read_split", false, NULL,
-	NO_PARAM, LATER, "split unaligned reads into aligned ones and edges")
+	NO_PARAM, ALL_SPLIT, "split unaligned reads into aligned ones and edges")
 CF_SIZE(ODIRECT_READ_SPLIT_MIN_SIZE_KB,
 	"properties.compat_odirect_unaligned_read_split_min_size_kb", 128, 0, 4294967295, 1, 0, NULL,
-	NO_PARAM, LATER, "smallest read that is split")
+	NO_PARAM, ALL_SPLIT, "smallest read that is split")
 
 /* properties: RDMA */
-CF_TEXTS(RDMA_DEV_ADDR_LIST, "properties.rdma_dev_addr_list", "", LATER,
+CF_TEXTS(RDMA_DEV_ADDR_LIST, "properties.rdma_dev_addr_list", "", NO_RDMA,
 	"addresses of the client's NICs")
 CF_TEXT(RDMA_PEER_TYPE, "properties.rdma_peer_type", "", "peer_mem|dmabuf|nvidia_peermem", 0, NULL,
-	NO_PARAM, LATER, "how a NIC reaches GPU memory")
+	NO_PARAM, NO_RDMA, "how a NIC reaches GPU memory")
 CF_TEXT(RDMA_TRANSPORT_TYPE, "properties.rdma_transport_type", "", "DC_V1|EXT_RC_V1", 0, NULL,
-	STRING(CUFILE_PARAM_RDMA_TRANSPORT), LATER, "RDMA transport")
+	STRING(CUFILE_PARAM_RDMA_TRANSPORT), NO_RDMA, "RDMA transport")
 CF_TEXT(RDMA_LOAD_BALANCING_POLICY, "properties.rdma_load_balancing_policy", "RoundRobin",
-	"FirstFit|MaxMinFit|RoundRobin|RoundRobinMaxMin|Randomized", 0, NULL, NO_PARAM, LATER,
+	"FirstFit|MaxMinFit|RoundRobin|RoundRobinMaxMin|Randomized", 0, NULL, NO_PARAM, NO_RDMA,
 	"how NICs are chosen")
 CF_SIZE(RDMA_TOPN_RANKS, "properties.rdma_topN_ranks", 1, 0, 4294967295, 1, 0, NULL, NO_PARAM,
-	LATER, "NICs considered")
-CF_BOOL(RDMA_DYNAMIC_ROUTING, "properties.rdma_dynamic_routing", false, NULL, NO_PARAM, LATER,
+	NO_RDMA, "NICs considered")
+CF_BOOL(RDMA_DYNAMIC_ROUTING, "properties.rdma_dynamic_routing", false, NULL, NO_PARAM, NO_RDMA,
 	"route around the PCI root complex")
 CF_TEXTS(RDMA_DYNAMIC_ROUTING_ORDER, "properties.rdma_dynamic_routing_order",
-	"GPU_MEM_NVLINKS,GPU_MEM,SYS_MEM,P2P", LATER, "order in which routes are tried")
+	"GPU_MEM_NVLINKS,GPU_MEM,SYS_MEM,P2P", NO_RDMA, "order in which routes are tried")
 CF_TEXT(RDMA_DC_KEY, "properties.rdma_dc_key", "0xffeeddcc", NULL, 0, "CUFILE_RDMA_DC_KEY",
-	NO_PARAM, LATER, "DC transport key")
-CF_TEXT(RDMA_ACCESS_MASK, "properties.rdma_access_mask", "0x1f", NULL, 0, NULL, NO_PARAM, LATER,
+	NO_PARAM, NO_RDMA, "DC transport key")
+CF_TEXT(RDMA_ACCESS_MASK, "properties.rdma_access_mask", "0x1f", NULL, 0, NULL, NO_PARAM, NO_RDMA,
 	"access rights of RDMA memory")
-CF_BOOL(ALLOW_RDMA_TOKEN_RESET, "properties.allow_rdma_token_reset", false, NULL, NO_PARAM, LATER,
+CF_BOOL(ALLOW_RDMA_TOKEN_RESET, "properties.allow_rdma_token_reset", false, NULL, NO_PARAM, NO_RDMA,
 	"renew RDMA tokens")
-CF_BOOL(RDMA_MULTIPATH_ENABLED, "properties.rdma_multipath_enabled", false, NULL, NO_PARAM, LATER,
+CF_BOOL(RDMA_MULTIPATH_ENABLED, "properties.rdma_multipath_enabled", false, NULL, NO_PARAM, NO_RDMA,
 	"RDMA fail-over")
 CF_SIZE(RDMA_MAX_BACKUP_DEVICES, "properties.rdma_max_backup_devices", 0, 0, 4294967295, 1, 0,
-	NULL, NO_PARAM, LATER, "NICs in reserve")
+	NULL, NO_PARAM, NO_RDMA, "NICs in reserve")
 CF_SIZE(RDMA_IO_RETRY_COUNT, "properties.rdma_io_retry_count", 0, 0, 4294967295, 1, 0, NULL,
-	NO_PARAM, LATER, "RDMA retries")
+	NO_PARAM, NO_RDMA, "RDMA retries")
 CF_SIZE(RDMA_IO_RETRY_DELAY_MS, "properties.rdma_io_retry_delay_ms", 0, 0, 4294967295, 1, 0, NULL,
-	NO_PARAM, LATER, "time between RDMA retries")
-CF_BOOL(RDMA_FAILBACK_ENABLED, "properties.rdma_failback_enabled", false, NULL, NO_PARAM, LATER,
+	NO_PARAM, NO_RDMA, "time between RDMA retries")
+CF_BOOL(RDMA_FAILBACK_ENABLED, "properties.rdma_failback_enabled", false, NULL, NO_PARAM, NO_RDMA,
 	"return to a NIC that has recovered")
 CF_SIZE(RDMA_FAILBACK_DELAY_MS, "properties.rdma_failback_delay_ms", 0, 0, 4294967295, 1, 0, NULL,
-	NO_PARAM, LATER, "time before the return")
+	NO_PARAM, NO_RDMA, "time before the return")
 CF_SIZE(RDMA_HEALTH_CHECK_INTERVAL_MS, "properties.rdma_health_check_interval_ms", 0,
-	0, 4294967295, 1, 0, NULL, NO_PARAM, LATER, "time between checks of a NIC")
+	0, 4294967295, 1, 0, NULL, NO_PARAM, NO_RDMA, "time between checks of a NIC")
 CF_BOOL(RDMA_ASYNC_EVENT_MONITORING, "properties.rdma_async_event_monitoring", false, NULL,
-	NO_PARAM, LATER, "watch NIC events")
+	NO_PARAM, NO_RDMA, "watch NIC events")
 CF_SIZE(RDMA_UNHEALTHY_THRESHOLD, "properties.rdma_unhealthy_threshold", 0, 0, 4294967295, 1, 0,
-	NULL, NO_PARAM, LATER, "failures until a NIC is given up")
+	NULL, NO_PARAM, NO_RDMA, "failures until a NIC is given up")
 
 /* sparse */
 CF_SIZE(SPARSE_MIN_P2PDMA_THRESHOLD_KB, "sparse.min_p2pdma_threshold_kb", 8, 0, 4294967295, 1, 0,
-	NULL, NO_PARAM, LATER, "smallest extent of a sparse file read by P2PDMA")
-CF_BOOL(SPARSE_P2P_COMPAT_ENABLE, "sparse.p2p_compat_enable", true, NULL, NO_PARAM, LATER,
+	NULL, NO_PARAM, NO_P2PDMA, "smallest extent of a sparse file read by P2PDMA")
+CF_BOOL(SPARSE_P2P_COMPAT_ENABLE, "sparse.p2p_compat_enable", true, NULL, NO_PARAM, NO_P2PDMA,
 	"sparse files through host memory")
 
 /* fs */
-CF_BOOL(POSIX_UNALIGNED_WRITES, "fs.generic.posix_unaligned_writes", false, NULL, NO_PARAM, LATER,
+CF_BOOL(POSIX_UNALIGNED_WRITES, "fs.generic.posix_unaligned_writes", false, NULL, NO_PARAM, ALL_CACHED_EDGES,
 	"unaligned writes through the page cache")
 CF_SIZE(LUSTRE_POSIX_GDS_MIN_KB, "fs.lustre.posix_gds_min_kb", 0, 0, 4294967292, 4, 0, NULL,
-	NO_PARAM, LATER, "smaller IO goes through host memory")
-CF_TEXTS(LUSTRE_RDMA_DEV_ADDR_LIST, "fs.lustre.rdma_dev_addr_list", "", LATER, "NICs of Lustre")
-CF_BOOL(LUSTRE_USE_PCI_P2PDMA, "fs.lustre.use_pci_p2pdma", false, NULL, NO_PARAM, LATER,
+	NO_PARAM, NO_DFS, "smaller IO goes through host memory")
+CF_TEXTS(LUSTRE_RDMA_DEV_ADDR_LIST, "fs.lustre.rdma_dev_addr_list", "", NO_RDMA, "NICs of Lustre")
+CF_BOOL(LUSTRE_USE_PCI_P2PDMA, "fs.lustre.use_pci_p2pdma", false, NULL, NO_PARAM, NO_P2PDMA,
 	"P2PDMA on Lustre")
 CF_SIZE(BEEGFS_POSIX_GDS_MIN_KB, "fs.beegfs.posix_gds_min_kb", 0, 0, 4294967292, 4, 0, NULL,
-	NO_PARAM, LATER, "smaller IO goes through host memory")
-CF_TEXTS(BEEGFS_RDMA_DEV_ADDR_LIST, "fs.beegfs.rdma_dev_addr_list", "", LATER, "NICs of BeeGFS")
-CF_BOOL(BEEGFS_USE_PCI_P2PDMA, "fs.beegfs.use_pci_p2pdma", false, NULL, NO_PARAM, LATER,
+	NO_PARAM, NO_DFS, "smaller IO goes through host memory")
+CF_TEXTS(BEEGFS_RDMA_DEV_ADDR_LIST, "fs.beegfs.rdma_dev_addr_list", "", NO_RDMA, "NICs of BeeGFS")
+CF_BOOL(BEEGFS_USE_PCI_P2PDMA, "fs.beegfs.use_pci_p2pdma", false, NULL, NO_PARAM, NO_P2PDMA,
 	"P2PDMA on BeeGFS")
 CF_SIZE(SCATEFS_POSIX_GDS_MIN_KB, "fs.scatefs.posix_gds_min_kb", 0, 0, 4294967292, 4, 0, NULL,
-	NO_PARAM, LATER, "smaller IO goes through host memory")
-CF_BOOL(SCATEFS_USE_PCI_P2PDMA, "fs.scatefs.use_pci_p2pdma", false, NULL, NO_PARAM, LATER,
+	NO_PARAM, NO_DFS, "smaller IO goes through host memory")
+CF_BOOL(SCATEFS_USE_PCI_P2PDMA, "fs.scatefs.use_pci_p2pdma", false, NULL, NO_PARAM, NO_P2PDMA,
 	"P2PDMA on ScateFS")
-CF_TEXTS(NFS_RDMA_DEV_ADDR_LIST, "fs.nfs.rdma_dev_addr_list", "", LATER, "NICs of NFS")
-CF_BOOL(NFS_USE_PCI_P2PDMA, "fs.nfs.use_pci_p2pdma", false, NULL, NO_PARAM, LATER,
+CF_TEXTS(NFS_RDMA_DEV_ADDR_LIST, "fs.nfs.rdma_dev_addr_list", "", NO_RDMA, "NICs of NFS")
+CF_BOOL(NFS_USE_PCI_P2PDMA, "fs.nfs.use_pci_p2pdma", false, NULL, NO_PARAM, NO_P2PDMA,
 	"P2PDMA on NFS")
-CF_TEXTS(GPFS_RDMA_DEV_ADDR_LIST, "fs.gpfs.rdma_dev_addr_list", "", LATER, "NICs of GPFS")
-CF_BOOL(GPFS_GDS_WRITE_SUPPORT, "fs.gpfs.gds_write_support", false, NULL, NO_PARAM, LATER,
+CF_TEXTS(GPFS_RDMA_DEV_ADDR_LIST, "fs.gpfs.rdma_dev_addr_list", "", NO_RDMA, "NICs of GPFS")
+CF_BOOL(GPFS_GDS_WRITE_SUPPORT, "fs.gpfs.gds_write_support", false, NULL, NO_PARAM, NO_DFS,
 	"direct writes on GPFS")
-CF_BOOL(GPFS_GDS_ASYNC_SUPPORT, "fs.gpfs.gds_async_support", true, NULL, NO_PARAM, LATER,
+CF_BOOL(GPFS_GDS_ASYNC_SUPPORT, "fs.gpfs.gds_async_support", true, NULL, NO_PARAM, NO_DFS,
 	"asynchronous IO on GPFS")
-CF_BOOL(GPFS_USE_PCI_P2PDMA, "fs.gpfs.use_pci_p2pdma", false, NULL, NO_PARAM, LATER,
+CF_BOOL(GPFS_USE_PCI_P2PDMA, "fs.gpfs.use_pci_p2pdma", false, NULL, NO_PARAM, NO_P2PDMA,
 	"P2PDMA on GPFS")
-CF_TEXTS(WEKA_RDMA_DEV_ADDR_LIST, "fs.weka.rdma_dev_addr_list", "", LATER, "NICs of WekaFS")
-CF_BOOL(WEKA_RDMA_WRITE_SUPPORT, "fs.weka.rdma_write_support", false, NULL, NO_PARAM, LATER,
+CF_TEXTS(WEKA_RDMA_DEV_ADDR_LIST, "fs.weka.rdma_dev_addr_list", "", NO_RDMA, "NICs of WekaFS")
+CF_BOOL(WEKA_RDMA_WRITE_SUPPORT, "fs.weka.rdma_write_support", false, NULL, NO_PARAM, NO_RDMA,
 	"RDMA writes on WekaFS")
-CF_BOOL(VIRTIOFS_USE_PCI_P2PDMA, "fs.virtiofs.use_pci_p2pdma", false, NULL, NO_PARAM, LATER,
+CF_BOOL(VIRTIOFS_USE_PCI_P2PDMA, "fs.virtiofs.use_pci_p2pdma", false, NULL, NO_PARAM, NO_P2PDMA,
 	"P2PDMA on virtiofs")
 
 /* block */
-CF_BOOL(NVME_USE_PCI_P2PDMA, "block.nvme.use_pci_p2pdma", false, NULL, NO_PARAM, LATER,
+CF_BOOL(NVME_USE_PCI_P2PDMA, "block.nvme.use_pci_p2pdma", false, NULL, NO_PARAM, NO_P2PDMA,
 	"P2PDMA from local NVMe disks")
-CF_BOOL(NVMEOF_USE_PCI_P2PDMA, "block.nvmeof.use_pci_p2pdma", false, NULL, NO_PARAM, LATER,
+CF_BOOL(NVMEOF_USE_PCI_P2PDMA, "block.nvmeof.use_pci_p2pdma", false, NULL, NO_PARAM, NO_P2PDMA,
 	"P2PDMA from NVMe over fabrics")
-CF_BOOL(RAID_USE_PCI_P2PDMA, "block.raid.use_pci_p2pdma", false, NULL, NO_PARAM, LATER,
+CF_BOOL(RAID_USE_PCI_P2PDMA, "block.raid.use_pci_p2pdma", false, NULL, NO_PARAM, NO_P2PDMA,
 	"P2PDMA from md RAID")
-CF_BOOL(RAID1_USE_PCI_P2PDMA, "block.raid1.use_pci_p2pdma", false, NULL, NO_PARAM, LATER,
+CF_BOOL(RAID1_USE_PCI_P2PDMA, "block.raid1.use_pci_p2pdma", false, NULL, NO_PARAM, NO_P2PDMA,
 	"P2PDMA from md RAID 1")
-CF_BOOL(RAID10_USE_PCI_P2PDMA, "block.raid10.use_pci_p2pdma", false, NULL, NO_PARAM, LATER,
+CF_BOOL(RAID10_USE_PCI_P2PDMA, "block.raid10.use_pci_p2pdma", false, NULL, NO_PARAM, NO_P2PDMA,
 	"P2PDMA from md RAID 10")
 
 /* denylist */
@@ -219,12 +220,12 @@ CF_BOOL(SKIP_TOPOLOGY_DETECTION, "miscellaneous.skip_topology_detection", false,
 	"slots and threads keep to no NUMA node")
 CF_BOOL(STREAM_MEMOPS_BYPASS, "miscellaneous.stream_memops_bypass", false, NULL,
 	BOOL(CUFILE_PARAM_STREAM_MEMOPS_BYPASS), LATER, "streams without memory operations")
-CF_BOOL(ENABLE_STATIC_ROUTING, "miscellaneous.enable_static_routing", false, NULL, NO_PARAM, LATER,
+CF_BOOL(ENABLE_STATIC_ROUTING, "miscellaneous.enable_static_routing", false, NULL, NO_PARAM, NO_TOPOLOGY,
 	"routes from a file")
 CF_TEXT(STATIC_ROUTING_FILEPATH, "miscellaneous.static_routing_filepath", "/etc/topology.json",
-	NULL, 0, NULL, NO_PARAM, LATER, "the file of routes")
+	NULL, 0, NULL, NO_PARAM, NO_TOPOLOGY, "the file of routes")
 CF_SIZE(RDMA_TOKEN_RESET_TIMEOUT_SECS, "miscellaneous.rdma_token_reset_timeout_secs", 30,
-	0, 4294967295, 1, 0, NULL, NO_PARAM, LATER, "wait for a new RDMA token")
+	0, 4294967295, 1, 0, NULL, NO_PARAM, NO_RDMA, "wait for a new RDMA token")
 
 /* opencufile: ours */
 CF_TEXT(PATH, "opencufile.path", "", "null|host|staged", 0, "OCF_PATH", NO_PARAM, WORKS,
@@ -240,20 +241,20 @@ CF_BOOL(ORDER_WRITES, "opencufile.order_writes", true, "OCF_ORDER_WRITES", NO_PA
 
 /* environment only */
 CF_BOOL(EXPERIMENTAL_FS, "CUFILE_ENV_EXPERIMENTAL_FS", false, "CUFILE_ENV_EXPERIMENTAL_FS",
-	NO_PARAM, LATER, "file systems on trial (all are allowed here)")
+	NO_PARAM, ALL_FS, "file systems on trial (all are allowed here)")
 CF_SIZE(CQ_DEPTH, "CUFILE_CQ_DEPTH", 0, 0, 4294967295, 1, 0, "CUFILE_CQ_DEPTH",
-	NO_PARAM, LATER, "RDMA completion queue")
+	NO_PARAM, NO_RDMA, "RDMA completion queue")
 CF_SIZE(ETH_SL, "CUFILE_ETH_SL", 0, 0, 4294967295, 1, 0, "CUFILE_ETH_SL", NO_PARAM,
-	LATER, "Ethernet service level")
+	NO_RDMA, "Ethernet service level")
 CF_SIZE(IB_SL, "CUFILE_IB_SL", 0, 0, 4294967295, 1, 0, "CUFILE_IB_SL", NO_PARAM,
-	LATER, "InfiniBand service level")
+	NO_RDMA, "InfiniBand service level")
 CF_SIZE(MIN_RNR_TIMER, "CUFILE_MIN_RNR_TIMER", 16, 0, 4294967295, 1, 0,
-	"CUFILE_MIN_RNR_TIMER", NO_PARAM, LATER, "RDMA receiver-not-ready timer")
+	"CUFILE_MIN_RNR_TIMER", NO_PARAM, NO_RDMA, "RDMA receiver-not-ready timer")
 CF_SIZE(RDMA_HOP_LIMIT, "CUFILE_RDMA_HOP_LIMIT", 64, 0, 4294967295, 1, 0,
-	"CUFILE_RDMA_HOP_LIMIT", NO_PARAM, LATER, "RDMA hop limit")
+	"CUFILE_RDMA_HOP_LIMIT", NO_PARAM, NO_RDMA, "RDMA hop limit")
 CF_SIZE(RDMA_PKEY_INDEX, "CUFILE_RDMA_PKEY_INDEX", 0, 0, 4294967295, 1, 0,
-	"CUFILE_RDMA_PKEY_INDEX", NO_PARAM, LATER, "RDMA partition key")
+	"CUFILE_RDMA_PKEY_INDEX", NO_PARAM, NO_RDMA, "RDMA partition key")
 CF_SIZE(RDMA_SR_MAX_WR, "CUFILE_RDMA_SR_MAX_WR", 0, 0, 4294967295, 1, 0,
-	"CUFILE_RDMA_SR_MAX_WR", NO_PARAM, LATER, "RDMA work requests")
+	"CUFILE_RDMA_SR_MAX_WR", NO_PARAM, NO_RDMA, "RDMA work requests")
 CF_SIZE(RDMA_SR_MAX_SGE, "CUFILE_RDMA_SR_MAX_SGE", 0, 0, 4294967295, 1, 0,
-	"CUFILE_RDMA_SR_MAX_SGE", NO_PARAM, LATER, "RDMA scatter elements")
+	"CUFILE_RDMA_SR_MAX_SGE", NO_PARAM, NO_RDMA, "RDMA scatter elements")

@@ -13,8 +13,23 @@
 #define SIZET(id) CF_PARAM_SIZET, id
 #define BOOL(id) CF_PARAM_BOOL, id
 #define STRING(id) CF_PARAM_STRING, id
-#define WORKS true
-#define LATER false
+
+/* The effect of a row: NULL, or why there is none. */
+#define WORKS NULL
+#define LATER "not built yet"
+#define NO_NVTX "no NVTX ranges are made"
+#define NO_QUEUE "requests do not queue: their callers carry them"
+#define NO_PINNING "registering pins no device memory"
+#define NO_HANDOVER "the caller carries small requests and waits anyway"
+#define NO_P2PDMA "there is no path by P2PDMA"
+#define NO_RDMA "there is no RDMA transport"
+#define NO_DFS "there is no direct path on this file system"
+#define NO_TOPOLOGY "no route depends on the PCI tree"
+#define ALL_POSIX "all file IO has plain POSIX semantics"
+#define ALL_FALLBACK "allow_compat_mode alone decides about fallbacks"
+#define ALL_SPLIT "unaligned requests are always split"
+#define ALL_CACHED_EDGES "they always go through the page cache"
+#define ALL_FS "all file systems are allowed"
 
 /*
  * A param argument expands to two initialisers, family and id, so the fields
@@ -62,13 +77,13 @@
 			  .min = min_, \
 			  .max = max_, \
 			  .multiple = multiple_, \
-			  .works = effect_, \
+			  .idle = effect_, \
 			  .help = help_ },
 #define CF_TEXTS(id, key_, default_, effect_, help_) \
 	[CF_CFG_##id] = { .key = key_, \
 			  .type = CF_CFG_STRINGS, \
 			  .text = default_, \
-			  .works = effect_, \
+			  .idle = effect_, \
 			  .help = help_ },
 
 const struct cf_config_row cf_config_rows[CF_CFG_NR] = {

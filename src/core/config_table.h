@@ -40,7 +40,7 @@ struct cf_config_row {
 	const char *env; /* NULL: none */
 	enum cf_param_family family;
 	int param;
-	bool works; /* false: accepted, without effect here */
+	const char *idle; /* why nothing acts on it; NULL: something does */
 	const char *help;
 };
 

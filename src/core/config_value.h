@@ -23,6 +23,7 @@ struct cf_value {
 	uint64_t *sizes;
 	char **strings;
 	size_t nr;
+	size_t line; /* of the file, where the source is one */
 };
 
 /* The setters keep the old value when they answer -ENOMEM; else 0. */

@@ -37,6 +37,15 @@ static const char *const cached_texts[CF_NR_CACHED] = {
 	[CF_CACHED_USER_FS] = "a user-space file system carries the bytes",
 };
 
+static const char *const cached_remedies[CF_NR_CACHED] = {
+	[CF_CACHED_OPENED] = "open the file with O_DIRECT, or set "
+			     "properties.force_odirect_mode to true",
+	[CF_CACHED_SKEWED] = "give host memory the same offset in a block as "
+			     "the file offset has",
+	[CF_CACHED_EDGES] = "make file offset and size multiples of the "
+			    "file's block size",
+};
+
 /* 0: a place that is free. Relaxed: a number stands for nothing else. */
 static _Atomic uint64_t told[MAX_TOLD];
 static atomic_bool to_stderr;
@@ -66,6 +75,7 @@ static void describe_way(const struct cf_request *req, ocf_explain_t *e)
 	struct cf_file_way way = req->route.path->way(&req->piece);
 
 	e->page_cache = cached_texts[way.cached];
+	e->page_cache_remedy = cached_remedies[way.cached];
 	e->direct_bytes = way.direct;
 	if (way.cached != CF_CACHED_NONE)
 		e->buffered_bytes = e->size - way.direct;
@@ -81,6 +91,7 @@ static void describe_refusals(const struct cf_route *route, ocf_explain_t *e)
 				route->why[i] == CF_WHY_YES ?
 					"a better path can carry it" :
 					cf_why_text(route->why[i]),
+				cf_why_remedy(route->why[i]),
 			};
 }
 

@@ -30,6 +30,14 @@ static const char *const texts[CF_NR_WHYS] = {
 	[CF_WHY_NO_SYSTEM_MEMORY] = "properties.allow_system_memory is false",
 };
 
+/* What a person can do about it; most reasons are as they are. */
+static const char *const remedies[CF_NR_WHYS] = {
+	[CF_WHY_OTHER_ASKED] = "leave opencufile.path (OCF_PATH) empty",
+	[CF_WHY_STRICT] = "set properties.allow_compat_mode to true",
+	[CF_WHY_NO_SYSTEM_MEMORY] =
+		"set properties.allow_system_memory to true",
+};
+
 static enum cf_why ask(const struct cf_path_ops *path, const char *asked,
 		       const struct cf_piece *piece,
 		       const struct cf_policy *policy)
@@ -68,4 +76,9 @@ const struct cf_path_ops *cf_path_at(unsigned i)
 const char *cf_why_text(enum cf_why why)
 {
 	return texts[why];
+}
+
+const char *cf_why_remedy(enum cf_why why)
+{
+	return remedies[why];
 }

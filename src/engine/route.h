@@ -23,5 +23,7 @@ const struct cf_path_ops *cf_path_at(unsigned i);
 
 /* A sentence for people. */
 const char *cf_why_text(enum cf_why why);
+/* What would change it, or NULL. */
+const char *cf_why_remedy(enum cf_why why);
 
 #endif

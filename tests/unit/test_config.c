@@ -997,24 +997,39 @@ static void a_runtime_setter_replaces_value_and_source(void **state)
 	cf_config_free(c);
 }
 
-static void the_dump_has_a_line_for_every_row(void **state)
+static const char *origin(const struct cf_config *c, enum cf_cfg id)
 {
-	struct cf_config *c =
-		load_text("{\"logging\": {\"max_file_size_mb\": 7}}");
-	char *text = NULL;
-	size_t size, lines = 0;
-	FILE *out = open_memstream(&text, &size);
+	static char text[300];
+
+	cf_config_origin(c, id, text, sizeof(text));
+	return text;
+}
+
+static void every_value_knows_where_it_came_from(void **state)
+{
+	struct cf_config_staged *staged = cf_config_staged();
+	struct cf_config *c;
+	char want[300];
 
 	(void)state;
-	cf_config_dump(c, out);
-	fclose(out);
-	for (size_t i = 0; i < size; i++)
-		lines += text[i] == '\n';
-	assert_int_equal(lines, CF_CFG_NR);
-	assert_non_null(strstr(text, "logging.max_file_size_mb : 7 (json)\n"));
-	assert_non_null(strstr(
-		text, "profile.nvtx : false (default, no effect here)\n"));
-	free(text);
+	write_text(named_file, "{\"profile\": {\"cufile_stats\": 1},\n"
+			       " \"logging\": {\n\n"
+			       "  \"max_file_size_mb\": 7}}");
+	set_env("CUFILE_ENV_PATH_JSON", named_file);
+	set_env("CUFILE_FORCE_COMPAT_MODE", "1");
+	cf_staged_set_size(staged, CF_CFG_IO_BATCHSIZE, 64);
+	c = load(staged);
+	cf_staged_reset(staged);
+	snprintf(want, sizeof(want), "%s:4", named_file);
+	assert_string_equal(origin(c, CF_CFG_LOGGING_MAX_FILE_SIZE_MB), want);
+	snprintf(want, sizeof(want), "%s:1", named_file);
+	assert_string_equal(origin(c, CF_CFG_STATS_LEVEL), want);
+	assert_string_equal(origin(c, CF_CFG_FORCE_COMPAT_MODE),
+			    "environment CUFILE_FORCE_COMPAT_MODE");
+	assert_string_equal(origin(c, CF_CFG_IO_BATCHSIZE), "API");
+	assert_string_equal(origin(c, CF_CFG_NVTX), "default");
+	cf_config_set_runtime_bool(c, CF_CFG_USE_POLL_MODE, true);
+	assert_string_equal(origin(c, CF_CFG_USE_POLL_MODE), "API");
 	cf_config_free(c);
 }
 
@@ -1057,7 +1072,7 @@ int main(int argc, char **argv)
 		test(staged_slabs_that_are_no_pages_give_way_to_the_defaults),
 		test(clearing_forgets_staged_values_except_the_gpu_slabs),
 		test(a_runtime_setter_replaces_value_and_source),
-		test(the_dump_has_a_line_for_every_row),
+		test(every_value_knows_where_it_came_from),
 	};
 	int failed;
 

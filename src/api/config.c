@@ -1,0 +1,79 @@
+// SPDX-License-Identifier: Apache-2.0
+/* config - the running configuration, a row at a time (opencufile.h). */
+#include <opencufile.h>
+
+#include <stdio.h>
+#include <string.h>
+#include "api/translate.h"
+#include "core/config_value.h"
+#include "engine/session.h"
+
+/* 0 with the session open and locked, or why not. */
+static int look_begin(void)
+{
+	int err = cf_session_open_implicit();
+
+	if (err)
+		return err;
+	cf_session_lock();
+	if (cf_session_is_open())
+		return 0;
+	cf_session_unlock();
+	return -CU_FILE_DRIVER_CLOSING;
+}
+
+/* The value as the file would have it; what does not fit is lost. */
+static void print_value(const struct cf_config *config, enum cf_cfg id,
+			char *text, size_t size)
+{
+	FILE *out = fmemopen(text, size, "w");
+
+	memset(text, 0, size);
+	if (!out)
+		return;
+	cf_value_print(cf_config_value(config, id), &cf_config_rows[id], out);
+	fclose(out); /* lint-ok: a stream over memory */
+	text[size - 1] = '\0';
+}
+
+CUfileError_t ocf_config_get(unsigned index, ocf_config_t *config)
+{
+	const struct cf_config_row *row;
+	int err;
+
+	if (index >= CF_CFG_NR || !config ||
+	    config->struct_size < sizeof(*config))
+		return cf_error(-CU_FILE_INVALID_VALUE);
+	err = look_begin();
+	if (err)
+		return cf_error(err);
+	row = &cf_config_rows[index];
+	config->struct_size = sizeof(*config);
+	config->key = row->key;
+	config->help = row->help;
+	config->env = row->env;
+	config->no_effect = row->idle;
+	print_value(cf_session_config(), (enum cf_cfg)index, config->value,
+		    sizeof(config->value));
+	cf_config_origin(cf_session_config(), (enum cf_cfg)index,
+			 config->origin, sizeof(config->origin));
+	cf_session_unlock();
+	return cf_error(0);
+}
+
+CUfileError_t ocf_config_note(unsigned index, char *text, size_t len)
+{
+	const char *note;
+	int err;
+
+	if (!text || !len)
+		return cf_error(-CU_FILE_INVALID_VALUE);
+	err = look_begin();
+	if (err)
+		return cf_error(err);
+	note = cf_config_note_text(cf_session_config(), index);
+	if (note)
+		snprintf(text, len, "%s", note);
+	cf_session_unlock();
+	return cf_error(note ? 0 : -CU_FILE_INVALID_VALUE);
+}
