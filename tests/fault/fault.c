@@ -15,11 +15,12 @@ static atomic_uint fired;
 const char *fault_name(enum fault_call call)
 {
 	static const char *const names[] = {
-		"open",	     "close",	      "read",	      "write",
-		"pread",     "pwrite",	      "fstat",	      "statx",
-		"fstatfs",   "get_flags",     "cachestat",    "dup_above",
-		"map_anon",  "unmap",	      "get_affinity", "set_affinity",
-		"get_dents", "clock_gettime", "getenv",
+		"open",		"close",	"read",	       "write",
+		"pread",	"pwrite",	"fstat",       "statx",
+		"fstatfs",	"get_flags",	"cachestat",   "dup_above",
+		"map_anon",	"unmap",	"prefer_node", "memory_policy",
+		"get_affinity", "set_affinity", "get_dents",   "clock_gettime",
+		"getenv",
 	};
 
 	return names[call];

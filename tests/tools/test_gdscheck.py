@@ -1,0 +1,466 @@
+# SPDX-License-Identifier: Apache-2.0
+"""gdscheck as people and scripts run it (contract 5.1)."""
+import json
+import os
+import pathlib
+import platform
+import subprocess
+import time
+
+import pytest
+
+import machine
+
+GDSCHECK = os.environ["OCF_GDSCHECK"]
+GDSCP = os.environ["OCF_GDSCP"]
+FAKE_DIR = str(pathlib.Path(os.environ["OCF_FAKECUDA"]).parent)
+SANITIZED = os.environ.get("OCF_SANITIZED") == "1"
+KINDS = ("host", "device", "managed")
+
+
+def environment(**more):
+    env = {name: value for name, value in os.environ.items()
+           if not name.startswith(("CUFILE_", "OCF_", "FAKECUDA_"))}
+    env["CUFILE_ENV_PATH_JSON"] = "/nonexistent"
+    # not the fake driver that the build puts in every test's way
+    env["LD_LIBRARY_PATH"] = ":".join(
+        path for path in env.get("LD_LIBRARY_PATH", "").split(":")
+        if path and not path.startswith(os.environ["OCF_BUILD_ROOT"]))
+    for name, value in more.items():
+        if value is None:
+            env.pop(name, None)
+        else:
+            env[name] = str(value)
+    return env
+
+
+def run(*arguments, status=0, prefix=(), **env):
+    done = subprocess.run([*prefix, GDSCHECK, *map(str, arguments)],
+                          env=environment(**env), capture_output=True,
+                          text=True, check=False, timeout=60)
+    assert done.returncode == status, (arguments, done.stdout, done.stderr)
+    return done
+
+
+def ask(file, status=0, **env):
+    return json.loads(run("--json", "-f", file, status=status, **env).stdout)
+
+
+@pytest.fixture
+def data(tmp_path):
+    file = tmp_path / "data"
+    file.write_bytes(os.urandom(1 << 20))
+    return file
+
+
+@pytest.fixture
+def root(tmp_path):
+    folder = tmp_path / "root"
+    folder.mkdir()
+    return machine.example(folder).root
+
+
+def framed(title):
+    line = "=" * len(title)
+    return f" {line}\n {title}\n {line}\n"
+
+
+CONFIGURATION = """\
+ properties.use_pci_p2pdma : false
+ properties.use_compat_mode : true
+ properties.force_compat_mode : false
+ properties.gds_rdma_write_support : true
+ properties.use_poll_mode : false
+ properties.poll_mode_max_size_kb : 4
+ properties.max_batch_io_size : 128
+ properties.max_batch_io_timeout_msecs : 5
+ properties.max_direct_io_size_kb : 16384
+ properties.max_device_cache_size_kb : 131072
+ properties.per_buffer_cache_size_kb : 1024
+ properties.max_device_pinned_mem_size_kb : 33554432
+ properties.posix_pool_slab_size_kb : 4 1024 16384
+ properties.posix_pool_slab_count : 128 64 64
+ properties.rdma_peer_affinity_policy : RoundRobin
+ properties.rdma_dynamic_routing : 0
+ fs.generic.posix_unaligned_writes : false
+ fs.lustre.posix_gds_min_kb: 0
+ fs.lustre.use_pci_p2pdma : false
+ fs.beegfs.posix_gds_min_kb: 0
+ fs.beegfs.use_pci_p2pdma : false
+ fs.scatefs.posix_gds_min_kb: 0
+ fs.scatefs.use_pci_p2pdma : false
+ fs.weka.rdma_write_support: false
+ fs.nfs.use_pci_p2pdma : false
+ fs.gpfs.gds_write_support: false
+ fs.gpfs.gds_async_support: true
+ fs.gpfs.use_pci_p2pdma : false
+ fs.virtiofs.use_pci_p2pdma : false
+ profile.cufile_stats : 0
+ miscellaneous.api_check_aggressive : false
+ execution.max_io_threads : 4
+ execution.max_io_queue_depth : 128
+ execution.parallel_io : true
+ execution.min_io_threshold_size_kb : 8192
+ execution.max_request_parallelism : 4
+ properties.force_odirect_mode : false
+ properties.prefer_iouring : false
+ block.raid.use_pci_p2pdma : false
+ block.nvme.use_pci_p2pdma : false
+ block.nvmeof.use_pci_p2pdma : false
+"""
+
+DRIVERS = """\
+ NVMe               : compat
+ NVMeOF             : compat
+ SCSI               : compat
+ ScaleFlux CSD      : compat
+ FSx Lustre         : compat
+ NVMesh             : compat
+ DDN EXAScaler      : compat
+ IBM Spectrum Scale : compat
+ NFS                : compat
+ BeeGFS             : compat
+ ScaTeFS            : compat
+ VIRTIOFS           : compat
+ WekaFS             : compat
+ Userspace RDMA     : Unsupported
+ --Mellanox PeerDirect : Disabled
+ --DmaBuf support      : Disabled
+ --rdma library        : Not Loaded (libcufile_rdma.so)
+ --rdma devices        : Not configured
+ --rdma_device_status  : Up: 0 Down: 0
+"""
+
+
+def cuda_version():
+    """What libcuda.so.1 says on this machine, as the tool would hear it."""
+    code = ("import ctypes\nn = ctypes.c_int()\n"
+            "ctypes.CDLL('libcuda.so.1').cuDriverGetVersion(ctypes.byref(n))\n"
+            "print(n.value)")
+    done = subprocess.run(["python3", "-c", code], env=environment(),
+                          capture_output=True, text=True, check=False)
+    return done.stdout.strip() or "0"
+
+
+class TestPlatform:
+    def test_the_whole_report_has_the_documented_form(self, root, tmp_path):
+        settings = tmp_path / "cufile.json"
+        settings.write_text("{}")
+        done = run("-p", "--root", root, CUFILE_ENV_PATH_JSON=settings)
+        uname = os.uname()
+        assert done.stdout == (
+            " GDS release version: 1.19.0.0\n"
+            " nvidia_fs version: 2.26 nvidia_fs minimum version: 2.12\n"
+            " opencufile version: 0.1.0\n"
+            f" Platform: {platform.machine()}\n"
+            + framed("ENVIRONMENT:")
+            + f" CUFILE_ENV_PATH_JSON : {settings}\n"
+            + framed("DRIVER CONFIGURATION:") + DRIVERS
+            + framed("CUFILE CONFIGURATION:") + CONFIGURATION
+            + framed("GPU INFO:")
+            + " GPU index 0 NVIDIA H200 bar:1 bar size (MiB):131072 supports "
+              "GDS, IOMMU State: Enabled\n"
+              " GPU index 1 0000:81:00.0 bar:1 bar size (MiB):256 has no "
+              "driver, IOMMU State: Disabled\n"
+            + framed("PLATFORM INFO:")
+            + " IOMMU: enabled\n"
+              " Nvidia Driver Info Status: Supported(Nvidia Open Driver "
+              "Installed)\n"
+              f" Cuda Driver Version Installed: {cuda_version()}\n"
+              f" Platform: Example 9000, Arch: {uname.machine}({uname.release})\n"
+              " Platform verification succeeded\n")
+        assert done.stderr == ""
+
+    def test_a_machine_without_any_of_it_succeeds_too(self, tmp_path):
+        done = run("-p", "--root", tmp_path)
+        assert "nvidia_fs version: 0.0 " in done.stdout
+        assert " Nvidia Driver Info Status: Not Installed\n" in done.stdout
+        assert " IOMMU: disabled\n" in done.stdout
+        assert done.stdout.endswith(" Platform verification succeeded\n")
+
+    def test_configuration_shows_what_is_configured(self, tmp_path):
+        settings = tmp_path / "cufile.json"
+        settings.write_text(json.dumps({
+            "properties": {
+                "allow_compat_mode": False, "rdma_dynamic_routing": True,
+                "gpu_bounce_buffer_slab_config": {
+                    "slab_size_kb": [1024, 8192], "slab_count": [128, 8]}}}))
+        text = run("-p", CUFILE_ENV_PATH_JSON=settings).stdout
+        for line in (" properties.use_compat_mode : false\n",
+                     " properties.rdma_dynamic_routing : 1\n",
+                     " properties.gpu_bounce_buffer_slab_size_kb : 1024 8192\n",
+                     " properties.gpu_bounce_buffer_slab_count : 128 8\n",
+                     " NVMe               : Unsupported\n"):
+            assert line in text
+
+    def test_mistakes_of_the_file_are_told_on_stderr(self, tmp_path):
+        settings = tmp_path / "cufile.json"
+        settings.write_text('{"profile": {"nvtx": 3}}')
+        done = run("-p", CUFILE_ENV_PATH_JSON=settings)
+        assert f"{settings}:1:14: profile.nvtx: ignored: expected" in done.stderr
+
+    def test_versions_alone(self, root):
+        assert run("-v", "--root", root).stdout.splitlines() == [
+            " GDS release version: 1.19.0.0",
+            " nvidia_fs version: 2.26 nvidia_fs minimum version: 2.12",
+            " opencufile version: 0.1.0"]
+
+    def test_a_library_that_does_not_open_fails_the_verification(self, tmp_path):
+        settings = tmp_path / "cufile.json"
+        settings.write_text('{"miscellaneous": {"api_check_aggressive": true}, x')
+        done = run("-p", status=1, CUFILE_ENV_PATH_JSON=settings)
+        assert done.stdout.endswith(" Platform verification failed\n")
+        assert "CU_FILE_DRIVER_INVALID_PROPS" in done.stderr
+
+    @pytest.mark.skipif(SANITIZED, reason="sanitizers start slowly")
+    def test_it_starts_in_less_than_20_ms(self, data):
+        best = 1.0
+        for _ in range(20):
+            start = time.monotonic()
+            run("-f", data)
+            best = min(best, time.monotonic() - start)
+        assert best < 0.020
+
+
+class TestTopology:
+    EXPECTED = """\
+GPU 0 0000:03:00.0 NVIDIA H200 NUMA 0
+  NVMe 0000:04:00.0 nvme0      NUMA  0  PIX
+  NIC  0000:05:00.0 mlx5_0     NUMA  0  PHB
+  NVMe 0000:82:00.0 nvme1      NUMA  1  SYS
+GPU 1 0000:81:00.0 - NUMA 1
+  NVMe 0000:04:00.0 nvme0      NUMA  0  SYS
+  NIC  0000:05:00.0 mlx5_0     NUMA  0  SYS
+  NVMe 0000:82:00.0 nvme1      NUMA  1  PHB
+"""
+
+    def test_distances_are_those_of_the_tree(self, root):
+        assert run("-t", "--root", root).stdout == self.EXPECTED
+
+    def test_it_may_go_to_a_file(self, root, tmp_path):
+        out = tmp_path / "out"
+        done = run("-t", "-e", "sysfs", "-o", out, "--root", root)
+        assert (done.stdout, out.read_text()) == ("", self.EXPECTED)
+        run("-t", "-o", tmp_path / "no/such", status=3)
+
+    def test_engines_that_are_none_are_refused(self):
+        assert "latency" in run("-t", "-e", "latency", status=2).stderr
+        run("-t", "-e", "cufile", status=2)
+
+
+class TestFile:
+    def test_json_has_an_answer_for_every_kind_of_request(self, data):
+        answer = ask(data)
+        assert answer["file"] == str(data)
+        assert answer["size"] == 1 << 20
+        assert answer["writable"] is True
+        for op in ("read", "write"):
+            asked = {(row["memory"], row["aligned"], row["o_direct"])
+                     for row in answer[op]}
+            assert len(asked) == len(answer[op])
+            opened = {True, False} if not answer["no_o_direct"] else {False}
+            assert asked == {(memory, aligned, direct) for memory in KINDS
+                             for aligned in (True, False) for direct in opened}
+            for row in answer[op]:
+                assert row["path"] == \
+                    ("host" if row["memory"] == "host" else "staged")
+                assert row["reason"].startswith(f"{op} {row['memory']} memory")
+                assert row["path"] in row["reason"]
+                assert row["direct_bytes"] + row["buffered_bytes"] == row["size"]
+                assert (row["page_cache"] is None) == (not row["buffered_bytes"])
+                for refused in row["refused"]:
+                    assert refused["path"] != row["path"]
+                    assert refused["reason"] in row["reason"]
+
+    def test_file_system_and_mount_are_the_kernels(self, data):
+        answer = ask(data)
+        found = subprocess.run(
+            ["findmnt", "-n", "-o", "FSTYPE,TARGET", "-T", str(data)],
+            capture_output=True, text=True, check=True).stdout.split()
+        assert [answer["filesystem"], answer["mount"]] == found
+
+    def test_a_device_is_followed_to_its_disk_and_driver(self, root, data):
+        """The kernel's mount and device, in a tree that says what they are."""
+        st = data.stat()
+        made = machine.Machine.__new__(machine.Machine)
+        made.root = root
+        # by device, where the kernel here does not tell mounts by number
+        lines = pathlib.Path("/proc/self/mountinfo").read_text()
+        made.write("/proc/self/mountinfo", lines)
+        real = ask(data)
+        if not real["device"]:
+            pytest.skip("the file's mount has no block device here")
+        number = f"{os.major(st.st_dev)}:{os.minor(st.st_dev)}"
+        link = root / f"sys/dev/block/{number}"
+        made.link(f"/sys/dev/block/{number}",
+                  "/sys/devices/pci0000:80/0000:80:03.0/0000:82:00.0/nvme/"
+                  "nvme1/nvme1n1/nvme1n1p1")
+        assert link.is_symlink()
+        answer = json.loads(run("--json", "-f", data, "--root", root).stdout)
+        assert answer["device"] == {
+            "name": "nvme1n1p1", "disk": "nvme1n1",
+            "major": os.major(st.st_dev), "minor": os.minor(st.st_dev),
+            "bus": "NVMe", "model": "Example SSD 3.2TB", "driver": "nvme",
+            "numa_node": 1}
+        assert "nvme1n1p1" in run("-f", data, "--root", root).stdout
+
+    def test_the_answer_is_what_happens_to_a_copy(self, data, tmp_path):
+        """gdscp's routes on the fake driver, and on host memory."""
+        answer = ask(data)
+        for options, memory in ((["-d", "0"], "device"), (["--host"], "host")):
+            env = environment(FAKECUDA_STRICT=1, LD_LIBRARY_PATH=":".join(
+                filter(None, [FAKE_DIR, os.environ.get("LD_LIBRARY_PATH")])))
+            done = subprocess.run(
+                [GDSCP, *options, data, tmp_path / "copy"], env=env,
+                capture_output=True, text=True, check=True, timeout=60)
+            for op in ("read", "write"):
+                row, = (row for row in answer[op] if row["memory"] == memory
+                        and row["aligned"] and not row["o_direct"])
+                assert (f"route      {op} {memory} memory, handle"
+                        in done.stdout), done.stdout
+                told = [line for line in done.stdout.splitlines()
+                        if f"{op} {memory} memory, handle" in line]
+                assert any(f"path {row['path']}, page cache: "
+                           f"{row['page_cache']}" in line for line in told)
+
+    def test_strict_mode_has_no_path_and_tells_what_to_change(self, data):
+        done = run("-f", data, status=1, CUFILE_ALLOW_COMPAT_MODE="false")
+        assert "none (error 5008)" in done.stdout
+        assert "set properties.allow_compat_mode to true (GPU memory)" \
+            in done.stdout
+        answer = ask(data, status=1, CUFILE_ALLOW_COMPAT_MODE="false")
+        for row in answer["read"]:
+            assert (row["path"] is None) == (row["memory"] != "host")
+            if row["path"] is None:
+                assert row["error"] == 5008
+                assert "allow_compat_mode" in row["reason"]
+
+    def test_a_buffered_file_is_told_to_use_o_direct(self, data):
+        text = run("-f", data).stdout
+        assert "page cache: the file was opened without O_DIRECT" in text
+        assert "what would change it:" in text
+        assert "open the file with O_DIRECT" in text
+
+    def test_nothing_is_read_written_or_made(self, data):
+        before = data.stat()
+        run("-f", data)
+        after = data.stat()
+        assert (before.st_mtime_ns, before.st_size, before.st_atime_ns) == \
+            (after.st_mtime_ns, after.st_size, after.st_atime_ns)
+        assert [entry.name for entry in data.parent.iterdir()] == ["data"]
+
+    @pytest.mark.skipif(os.geteuid() == 0, reason="root may write anything")
+    def test_a_file_that_may_not_be_written_is_still_read(self, data):
+        data.chmod(0o400)
+        answer = ask(data)
+        assert answer["writable"] is False
+        assert {row["error"] for row in answer["write"]} == {9}
+
+    @pytest.mark.parametrize("make, words", [
+        (lambda path: None, "No such file"),
+        (lambda path: path.mkdir(), "neither a regular file"),
+        (os.mkfifo, "neither a regular file"),
+    ])
+    def test_what_cannot_be_checked_is_status_3(self, tmp_path, make, words):
+        make(tmp_path / "it")
+        assert words in run("-f", tmp_path / "it", status=3).stderr
+        answer = ask(tmp_path / "it", status=3)
+        assert answer["file"] == str(tmp_path / "it")
+        assert words in answer["error"]
+
+    def test_a_name_that_is_no_text_is_answered_in_valid_json(self, tmp_path):
+        name = os.fsencode(tmp_path) + b"/\xff\"\n"
+        with open(name, "wb"):
+            pass
+        done = subprocess.run([GDSCHECK, "--json", "-f", name],
+                              env=environment(), capture_output=True,
+                              check=True, timeout=60)
+        assert json.loads(done.stdout)["read"]
+
+
+MOUNTS = {
+    "tmpfs": "mount -t tmpfs none {at}",
+    "overlay": "mkdir {dir}/lower {dir}/upper {dir}/work && mount -t overlay "
+               "none -o lowerdir={dir}/lower,upperdir={dir}/upper,"
+               "workdir={dir}/work {at}",
+    "ext4": "truncate -s 32M {dir}/img && mkfs.ext4 -q {dir}/img && "
+            "mount -o loop {dir}/img {at}",
+}
+
+
+class TestMounts:
+    @pytest.mark.parametrize("kind", sorted(MOUNTS))
+    def test_a_file_system_is_known_by_its_type(self, kind, tmp_path):
+        """In a mount namespace of its own, where that is allowed."""
+        at = tmp_path / "mnt point"
+        at.mkdir()
+        mount = MOUNTS[kind].format(at=f"'{at}'", dir=tmp_path)
+        can = subprocess.run(["unshare", "-m", "sh", "-c", mount], check=False,
+                             capture_output=True, text=True, timeout=60)
+        if can.returncode:
+            pytest.skip(f"cannot mount {kind} here: {can.stderr.strip()[:80]}")
+        for left in ("img", "lower", "upper", "work"):
+            subprocess.run(["rm", "-rf", str(tmp_path / left)], check=True)
+        script = (f"{mount} && echo data >'{at}/file' && "
+                  f"'{GDSCHECK}' --json -f '{at}/file' && "
+                  f"'{GDSCHECK}' -V >'{tmp_path}/mounts'")
+        done = subprocess.run(["unshare", "-m", "sh", "-c", script],
+                              env=environment(), capture_output=True, text=True,
+                              check=False, timeout=60)
+        assert done.returncode == 0, done.stderr
+        answer = json.loads(done.stdout)
+        assert (answer["filesystem"], answer["mount"]) == (kind, str(at))
+        assert (answer["device"] or {}).get("bus") == \
+            ("loop" if kind == "ext4" else None)
+        assert {row["path"] for row in answer["read"]} == {"host", "staged"}
+        line, = (line for line in
+                 (tmp_path / "mounts").read_text().splitlines()
+                 if line.startswith(str(at)))
+        assert f" {kind} " in line and "staged" in line
+
+
+class TestConfig:
+    def test_every_value_is_dumped_with_its_origin(self, tmp_path):
+        settings = tmp_path / "cufile.json"
+        settings.write_text('{\n"execution": {\n"max_io_threads": 9}}')
+        text = run("--dump-config", CUFILE_ENV_PATH_JSON=settings,
+                   CUFILE_FORCE_COMPAT_MODE="true").stdout
+        lines = text.splitlines()
+        assert len(lines) > 100
+        assert f"execution.max_io_threads : 9 ({settings}:3)" in lines
+        assert any(line.startswith("properties.force_compat_mode : true "
+                                   "(environment CUFILE_FORCE_COMPAT_MODE)")
+                   for line in lines)
+        assert "execution.parallel_io : true (default)" in lines
+        assert ("fs.weka.rdma_write_support : false (default) no effect here: "
+                "there is no RDMA transport") in lines
+
+    def test_the_dump_as_json(self, tmp_path):
+        settings = tmp_path / "cufile.json"
+        settings.write_text('{"oops": 1,\n"denylist": {"mounts": ["/a b"]}}')
+        answer = json.loads(run("--dump-config", "--json",
+                                CUFILE_ENV_PATH_JSON=settings).stdout)
+        rows = answer["configuration"]
+        assert rows["denylist.mounts"]["value"] == ["/a b"]
+        assert rows["denylist.mounts"]["origin"] == f"{settings}:2"
+        assert rows["execution.max_io_threads"]["value"] == 4
+        assert rows["profile.nvtx"]["no_effect"]
+        assert rows["properties.allow_compat_mode"]["no_effect"] is None
+        assert answer["problems"] == [
+            f"{settings}:1:2: oops: unknown key, ignored"]
+
+
+class TestUsage:
+    @pytest.mark.parametrize("arguments", [
+        (), ("-x",), ("-f",), ("stray",), ("--json",), ("-p", "--json"),
+        ("--root", "/nonexistent", "-p"), ("-e", "sysfs"),
+    ])
+    def test_what_cannot_be_meant_is_status_2(self, arguments):
+        assert "try gdscheck --help" in run(*arguments, status=2).stderr
+
+    def test_help_names_every_option(self):
+        text = run("-h").stdout
+        for option in ("-p", "-f FILE", "-v", "-V", "-t", "-e ENGINE",
+                       "-o FILE", "--json", "--dump-config", "--root DIR"):
+            assert option in text
+        assert run("--help").stdout == text

@@ -1,0 +1,73 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * check_mounts - gdscheck -V: which way files of each mount would go.
+ *
+ * A file without a name is made in the mount's top directory, asked about,
+ * and gone; where that is not allowed the line says so.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+#include "asks.h"
+#include "check_file.h"
+
+/* Without a block device of their own, and people keep data there. */
+static bool may_hold_data(const struct place *p)
+{
+	static const char *const types[] = {
+		"nfs",	"nfs4",	 "lustre",   "beegfs", "gpfs",	   "wekafs",
+		"ceph", "cifs",	 "smb3",     "9p",     "virtiofs", "overlay",
+		"zfs",	"btrfs", "bcachefs", "tmpfs",  "scatefs",  "orangefs",
+	};
+
+	if (p->name[0] || !strncmp(p->type, "fuse", 4))
+		return true;
+	for (size_t i = 0; i < sizeof(types) / sizeof(types[0]); i++)
+		if (!strcmp(p->type, types[i]))
+			return true;
+	return false;
+}
+
+/* The answer for GPU memory, aligned, with O_DIRECT if it can be had. */
+static void print_answer(const struct asks *asks)
+{
+	const ocf_explain_t *e = &asks->asks[OCF_READ][0].e;
+
+	printf("%s, %s\n", e->path ? e->path : "no path",
+	       e->page_cache ? e->page_cache : "O_DIRECT");
+}
+
+static bool print_mount(const struct place *p, void *arg)
+{
+	struct asks asks;
+	char name[64], why[256];
+	int fd;
+
+	if (!may_hold_data(p))
+		return true;
+	printf("%-24s %-8s %-16s ", p->mount, p->type,
+	       p->name[0] ? p->name : p->source);
+	fd = open(p->mount, O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);
+	if (fd < 0) {
+		printf("not asked (%s); try gdscheck -f FILE\n",
+		       strerror(errno));
+		return true;
+	}
+	snprintf(name, sizeof(name), "/proc/self/fd/%d", fd);
+	if (asks_make(&asks, name, why, sizeof(why)))
+		print_answer(&asks);
+	else
+		printf("%s\n", why);
+	close(fd);
+	return true;
+}
+
+int check_mounts(void)
+{
+	printf("%-24s %-8s %-16s %s\n", "mount", "type", "device",
+	       "aligned reads into GPU memory");
+	place_each(print_mount, NULL);
+	return GDSCHECK_OK;
+}

@@ -1,0 +1,185 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * check_platform - gdscheck -p and -v (contract 5.1).
+ *
+ * The sections, their order and their words are those that scripts know of
+ * the original, a blank at the start of each line too. What stands there is
+ * this library's: any file system works, by way of host memory, and no kernel
+ * driver is asked for.
+ */
+#include "check_platform.h"
+
+#include <cufile.h>
+#include <dlfcn.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/utsname.h>
+#include "check_config.h"
+#include "gpus.h"
+#include "report.h"
+#include "sysfs.h"
+
+/* What the original asks for; this library asks for none. */
+#define NVFS_MINIMUM "2.12"
+
+static void heading(const char *text)
+{
+	char line[64];
+	size_t len = strlen(text);
+
+	memset(line, '=', sizeof(line));
+	printf(" %.*s\n %s\n %.*s\n", (int)len, line, text, (int)len, line);
+}
+
+static void nvfs_version(unsigned *major, unsigned *minor)
+{
+	char text[128];
+	const char *digits;
+
+	*major = *minor = 0;
+	if (!sys_line(text, sizeof(text), "/proc/driver/nvidia-fs/version"))
+		return;
+	digits = strpbrk(text, "0123456789");
+	if (!digits || sscanf(digits, "%u.%u", major, minor) != 2)
+		*major = *minor = 0;
+}
+
+void platform_versions(void)
+{
+	unsigned major, minor;
+	int level = 0;
+
+	nvfs_version(&major, &minor);
+	(void)cuFileGetVersion(&level);
+	printf(" GDS release version: %d.%d.0.0\n", level / 1000,
+	       level % 1000 / 10);
+	printf(" nvidia_fs version: %u.%u nvidia_fs minimum version: %s\n",
+	       major, minor, NVFS_MINIMUM);
+	printf(" opencufile version: %s\n", OCF_VERSION);
+}
+
+/* "compat" is the word for a detour through host memory. */
+static void drivers_section(void)
+{
+	static const char *const names[] = {
+		"NVMe",	      "NVMeOF", "SCSI",		 "ScaleFlux CSD",
+		"FSx Lustre", "NVMesh", "DDN EXAScaler", "IBM Spectrum Scale",
+		"NFS",	      "BeeGFS", "ScaTeFS",	 "VIRTIOFS",
+		"WekaFS",
+	};
+	char allowed[32] = "";
+	bool compat = config_value("properties.allow_compat_mode", allowed,
+				   sizeof(allowed)) &&
+		      !strcmp(allowed, "true");
+
+	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++)
+		printf(" %-18s : %s\n", names[i],
+		       compat ? "compat" : "Unsupported");
+	printf(" %-18s : Unsupported\n", "Userspace RDMA");
+	printf(" --Mellanox PeerDirect : %s\n",
+	       sys_exists("/sys/module/nvidia_peermem") ||
+			       sys_exists("/sys/module/nv_peer_mem") ?
+		       "Enabled" :
+		       "Disabled");
+	printf(" --DmaBuf support      : Disabled\n");
+	printf(" --rdma library        : Not Loaded (libcufile_rdma.so)\n");
+	printf(" --rdma devices        : Not configured\n");
+	printf(" --rdma_device_status  : Up: 0 Down: 0\n");
+}
+
+static void gpu_section(void)
+{
+	static struct gpu_facts gpus[MAX_GPUS];
+	int nr = gpus_find(gpus);
+
+	for (int i = 0; i < nr; i++)
+		printf(" GPU index %d %s bar:1 bar size (MiB):%llu %s, IOMMU "
+		       "State: %s\n",
+		       i, gpus[i].name[0] ? gpus[i].name : gpus[i].bdf,
+		       (unsigned long long)gpus[i].bar1 >> 20,
+		       gpus[i].name[0] ? "supports GDS" : "has no driver",
+		       gpus[i].iommu ? "Enabled" : "Disabled");
+}
+
+/* As the driver's ABI has it, or 0; asks no GPU. */
+static int cuda_version(void)
+{
+	void *lib = dlopen("libcuda.so.1", RTLD_LAZY);
+	int (*get)(int *version);
+	int version = 0;
+
+	if (!lib)
+		return 0;
+	*(void **)&get = dlsym(lib, "cuDriverGetVersion");
+	if (!get || get(&version))
+		version = 0;
+	return version;
+}
+
+static const char *driver_status(void)
+{
+	char text[512];
+
+	if (!sys_line(text, sizeof(text), "/proc/driver/nvidia/version"))
+		return "Not Installed";
+	return strstr(text, "Open Kernel Module") ?
+		       "Supported(Nvidia Open Driver Installed)" :
+		       "Supported(Nvidia Proprietary Driver Installed)";
+}
+
+/* An IOMMU that is at work has groups. */
+static bool has_iommu(void)
+{
+	struct dirent **names = NULL;
+	int nr = sys_list(&names, "/sys/kernel/iommu_groups");
+
+	for (int i = 0; i < nr; i++)
+		free(names[i]);
+	free(names);
+	return nr > 0;
+}
+
+static void platform_section(void)
+{
+	char product[128];
+	struct utsname uts;
+
+	uname(&uts);
+	if (!sys_line(product, sizeof(product),
+		      "/sys/class/dmi/id/product_name"))
+		snprintf(product, sizeof(product), "unknown");
+	printf(" IOMMU: %s\n", has_iommu() ? "enabled" : "disabled");
+	printf(" Nvidia Driver Info Status: %s\n", driver_status());
+	printf(" Cuda Driver Version Installed: %d\n", cuda_version());
+	printf(" Platform: %s, Arch: %s(%s)\n", product, uts.machine,
+	       uts.release);
+}
+
+bool platform_check(void)
+{
+	struct utsname uts;
+	bool ok = check(cuFileDriverOpen(), "cuFileDriverOpen", "");
+
+	uname(&uts);
+	platform_versions();
+	printf(" Platform: %s\n", uts.machine);
+	heading("ENVIRONMENT:");
+	config_environment();
+	if (ok) {
+		heading("DRIVER CONFIGURATION:");
+		drivers_section();
+		heading("CUFILE CONFIGURATION:");
+		config_section();
+	}
+	heading("GPU INFO:");
+	gpu_section();
+	heading("PLATFORM INFO:");
+	platform_section();
+	printf(" Platform verification %s\n", ok ? "succeeded" : "failed");
+	if (ok) {
+		config_problems();
+		(void)cuFileDriverClose();
+	}
+	return ok;
+}
