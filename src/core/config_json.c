@@ -222,13 +222,61 @@ static bool is_section(const char *name)
 	return false;
 }
 
-/* Per-mount NIC lists belong to RDMA, of which there is none here. */
 static bool is_mount_table(const char *name)
 {
 	const char *last = strrchr(name, '.');
 
 	return last && !strncmp(name, "fs.", 3) &&
 	       !strcmp(last, ".mount_table");
+}
+
+static bool is_list_of_strings(yyjson_val *val)
+{
+	yyjson_arr_iter it = yyjson_arr_iter_with(val);
+
+	if (!yyjson_is_arr(val))
+		return false;
+	while ((val = yyjson_arr_iter_next(&it)))
+		if (!plain_string(val))
+			return false;
+	return true;
+}
+
+/* {"rdma_dev_addr_list": [...]}, and nothing else. */
+static void check_mount(struct json *json, const char *name, yyjson_val *mount,
+			yyjson_val *val)
+{
+	yyjson_obj_iter it = yyjson_obj_iter_with(val);
+	yyjson_val *key;
+
+	if (!yyjson_is_obj(val))
+		note(json, CF_LOG_ERROR, mount, name,
+		     "ignored: expected an object");
+	while ((key = yyjson_obj_iter_next(&it))) {
+		if (!yyjson_equals_str(key, "rdma_dev_addr_list"))
+			note(json, CF_LOG_WARN, key, name,
+			     "unknown key, ignored");
+		else if (!is_list_of_strings(yyjson_obj_iter_get_val(key)))
+			note(json, CF_LOG_ERROR, key, name,
+			     "ignored: expected a list of strings");
+	}
+}
+
+/*
+ * A NIC list for each mount. They belong to RDMA, of which there is none
+ * here, so their form is looked at and they are forgotten.
+ */
+static void check_mount_table(struct json *json, const char *name,
+			      yyjson_val *table, yyjson_val *val)
+{
+	yyjson_obj_iter it = yyjson_obj_iter_with(val);
+	yyjson_val *key;
+
+	if (!yyjson_is_obj(val))
+		note(json, CF_LOG_ERROR, table, name,
+		     "ignored: expected an object");
+	while ((key = yyjson_obj_iter_next(&it)))
+		check_mount(json, name, key, yyjson_obj_iter_get_val(key));
 }
 
 /* False where no row can have that name. */
@@ -279,7 +327,9 @@ static int apply_member(struct json *json, const char *section, yyjson_val *obj,
 		     "ignored: expected an object");
 		return 0;
 	}
-	if (!is_mount_table(name))
+	if (is_mount_table(name))
+		check_mount_table(json, name, key, val);
+	else
 		note(json, CF_LOG_WARN, key, name, "unknown key, ignored");
 	return 0;
 }

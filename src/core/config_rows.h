@@ -68,17 +68,18 @@ CF_SIZE(MAX_DEVICE_PINNED_MEM_SIZE_KB, "properties.max_device_pinned_mem_size_kb
 	SIZET(CUFILE_PARAM_PROPERTIES_MAX_DEVICE_PINNED_MEM_SIZE_KB), NO_PINNING,
 	"device memory that may be pinned; -1: no limit")
 CF_SIZES(POSIX_POOL_SLAB_SIZE_KB, "properties.posix_pool_slab_size_kb", "4,1024,16384",
-	4, 268435456, 4, LATER, "sizes of the host staging slabs")
+	4, 268435456, 4, WORKS, "sizes of staging memory; the largest is a slot's")
 CF_SIZES(POSIX_POOL_SLAB_COUNT, "properties.posix_pool_slab_count", "128,64,64",
-	1, 4294967295, 1, LATER, "how many slabs of each size")
+	1, 4294967295, 1, WORKS, "how many of each size; all bound the memory")
 CF_SIZES(GPU_BOUNCE_SLAB_SIZE_KB, "properties.gpu_bounce_buffer_slab_config.slab_size_kb", "",
-	4, 268435456, 4, LATER, "sizes of the GPU bounce slabs; empty: the cache keys rule")
+	4, 268435456, 4, WORKS, "the same, before the cache keys; empty: those rule")
 CF_SIZES(GPU_BOUNCE_SLAB_COUNT, "properties.gpu_bounce_buffer_slab_config.slab_count", "",
-	1, 4294967295, 1, LATER, "how many GPU bounce slabs of each size")
+	1, 4294967295, 1, WORKS, "how many of each size")
 CF_SIZE(IO_BATCHSIZE, "properties.io_batchsize", 128, 1, 256, 1, 0, NULL,
 	SIZET(CUFILE_PARAM_PROPERTIES_IO_BATCHSIZE), WORKS, "entries of a batch, as reported")
 CF_SIZE(BATCH_IO_TIMEOUT_MS, "properties.max_batch_io_timeout_msecs", 5, 1, 1000, 1, 0, NULL,
-	SIZET(CUFILE_PARAM_PROPERTIES_BATCH_IO_TIMEOUT_MS), WORKS, "batch timeout, as reported")
+	SIZET(CUFILE_PARAM_PROPERTIES_BATCH_IO_TIMEOUT_MS), NO_TIMEOUT,
+	"batch timeout")
 
 /* properties: modes */
 CF_BOOL(USE_POLL_MODE, "properties.use_poll_mode", false, NULL,
@@ -91,7 +92,7 @@ CF_BOOL(USE_PCI_P2PDMA, "properties.use_pci_p2pdma", false, "CUFILE_USE_PCIP2PDM
 CF_BOOL(ALLOW_COMPAT_MODE, "properties.allow_compat_mode", true, "CUFILE_ALLOW_COMPAT_MODE",
 	BOOL(CUFILE_PARAM_PROPERTIES_ALLOW_COMPAT_MODE), WORKS, "false: a fallback is an error")
 CF_BOOL(FORCE_COMPAT_MODE, "properties.force_compat_mode", false, "CUFILE_FORCE_COMPAT_MODE",
-	BOOL(CUFILE_PARAM_FORCE_COMPAT_MODE), LATER, "all IO through the page cache or O_DIRECT")
+	BOOL(CUFILE_PARAM_FORCE_COMPAT_MODE), WORKS, "only paths through host memory")
 CF_BOOL(FORCE_ODIRECT_MODE, "properties.force_odirect_mode", false, NULL,
 	BOOL(CUFILE_PARAM_FORCE_ODIRECT_MODE), WORKS, "treat every file as opened with O_DIRECT")
 CF_BOOL(PREFER_IOURING, "properties.prefer_iouring", false, NULL,
@@ -128,9 +129,9 @@ CF_BOOL(RDMA_DYNAMIC_ROUTING, "properties.rdma_dynamic_routing", false, NULL, NO
 	"route around the PCI root complex")
 CF_TEXTS(RDMA_DYNAMIC_ROUTING_ORDER, "properties.rdma_dynamic_routing_order",
 	"GPU_MEM_NVLINKS,GPU_MEM,SYS_MEM,P2P", NO_RDMA, "order in which routes are tried")
-CF_TEXT(RDMA_DC_KEY, "properties.rdma_dc_key", "0xffeeddcc", NULL, 0, "CUFILE_RDMA_DC_KEY",
+CF_TEXT(RDMA_DC_KEY, "properties.rdma_dc_key", "0xffeeddcc", NULL, CF_CFG_HEX, "CUFILE_RDMA_DC_KEY",
 	NO_PARAM, NO_RDMA, "DC transport key")
-CF_TEXT(RDMA_ACCESS_MASK, "properties.rdma_access_mask", "0x1f", NULL, 0, NULL, NO_PARAM, NO_RDMA,
+CF_TEXT(RDMA_ACCESS_MASK, "properties.rdma_access_mask", "0x1f", NULL, CF_CFG_HEX, NULL, NO_PARAM, NO_RDMA,
 	"access rights of RDMA memory")
 CF_BOOL(ALLOW_RDMA_TOKEN_RESET, "properties.allow_rdma_token_reset", false, NULL, NO_PARAM, NO_RDMA,
 	"renew RDMA tokens")
@@ -205,10 +206,10 @@ CF_BOOL(RAID10_USE_PCI_P2PDMA, "block.raid10.use_pci_p2pdma", false, NULL, NO_PA
 	"P2PDMA from md RAID 10")
 
 /* denylist */
-CF_TEXTS(DENYLIST_DRIVERS, "denylist.drivers", "", LATER, "block drivers kept off direct paths")
-CF_TEXTS(DENYLIST_DEVICES, "denylist.devices", "", LATER, "disks kept off direct paths")
-CF_TEXTS(DENYLIST_MOUNTS, "denylist.mounts", "", LATER, "mount points kept off direct paths")
-CF_TEXTS(DENYLIST_FILESYSTEMS, "denylist.filesystems", "", LATER,
+CF_TEXTS(DENYLIST_DRIVERS, "denylist.drivers", "", WORKS, "block drivers kept off direct paths")
+CF_TEXTS(DENYLIST_DEVICES, "denylist.devices", "", WORKS, "disks kept off direct paths")
+CF_TEXTS(DENYLIST_MOUNTS, "denylist.mounts", "", WORKS, "mount points kept off direct paths")
+CF_TEXTS(DENYLIST_FILESYSTEMS, "denylist.filesystems", "", WORKS,
 	"file systems kept off direct paths")
 
 /* miscellaneous */

@@ -18,6 +18,7 @@
 #define WORKS NULL
 #define LATER "not built yet"
 #define NO_NVTX "no NVTX ranges are made"
+#define NO_TIMEOUT "a cancel takes the time it needs"
 #define NO_QUEUE "requests do not queue: their callers carry them"
 #define NO_PINNING "registering pins no device memory"
 #define NO_HANDOVER "the caller carries small requests and waits anyway"
@@ -122,12 +123,25 @@ bool cf_row_size_ok(const struct cf_config_row *row, uint64_t size)
 	       size % row->multiple == 0;
 }
 
+/* 0x and one to eight digits. */
+static bool is_hex(const char *text)
+{
+	size_t digits;
+
+	if (text[0] != '0' || (text[1] != 'x' && text[1] != 'X'))
+		return false;
+	digits = strspn(text + 2, "0123456789abcdefABCDEF");
+	return digits && digits <= 8 && !text[2 + digits];
+}
+
 const char *cf_row_choice(const struct cf_config_row *row, const char *text,
 			  char *buf, size_t buf_size)
 {
 	const char *choice = row->choices;
 	size_t len = strlen(text);
 
+	if (row->flags & CF_CFG_HEX)
+		return is_hex(text) ? text : NULL;
 	if (!choice || (!len && !row->text[0]))
 		return text;
 	while (*choice) {
@@ -164,6 +178,11 @@ void cf_row_expects(const struct cf_config_row *row, char *buf, size_t buf_size)
 		snprintf(buf, buf_size, "true or false");
 		return;
 	case CF_CFG_STRING:
+		if (row->flags & CF_CFG_HEX) {
+			snprintf(buf, buf_size,
+				 "a hexadecimal number as \"%s\"", row->text);
+			return;
+		}
 		snprintf(buf, buf_size, "%s%s",
 			 row->choices ? "one of " : "a string",
 			 row->choices ? row->choices : "");

@@ -26,6 +26,7 @@ enum cf_param_family {
 #define CF_CFG_NO_LIMIT 1u     /* CF_CFG_UNLIMITED is a value too */
 #define CF_CFG_NO_MINMAX 2u    /* the bounds are not told to callers */
 #define CF_CFG_EMPTY_COUNTS 4u /* an empty variable is a value */
+#define CF_CFG_HEX 8u	       /* a text that is a number of 32 bits: "0x1f" */
 
 struct cf_config_row {
 	const char *key;

@@ -24,6 +24,9 @@
 #ifndef STATX_DIOALIGN
 #define STATX_DIOALIGN 0x2000U
 #endif
+#ifndef STATX_MNT_ID
+#define STATX_MNT_ID 0x1000U
+#endif
 
 /*
  * statx as kernels since 6.1 fill it, for C libraries that do not name the
@@ -59,6 +62,16 @@ static int check_flags(int fd, int flags)
 	return 0;
 }
 
+static enum cf_denied denied(const struct statx *stx, dev_t dev)
+{
+	uint64_t number = stx->stx_mask & STATX_MNT_ID ? stx->stx_mnt_id : 0;
+	dev_t disk = S_ISBLK(stx->stx_mode) ?
+			     makedev(stx->stx_rdev_major, stx->stx_rdev_minor) :
+			     0;
+
+	return cf_denylist_find(number, dev, disk);
+}
+
 static int fd_facts(int fd, struct cf_handle *handle)
 {
 	struct statx stx = { 0 };
@@ -71,7 +84,8 @@ static int fd_facts(int fd, struct cf_handle *handle)
 		       strerror(-flags));
 		return -CU_FILE_INVALID_VALUE;
 	}
-	err = cf_os->statx(fd, STATX_BASIC_STATS | STATX_DIOALIGN, &stx);
+	err = cf_os->statx(
+		fd, STATX_BASIC_STATS | STATX_DIOALIGN | STATX_MNT_ID, &stx);
 	if (err)
 		return err;
 	if (!S_ISREG(stx.stx_mode) && !S_ISBLK(stx.stx_mode)) {
@@ -92,6 +106,7 @@ static int fd_facts(int fd, struct cf_handle *handle)
 	handle->dio_align = dio_align(&stx);
 	handle->dev = makedev(stx.stx_dev_major, stx.stx_dev_minor);
 	handle->ino = stx.stx_ino;
+	handle->denied = denied(&stx, handle->dev);
 	return 0;
 }
 

@@ -209,6 +209,7 @@ static void publish(struct entry *entry, const struct cf_handle *made,
 	handle->dev = made->dev;
 	handle->ino = made->ino;
 	handle->fs_magic = made->fs_magic;
+	handle->denied = made->denied;
 	handle->fs_ops = made->fs_ops;
 	handle->fs_handle = made->fs_handle;
 	atomic_store_explicit(&handle->twin, -1, memory_order_relaxed);

@@ -16,6 +16,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 #include <sys/types.h>
+#include "core/denylist.h"
 
 struct cf_handle {
 	/* generation, liveness and references in one word; see handle.c */
@@ -28,6 +29,7 @@ struct cf_handle {
 	dev_t dev;	    /* with ino: is it still the same file? */
 	ino_t ino;
 	long fs_magic;		     /* statfs f_type */
+	enum cf_denied denied;	     /* a list that names the file */
 	const CUfileFSOps_t *fs_ops; /* user-space file system, or NULL */
 	void *fs_handle;	     /* its argument */
 	_Atomic int twin;	     /* -1, or the buffered descriptor */

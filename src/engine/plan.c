@@ -19,6 +19,7 @@
 #include "core/cache.h"
 #include "core/cpus.h"
 #include "core/file.h"
+#include "core/slabs.h"
 #include "engine/worker.h"
 #include "path/bundle.h"
 
@@ -125,9 +126,22 @@ static size_t power_below(size_t n)
  */
 size_t cf_plan_slot_size(const struct cf_config *config)
 {
+	struct cf_slabs slabs;
+
+	if (cf_slabs_asked(config, &slabs))
+		return slabs.slot;
 	if (is_default(config, CF_CFG_PER_BUFFER_CACHE_SIZE_KB))
 		return AUTO_SLOT;
 	return cf_config_size(config, CF_CFG_PER_BUFFER_CACHE_SIZE_KB) * KIB;
+}
+
+size_t cf_plan_staging_bytes(const struct cf_config *config)
+{
+	struct cf_slabs slabs;
+
+	if (cf_slabs_asked(config, &slabs))
+		return slabs.bytes;
+	return cf_config_size(config, CF_CFG_MAX_DEVICE_CACHE_SIZE_KB) * KIB;
 }
 
 void cf_plan_configure(const struct cf_config *config)

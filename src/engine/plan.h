@@ -18,6 +18,8 @@ void cf_plan_configure(const struct cf_config *config);
 
 /* Bytes of a slot of the staged path. */
 size_t cf_plan_slot_size(const struct cf_config *config);
+/* Bytes of all slots of a GPU. */
+size_t cf_plan_staging_bytes(const struct cf_config *config);
 
 /* company: how many requests run now, this one among them. */
 struct cf_plan cf_plan_make(const struct cf_piece *piece,

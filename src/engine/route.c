@@ -28,6 +28,12 @@ static const char *const texts[CF_NR_WHYS] = {
 	[CF_WHY_NOT_DEVICE] = "the CPU reaches the memory without a copy",
 	[CF_WHY_STRICT] = "strict mode (properties.allow_compat_mode is false)",
 	[CF_WHY_NO_SYSTEM_MEMORY] = "properties.allow_system_memory is false",
+	[CF_WHY_FORCED_COMPAT] = "properties.force_compat_mode is true",
+	[CF_WHY_DENIED_DRIVER] = "denylist.drivers names a driver of the disk",
+	[CF_WHY_DENIED_DEVICE] = "denylist.devices names the disk",
+	[CF_WHY_DENIED_MOUNT] = "denylist.mounts names the mount point",
+	[CF_WHY_DENIED_FILESYSTEM] =
+		"denylist.filesystems names the file system",
 };
 
 /* What a person can do about it; most reasons are as they are. */
@@ -36,7 +42,26 @@ static const char *const remedies[CF_NR_WHYS] = {
 	[CF_WHY_STRICT] = "set properties.allow_compat_mode to true",
 	[CF_WHY_NO_SYSTEM_MEMORY] =
 		"set properties.allow_system_memory to true",
+	[CF_WHY_FORCED_COMPAT] = "set properties.force_compat_mode "
+				 "(CUFILE_FORCE_COMPAT_MODE) to false",
+	[CF_WHY_DENIED_DRIVER] = "take the driver off denylist.drivers",
+	[CF_WHY_DENIED_DEVICE] = "take the disk off denylist.devices",
+	[CF_WHY_DENIED_MOUNT] = "take the mount off denylist.mounts",
+	[CF_WHY_DENIED_FILESYSTEM] =
+		"take the file system off denylist.filesystems",
 };
+
+/* What leaves a piece compatibility mode only, or CF_WHY_YES. */
+static enum cf_why compat_only(const struct cf_piece *piece,
+			       const struct cf_config *config)
+{
+	if (cf_config_bool(config, CF_CFG_FORCE_COMPAT_MODE))
+		return CF_WHY_FORCED_COMPAT;
+	if (!piece->handle || !piece->handle->denied)
+		return CF_WHY_YES;
+	return (enum cf_why)(CF_WHY_DENIED_DRIVER + piece->handle->denied -
+			     CF_DENIED_DRIVER);
+}
 
 static enum cf_why ask(const struct cf_path_ops *path, const char *asked,
 		       const struct cf_piece *piece,
@@ -46,6 +71,8 @@ static enum cf_why ask(const struct cf_path_ops *path, const char *asked,
 		return CF_WHY_OTHER_ASKED;
 	if (!*asked && path == &cf_path_null)
 		return CF_WHY_NOT_ASKED;
+	if (policy->compat_only && !path->compat)
+		return policy->compat_only;
 	return path->can(piece, policy);
 }
 
@@ -58,6 +85,7 @@ void cf_route_choose(const struct cf_piece *piece,
 			cf_config_bool(config, CF_CFG_ALLOW_COMPAT_MODE),
 		.allow_system_memory =
 			cf_config_bool(config, CF_CFG_ALLOW_SYSTEM_MEMORY),
+		.compat_only = compat_only(piece, config),
 	};
 
 	route->path = NULL;

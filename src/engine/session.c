@@ -25,6 +25,7 @@
 #include <pthread.h>
 #include <stdatomic.h>
 #include "core/buffer.h"
+#include "core/denylist.h"
 #include "core/device.h"
 #include "core/file.h"
 #include "core/handle.h"
@@ -95,9 +96,8 @@ void cf_session_apply(void)
 
 	cf_topology_configure(
 		cf_config_bool(config, CF_CFG_SKIP_TOPOLOGY_DETECTION));
-	cf_devices_configure(
-		cf_plan_slot_size(config),
-		cf_config_size(config, CF_CFG_MAX_DEVICE_CACHE_SIZE_KB) << 10);
+	cf_devices_configure(cf_plan_slot_size(config),
+			     cf_plan_staging_bytes(config));
 	cf_plan_configure(config);
 	cf_file_limit(cf_config_size(config, CF_CFG_MAX_DIRECT_IO_SIZE_KB)
 		      << 10);
@@ -127,6 +127,7 @@ static int open_locked(void)
 	cf_staged_clear(staged);
 	cf_stats_open((int)cf_config_size(config, CF_CFG_STATS_LEVEL));
 	cf_explain_configure(config);
+	cf_denylist_configure(config);
 	atomic_store_explicit(&running, config, memory_order_release);
 	cf_session_apply();
 	cf_log(CF_LOG_INFO, "driver open: configuration %s",
@@ -146,6 +147,7 @@ static void close_locked(void)
 	cf_stats_close();
 	cf_buffers_close();
 	cf_devices_close();
+	cf_denylist_configure(NULL);
 	cf_log(CF_LOG_INFO, "driver close");
 	cf_log_reset();
 	atomic_store_explicit(&running, NULL, memory_order_release);

@@ -63,6 +63,7 @@ static void host_run(const struct cf_piece *piece, struct cf_feed *feed,
 
 const struct cf_path_ops cf_path_host = {
 	.name = "host",
+	.compat = true,
 	.can = host_can,
 	.way = host_way,
 	.settle = cf_path_no_settle,

@@ -14,6 +14,8 @@ static void null_run(const struct cf_piece *piece, struct cf_feed *feed,
 const struct cf_path_ops cf_path_null = {
 	/* How configuration, logs, statistics and tools call it. */
 	.name = "null",
+	/* Not pread and pwrite by way of host memory. */
+	.compat = false,
 	/* Looks at the piece's facts only: no call, no lock, no side effect. */
 	.can = null_can,
 	/* Where its bytes go: a pure sum of the facts, for people who ask. */

@@ -23,6 +23,12 @@ enum cf_why {
 	CF_WHY_NOT_DEVICE,	 /* the CPU reaches the memory without a copy */
 	CF_WHY_STRICT,		 /* allow_compat_mode is off */
 	CF_WHY_NO_SYSTEM_MEMORY, /* allow_system_memory is off */
+	CF_WHY_FORCED_COMPAT,	 /* force_compat_mode is on */
+	/* in the order of enum cf_denied */
+	CF_WHY_DENIED_DRIVER,
+	CF_WHY_DENIED_DEVICE,
+	CF_WHY_DENIED_MOUNT,
+	CF_WHY_DENIED_FILESYSTEM,
 	CF_NR_WHYS,
 };
 
@@ -30,6 +36,8 @@ enum cf_why {
 struct cf_policy {
 	bool allow_bounce;	  /* properties.allow_compat_mode */
 	bool allow_system_memory; /* properties.allow_system_memory */
+	/* why compatibility mode is all there is; CF_WHY_YES: it is not */
+	enum cf_why compat_only;
 };
 
 /*
@@ -46,6 +54,12 @@ struct cf_crew {
 
 struct cf_path_ops {
 	const char *name;
+	/*
+	 * A way that cuFile calls compatibility mode: POSIX IO to and from
+	 * host memory. The others are closed to files on a denylist, and to
+	 * all under force_compat_mode.
+	 */
+	bool compat;
 	/* CF_WHY_YES, or why this path cannot carry the piece. Pure. */
 	enum cf_why (*can)(const struct cf_piece *piece,
 			   const struct cf_policy *policy);

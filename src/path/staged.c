@@ -419,6 +419,7 @@ static void staged_run(const struct cf_piece *piece, struct cf_feed *feed,
 
 const struct cf_path_ops cf_path_staged = {
 	.name = "staged",
+	.compat = true,
 	.can = staged_can,
 	.way = staged_way,
 	.settle = staged_settle,

@@ -1,10 +1,21 @@
 // SPDX-License-Identifier: Apache-2.0
-/* configuration - what a program can ask about it (opencufile.h). */
+/*
+ * configuration - what a program can ask about it (opencufile.h), and that
+ * each row changes what it says it changes.
+ */
 #include "fresh.h"
 
+#include <fcntl.h>
 #include <opencufile.h>
+#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
+#include <sys/sysmacros.h>
+#include <unistd.h>
+#include "core/device.h"
+#include "core/mount.h"
+#include "seam/os.h"
 
 #define BAD CU_FILE_INVALID_VALUE
 
@@ -133,12 +144,370 @@ static void bad_arguments_are_refused(void **state)
 	assert_code(ocf_config_note((unsigned)-1, text, sizeof(text)), BAD);
 }
 
+/* ------------------------------------------------- every row that works */
+
+#define REQUEST (64 * TH_MIB)
+#define MANY "\"execution\": {\"max_io_threads\": 8}"
+
+static CUfileHandle_t file_of(struct th_file *file)
+{
+	CUfileHandle_t fh;
+	unsigned char *bytes = th_bytes(TH_MIB);
+
+	th_file_make(file, TH_BUFFERED, O_RDWR, bytes, TH_MIB);
+	free(bytes);
+	assert_ok(fresh_register(file->fd, &fh));
+	return fh;
+}
+
+/* What a large read of the file would do. */
+static ocf_explain_t explain(ocf_memory_t memory)
+{
+	ocf_explain_t e = { .struct_size = sizeof(e) };
+	struct th_file file;
+	CUfileHandle_t fh = file_of(&file);
+
+	assert_ok(ocf_explain_memory(fh, OCF_READ, memory, REQUEST, 0, 0, &e));
+	cuFileHandleDeregister(fh);
+	th_file_end(&file);
+	return e;
+}
+
+static long carriers_of_host_memory(void)
+{
+	return (long)explain(OCF_MEMORY_HOST).carriers;
+}
+
+static long part_of_device_memory(void)
+{
+	return (long)explain(OCF_MEMORY_DEVICE).part_size;
+}
+
+static long bytes_around_the_page_cache(void)
+{
+	return (long)explain(OCF_MEMORY_HOST).direct_bytes;
+}
+
+static long code_for_host_memory(void)
+{
+	return explain(OCF_MEMORY_HOST).code;
+}
+
+static long code_for_device_memory(void)
+{
+	return explain(OCF_MEMORY_DEVICE).code;
+}
+
+static long stats_level(void)
+{
+	int level = -1;
+
+	assert_ok(cuFileGetStatsLevel(&level));
+	return level;
+}
+
+static long batch_size(void)
+{
+	CUfileDrvProps_t props;
+
+	assert_ok(cuFileDriverGetProperties(&props));
+	return props.max_batch_io_size;
+}
+
+static atomic_uint nr_preads, nr_stderr; /* helpers count too */
+
+static ssize_t counting_pread(int fd, void *buf, size_t size, off_t off)
+{
+	nr_preads++;
+	return cf_os_real.pread(fd, buf, size, off);
+}
+
+static ssize_t counting_write(int fd, const void *buf, size_t size)
+{
+	nr_stderr += fd == STDERR_FILENO;
+	return fd == STDERR_FILENO ? (ssize_t)size :
+				     cf_os_real.write(fd, buf, size);
+}
+
+static void read_host_memory(void)
+{
+	static struct cf_os counting;
+	unsigned char *bytes = th_bytes(TH_MIB);
+	struct th_file file;
+	CUfileHandle_t fh = file_of(&file);
+
+	counting = cf_os_real;
+	counting.pread = counting_pread;
+	counting.write = counting_write;
+	nr_preads = nr_stderr = 0;
+	cf_os = &counting;
+	assert_int_equal(cuFileRead(fh, bytes, TH_MIB, 0, 0), TH_MIB);
+	cf_os = &cf_os_real;
+	cuFileHandleDeregister(fh);
+	th_file_end(&file);
+	free(bytes);
+}
+
+static long calls_of_one_read(void)
+{
+	read_host_memory();
+	return nr_preads;
+}
+
+static long lines_on_stderr(void)
+{
+	read_host_memory();
+	return nr_stderr;
+}
+
+/* Pinned for a read of device memory, in whole 64 KiB. */
+static long staging_memory(void)
+{
+	unsigned char *bytes = th_bytes(8 * TH_MIB);
+	size_t pinned, leased;
+	struct th_file file;
+	struct th_mem mem;
+	CUfileHandle_t fh;
+
+	th_need_gpu();
+	th_mem_alloc(&mem, TH_DEVICE, 8 * TH_MIB);
+	th_file_make(&file, TH_BUFFERED, O_RDWR, bytes, 8 * TH_MIB);
+	assert_ok(fresh_register(file.fd, &fh));
+	assert_int_equal(cuFileRead(fh, mem.ptr, 8 * TH_MIB, 0, 0), 8 * TH_MIB);
+	cf_pool_usage(cf_gpu_at(0)->pool, &pinned, &leased);
+	cuFileHandleDeregister(fh);
+	th_file_end(&file);
+	th_mem_free(&mem);
+	free(bytes);
+	return (long)(pinned / (64 * TH_KIB));
+}
+
+/* Lines in the folder's cufile.log after a call that fails. */
+static long lines_in_folder(void)
+{
+	char path[300], line[512];
+	long lines = 0;
+	FILE *f;
+
+	assert_int_equal(cuFileRead((CUfileHandle_t)3, path, 1, 0, 0), -1);
+	snprintf(path, sizeof(path), "%s/cufile.log", th_disk_dir());
+	f = fopen(path, "r");
+	while (f && fgets(line, sizeof(line), f))
+		lines++;
+	if (f)
+		fclose(f);
+	unlink(path);
+	return lines;
+}
+
+static const struct effect {
+	const char *key;
+	const char *before, *after; /* members of the file's object */
+	long (*measure)(void);
+	long want_before, want_after;
+	const char *elsewhere; /* the test that has it, where this cannot */
+} effects[] = {
+	{ "logging.level", "\"logging\": {\"dir\": \"DIR\"}",
+	  "\"logging\": {\"dir\": \"DIR\", \"level\": \"NOTICE\"}",
+	  lines_in_folder, 1, 0, NULL },
+	{ "logging.dir", "", "\"logging\": {\"dir\": \"DIR\"}", lines_in_folder,
+	  0, 1, NULL },
+	{ .key = "logging.max_file_size_mb", .elsewhere = "unit/test_log" },
+	{ .key = "CUFILE_LOGFILE_PATH", .elsewhere = "unit/test_log" },
+	{ "profile.cufile_stats", "", "\"profile\": {\"cufile_stats\": 2}",
+	  stats_level, 0, 2, NULL },
+	{ "execution.max_io_threads", "\"execution\": {\"max_io_threads\": 2}",
+	  "\"execution\": {\"max_io_threads\": 0}", carriers_of_host_memory, 3,
+	  1, NULL },
+	{ "execution.parallel_io", MANY,
+	  "\"execution\": {\"max_io_threads\": 8, \"parallel_io\": false}",
+	  carriers_of_host_memory, 9, 1, NULL },
+	{ "execution.min_io_threshold_size_kb", MANY,
+	  "\"execution\": {\"max_io_threads\": 8, "
+	  "\"min_io_threshold_size_kb\": 65537}",
+	  carriers_of_host_memory, 9, 1, NULL },
+	{ "execution.max_request_parallelism", MANY,
+	  "\"execution\": {\"max_io_threads\": 8, "
+	  "\"max_request_parallelism\": 3}",
+	  carriers_of_host_memory, 9, 3, NULL },
+	{ "properties.max_direct_io_size_kb",
+	  "\"execution\": {\"parallel_io\": false}",
+	  "\"execution\": {\"parallel_io\": false}, "
+	  "\"properties\": {\"max_direct_io_size_kb\": 64}",
+	  calls_of_one_read, 1, 16, NULL },
+	{ "properties.max_device_cache_size_kb",
+	  "\"execution\": {\"parallel_io\": false}, "
+	  "\"properties\": {\"per_buffer_cache_size_kb\": 64}",
+	  "\"execution\": {\"parallel_io\": false}, "
+	  "\"properties\": {\"per_buffer_cache_size_kb\": 64, "
+	  "\"max_device_cache_size_kb\": 64}",
+	  staging_memory, 4, 1, NULL },
+	{ "properties.per_buffer_cache_size_kb",
+	  "\"execution\": {\"parallel_io\": false}",
+	  "\"execution\": {\"parallel_io\": false}, "
+	  "\"properties\": {\"per_buffer_cache_size_kb\": 64}",
+	  part_of_device_memory, TH_MIB, 64 * TH_KIB, NULL },
+	{ "properties.posix_pool_slab_size_kb",
+	  "\"execution\": {\"parallel_io\": false}",
+	  "\"execution\": {\"parallel_io\": false}, "
+	  "\"properties\": {\"posix_pool_slab_size_kb\": [4, 128], "
+	  "\"posix_pool_slab_count\": [8, 8]}",
+	  part_of_device_memory, TH_MIB, 128 * TH_KIB, NULL },
+	{ "properties.posix_pool_slab_count",
+	  "\"execution\": {\"parallel_io\": false}, "
+	  "\"properties\": {\"posix_pool_slab_size_kb\": [64], "
+	  "\"posix_pool_slab_count\": [64]}",
+	  "\"execution\": {\"parallel_io\": false}, "
+	  "\"properties\": {\"posix_pool_slab_size_kb\": [64], "
+	  "\"posix_pool_slab_count\": [1]}",
+	  staging_memory, 4, 1, NULL },
+	{ "properties.gpu_bounce_buffer_slab_config.slab_size_kb",
+	  "\"execution\": {\"parallel_io\": false}, "
+	  "\"properties\": {\"per_buffer_cache_size_kb\": 64}",
+	  "\"execution\": {\"parallel_io\": false}, "
+	  "\"properties\": {\"per_buffer_cache_size_kb\": 64, "
+	  "\"gpu_bounce_buffer_slab_config\": {\"slab_size_kb\": [256, 512], "
+	  "\"slab_count\": [4, 4]}}",
+	  part_of_device_memory, 64 * TH_KIB, 512 * TH_KIB, NULL },
+	{ "properties.gpu_bounce_buffer_slab_config.slab_count",
+	  "\"execution\": {\"parallel_io\": false}, "
+	  "\"properties\": {\"gpu_bounce_buffer_slab_config\": "
+	  "{\"slab_size_kb\": [64], \"slab_count\": [64]}}",
+	  "\"execution\": {\"parallel_io\": false}, "
+	  "\"properties\": {\"gpu_bounce_buffer_slab_config\": "
+	  "{\"slab_size_kb\": [64], \"slab_count\": [1]}}",
+	  staging_memory, 4, 1, NULL },
+	{ "properties.io_batchsize", "",
+	  "\"properties\": {\"io_batchsize\": 99}", batch_size, 128, 99, NULL },
+	{ "properties.allow_compat_mode", "",
+	  "\"properties\": {\"allow_compat_mode\": false}",
+	  code_for_device_memory, 0, CU_FILE_IO_NOT_SUPPORTED, NULL },
+	{ "properties.force_compat_mode",
+	  "\"opencufile\": {\"path\": \"null\"}",
+	  "\"opencufile\": {\"path\": \"null\"}, "
+	  "\"properties\": {\"force_compat_mode\": true}",
+	  code_for_device_memory, 0, CU_FILE_IO_NOT_SUPPORTED, NULL },
+	{ "properties.force_odirect_mode", "",
+	  "\"properties\": {\"force_odirect_mode\": true}",
+	  bytes_around_the_page_cache, 0, REQUEST, NULL },
+	{ "properties.allow_system_memory", "",
+	  "\"properties\": {\"allow_system_memory\": false}",
+	  code_for_host_memory, 0, CU_FILE_IO_NOT_SUPPORTED, NULL },
+	{ "denylist.mounts", "\"opencufile\": {\"path\": \"null\"}",
+	  "\"opencufile\": {\"path\": \"null\"}, "
+	  "\"denylist\": {\"mounts\": [\"/x\", \"MOUNT\"]}",
+	  code_for_host_memory, 0, CU_FILE_IO_NOT_SUPPORTED, NULL },
+	{ "denylist.filesystems", "\"opencufile\": {\"path\": \"null\"}",
+	  "\"opencufile\": {\"path\": \"null\"}, "
+	  "\"denylist\": {\"filesystems\": [\"TYPE\"]}",
+	  code_for_host_memory, 0, CU_FILE_IO_NOT_SUPPORTED, NULL },
+	{ .key = "denylist.devices", .elsewhere = "unit/test_denylist" },
+	{ .key = "denylist.drivers", .elsewhere = "unit/test_denylist" },
+	{ .key = "miscellaneous.api_check_aggressive",
+	  .elsewhere = "behaviour/test_driver" },
+	{ "opencufile.path", "", "\"opencufile\": {\"path\": \"staged\"}",
+	  code_for_host_memory, 0, CU_FILE_IO_NOT_SUPPORTED, NULL },
+	{ "opencufile.explain", "", "\"opencufile\": {\"explain\": true}",
+	  lines_on_stderr, 0, 1, NULL },
+	{ .key = "opencufile.batch_kernel", .elsewhere = "path_batch_copies" },
+	{ .key = "opencufile.combine", .elsewhere = "path_order_combine" },
+	{ .key = "opencufile.order_writes", .elsewhere = "path/test_order" },
+};
+#define NR_EFFECTS (sizeof(effects) / sizeof(effects[0]))
+
+/* DIR, MOUNT and TYPE stand for those of the test's own folder. */
+static void write_settings(const char *members)
+{
+	struct cf_mount mount = { .point = "?", .type = "?" };
+	static char text[4096];
+	struct statx stx = { 0 };
+	size_t n = 0;
+	dev_t dev;
+
+	assert_int_equal(statx(AT_FDCWD, th_disk_dir(), 0, STATX_MNT_ID, &stx),
+			 0);
+	dev = makedev(stx.stx_dev_major, stx.stx_dev_minor);
+	(void)cf_mount_find(stx.stx_mnt_id, dev, &mount);
+	text[n++] = '{';
+	while (*members && n < sizeof(text) - 1100) {
+		const char *word = NULL, *is = NULL;
+
+		if (!strncmp(members, word = "DIR", 3))
+			is = th_disk_dir();
+		else if (!strncmp(members, word = "MOUNT", 5))
+			is = mount.point;
+		else if (!strncmp(members, word = "TYPE", 4))
+			is = mount.type;
+		if (is)
+			n += (size_t)snprintf(text + n, 1024, "%s", is);
+		else
+			text[n++] = *members;
+		members += is ? strlen(word) : 1;
+	}
+	text[n++] = '}';
+	text[n] = '\0';
+	setenv("CUFILE_ENV_PATH_JSON", fresh_text_file("cufile.json", text), 1);
+}
+
+static void check_effect(const struct effect *effect, const char *members,
+			 long want)
+{
+	char note[256];
+	long got;
+
+	write_settings(members);
+	assert_ok(cuFileDriverOpen());
+	assert_int_equal(ocf_config_note(0, note, sizeof(note)).err, BAD);
+	got = effect->measure();
+	assert_ok(cuFileDriverClose());
+	while (!cuFileDriverClose().err)
+		continue;
+	if (got != want)
+		fail_msg("%s, {%s}: %s is %ld, not %ld", effect->key, members,
+			 "what is measured", got, want);
+}
+
+static void a_row_that_works_changes_what_it_says(void **state)
+{
+	/* the file is to be heard, not what the harness has set */
+	unsetenv("CUFILE_LOGFILE_PATH");
+	unsetenv("CUFILE_LOGGING_LEVEL");
+	for (size_t i = 0; i < NR_EFFECTS; i++) {
+		const struct effect *effect = &effects[i];
+
+		if (effect->elsewhere ||
+		    (effect->measure == staging_memory && !th_gpu(NULL)))
+			continue;
+		check_effect(effect, effect->before, effect->want_before);
+		check_effect(effect, effect->after, effect->want_after);
+	}
+}
+
+/* A new row that works has its line above, or this fails. */
+static void every_row_that_works_has_a_test_and_no_other_has(void **state)
+{
+	ocf_config_t config = { .struct_size = sizeof(config) };
+
+	for (unsigned nr = 0; !ocf_config_get(nr, &config).err; nr++) {
+		bool tested = false;
+
+		for (size_t i = 0; i < NR_EFFECTS; i++)
+			tested |= !strcmp(effects[i].key, config.key);
+		if (tested == (config.no_effect != NULL))
+			fail_msg("%s: %s", config.key,
+				 tested ? "tested, but said to do nothing" :
+					  "works, but no test says what");
+	}
+}
+
 static const struct fresh_test tests[] = {
 	FRESH(every_value_is_told_with_its_origin),
 	FRESH(every_row_has_a_help_and_what_does_nothing_says_why),
 	FRESH(asking_opens_the_driver_and_is_no_use),
 	FRESH(what_the_file_has_wrong_is_told_line_by_line),
 	FRESH(bad_arguments_are_refused),
+	FRESH(a_row_that_works_changes_what_it_says),
+	FRESH(every_row_that_works_has_a_test_and_no_other_has),
 };
 
 FRESH_MAIN(tests, 60)

@@ -450,6 +450,41 @@ class TestConfig:
             f"{settings}:1:2: oops: unknown key, ignored"]
 
 
+class TestManual:
+    """cufile-configuration(7) has a place for every row, and the right one."""
+
+    PAGE = pathlib.Path(__file__).resolve().parents[2].joinpath(
+        "man/man7/cufile-configuration.7").read_text()
+
+    def keys(self, start, end):
+        part = self.PAGE.partition(f".Ss {start}\n")[2].partition(end)[0]
+        found = set()
+        for line in part.splitlines():
+            if line.startswith((".It Cm ", ".It Ev ")):
+                names = line[7:].partition(" No ")[0]
+                found |= {name for name in names.split() if name != ","}
+        return found
+
+    def test_rows_with_and_without_an_effect_stand_where_they_belong(self):
+        rows = json.loads(run("--dump-config", "--json").stdout)["configuration"]
+        works = {key for key, row in rows.items() if not row["no_effect"]}
+        assert self.keys("Keys that have an effect", ".Ss ") == works
+        assert self.keys("Keys without an effect", ".Sh ") == \
+            set(rows) - works
+
+    def test_each_reason_stands_above_its_keys(self):
+        rows = json.loads(run("--dump-config", "--json").stdout)["configuration"]
+        part = self.PAGE.partition(".Ss Keys without an effect\n")[2]
+        reason = before = ""
+        for line in part.partition(".Sh ")[0].splitlines():
+            if before == ".Pp" and line.endswith(":"):
+                reason = line[:-1].lower()
+            before = line
+            if line.startswith((".It Cm ", ".It Ev ")):
+                key = line[7:].partition(" No ")[0]
+                assert rows[key]["no_effect"].lower() == reason, key
+
+
 class TestUsage:
     @pytest.mark.parametrize("arguments", [
         (), ("-x",), ("-f",), ("stray",), ("--json",), ("-p", "--json"),

@@ -213,7 +213,8 @@ static const char *other_value(const struct cf_config_row *row)
 							low);
 	case CF_CFG_STRING:
 		if (!row->choices)
-			return "\"something\"";
+			return row->flags & CF_CFG_HEX ? "\"0x12345\"" :
+							 "\"something\"";
 		/* the last choice is nowhere the default */
 		snprintf(text, sizeof(text), "\"%s\"",
 			 strrchr(row->choices, '|') + 1);
@@ -657,6 +658,64 @@ static void mount_tables_are_accepted_in_silence(void **state)
 	cf_config_free(c);
 }
 
+static void a_mount_table_of_another_form_is_reported(void **state)
+{
+	static const struct {
+		const char *text, *note;
+	} cases[] = {
+		{ "3", "fs.nfs.mount_table: ignored: expected an object" },
+		{ "{\"/a\": []}",
+		  "fs.nfs.mount_table: ignored: expected an object" },
+		{ "{\"/a\": {\"rdma_dev_addr_list\": [\"1\", 2]}}",
+		  "fs.nfs.mount_table: ignored: expected a list of strings" },
+		{ "{\"/a\": {\"rdma\": []}}",
+		  "fs.nfs.mount_table: unknown key, ignored" },
+	};
+
+	(void)state;
+	for (int i = 0; i < 4; i++) {
+		char text[256];
+		struct cf_config *c;
+
+		snprintf(text, sizeof(text),
+			 "{\"fs\":{\"nfs\":{\"mount_table\":%s}}}",
+			 cases[i].text);
+		c = load_text(text);
+		assert_non_null(cf_config_note_text(c, 0));
+		assert_non_null(
+			strstr(cf_config_note_text(c, 0), cases[i].note));
+		assert_null(cf_config_note_text(c, 1));
+		cf_config_free(c);
+	}
+}
+
+static void keys_that_are_hexadecimal_numbers_are_bounded(void **state)
+{
+	static const char *const bad[] = { "",	   "0x",  "31", "0x123456789",
+					   "0x1g", "0x1 " };
+	struct cf_config *c;
+	char text[128];
+
+	(void)state;
+	for (int i = 0; i < 6; i++) {
+		snprintf(text, sizeof(text),
+			 "{\"properties\":{\"rdma_dc_key\":\"%s\"}}", bad[i]);
+		c = load_text(text);
+		assert_row(c, CF_CFG_RDMA_DC_KEY, "\"0xffeeddcc\"",
+			   CF_CFG_FROM_DEFAULT);
+		assert_non_null(cf_config_note_text(c, 0));
+		assert_non_null(strstr(cf_config_note_text(c, 0),
+				       "expected a hexadecimal number"));
+		cf_config_free(c);
+	}
+	set_env("CUFILE_RDMA_DC_KEY", "0xBeef");
+	c = load_text("{\"properties\":{\"rdma_access_mask\":\"0X3\"}}");
+	assert_no_notes(c);
+	assert_row(c, CF_CFG_RDMA_ACCESS_MASK, "\"0X3\"", CF_CFG_FROM_JSON);
+	assert_row(c, CF_CFG_RDMA_DC_KEY, "\"0xBeef\"", CF_CFG_FROM_ENV);
+	cf_config_free(c);
+}
+
 static void a_file_wrong_everywhere_does_not_fill_the_log(void **state)
 {
 	static char text[1 << 16];
@@ -1057,6 +1116,8 @@ int main(int argc, char **argv)
 		test(the_last_of_duplicate_keys_wins_and_is_reported),
 		test(old_spellings_are_understood),
 		test(mount_tables_are_accepted_in_silence),
+		test(a_mount_table_of_another_form_is_reported),
+		test(keys_that_are_hexadecimal_numbers_are_bounded),
 		test(a_file_wrong_everywhere_does_not_fill_the_log),
 		test(the_shipped_file_loads_silently_and_equals_the_defaults),
 		test(the_system_file_is_read_when_the_environment_names_none),

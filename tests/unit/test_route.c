@@ -52,6 +52,23 @@ static struct cf_route choose(const char *path, bool bounce, bool system_memory,
 	return route;
 }
 
+/* The same, with compatibility mode forced, or a file on a list. */
+static struct cf_route choose_compat(const char *path, bool forced,
+				     enum cf_denied denied,
+				     enum cf_memory_kind kind)
+{
+	struct cf_config *config = configure(path, true, true);
+	struct cf_handle handle = { .denied = denied };
+	struct cf_piece piece = piece_of(kind);
+	struct cf_route route;
+
+	cf_config_set_runtime_bool(config, CF_CFG_FORCE_COMPAT_MODE, forced);
+	piece.handle = &handle;
+	cf_route_choose(&piece, config, &route);
+	cf_config_free(config);
+	return route;
+}
+
 /* What the path of this name answered. */
 static enum cf_why why(const struct cf_route *route, const char *name)
 {
@@ -120,6 +137,43 @@ static void a_path_that_is_named_is_the_only_one(void **state)
 	assert_int_equal(why(&route, "staged"), CF_WHY_OTHER_ASKED);
 }
 
+/* Contract 3.17: such files and such a mode leave the POSIX paths. */
+static void forced_and_denied_files_are_left_the_compat_paths(void **state)
+{
+	static const struct {
+		bool forced;
+		enum cf_denied denied;
+		enum cf_why why;
+	} cases[] = {
+		{ true, CF_DENIED_NOT, CF_WHY_FORCED_COMPAT },
+		{ false, CF_DENIED_DRIVER, CF_WHY_DENIED_DRIVER },
+		{ false, CF_DENIED_DEVICE, CF_WHY_DENIED_DEVICE },
+		{ false, CF_DENIED_MOUNT, CF_WHY_DENIED_MOUNT },
+		{ false, CF_DENIED_FILESYSTEM, CF_WHY_DENIED_FILESYSTEM },
+	};
+
+	for (int n = 0; n < 5; n++) {
+		struct cf_route route = choose_compat(
+			"", cases[n].forced, cases[n].denied, CF_MEMORY_DEVICE);
+
+		assert_ptr_equal(route.path, &cf_path_staged);
+		route = choose_compat("", cases[n].forced, cases[n].denied,
+				      CF_MEMORY_HOST);
+		assert_ptr_equal(route.path, &cf_path_host);
+		for (unsigned i = 0; cf_path_at(i); i++) {
+			const char *name = cf_path_at(i)->name;
+
+			if (cf_path_at(i)->compat)
+				continue;
+			route = choose_compat(name, cases[n].forced,
+					      cases[n].denied, CF_MEMORY_HOST);
+			assert_null(route.path);
+			assert_int_equal(route.why[i], cases[n].why);
+			assert_non_null(cf_why_remedy(cases[n].why));
+		}
+	}
+}
+
 static void the_null_path_carries_all_but_only_by_name(void **state)
 {
 	for (int kind = 0; kind < NR_KINDS; kind++) {
@@ -150,6 +204,13 @@ static void every_reason_is_reachable_and_has_a_text(void **state)
 			assert_in_range(route.why[i], 0, CF_NR_WHYS - 1);
 			seen[route.why[i]] = true;
 		}
+	}
+	for (int n = 0; n <= CF_DENIED_FILESYSTEM; n++) {
+		struct cf_route route = choose_compat(
+			"null", !n, (enum cf_denied)n, CF_MEMORY_DEVICE);
+
+		for (unsigned i = 0; cf_path_at(i); i++)
+			seen[route.why[i]] = true;
 	}
 	for (int i = 0; i < CF_NR_WHYS; i++) {
 		if (!seen[i])
@@ -218,6 +279,8 @@ int main(void)
 		cmocka_unit_test(
 			without_system_memory_host_memory_has_no_route),
 		cmocka_unit_test(a_path_that_is_named_is_the_only_one),
+		cmocka_unit_test(
+			forced_and_denied_files_are_left_the_compat_paths),
 		cmocka_unit_test(the_null_path_carries_all_but_only_by_name),
 		cmocka_unit_test(every_reason_is_reachable_and_has_a_text),
 		cmocka_unit_test(the_path_taken_is_the_first_that_said_yes),

@@ -1,0 +1,24 @@
+// SPDX-License-Identifier: Apache-2.0
+/* mount - where a file's file system is mounted, and from what. */
+#ifndef CF_CORE_MOUNT_H
+#define CF_CORE_MOUNT_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+struct cf_mount {
+	char type[32];
+	char point[1024];
+	char source[1024];
+	dev_t dev; /* as mountinfo has it; btrfs and such make one up */
+};
+
+/*
+ * Reads /proc/self/mountinfo for the mount with this number (statx), or, with
+ * number 0, the last one of this device. 0; -ENOENT if there is none such; or
+ * why the file cannot be read.
+ */
+int cf_mount_find(uint64_t number, dev_t dev, struct cf_mount *mount);
+
+#endif
