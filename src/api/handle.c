@@ -17,6 +17,10 @@ static int register_file(CUfileHandle_t *fh, const CUfileDescr_t *descr)
 		return err;
 	forced = cf_config_bool(cf_session_config(), CF_CFG_FORCE_ODIRECT_MODE);
 	err = cf_handle_register(descr, forced, fh);
+	/* the words that scripts look for (contract 4.4) */
+	if (err)
+		cf_log(CF_LOG_ERROR, "cuFileHandleRegister error: %s",
+		       cufileop_status_error(cf_error(err).err));
 	cf_session_end_register(counted, err);
 	return err;
 }

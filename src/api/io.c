@@ -143,11 +143,12 @@ static ssize_t run_vector(struct cf_call *call, const CUfileIOVec_t *iov,
 	int err = check_vector(iov, iovcnt, call->file_off, flags);
 
 	if (err) {
-		cf_log(CF_LOG_ERROR,
-		       "%sv handle %p iov %p count %zu off %lld "
-		       "flags %u: not a valid vector",
-		       cf_op_name(call->op), call->handle, (const void *)iov,
-		       iovcnt, (long long)call->file_off, flags);
+		cf_log_limited(CF_LOG_ERROR,
+			       "%sv handle %p iov %p count %zu off %lld "
+			       "flags %u: not a valid vector",
+			       cf_op_name(call->op), call->handle,
+			       (const void *)iov, iovcnt,
+			       (long long)call->file_off, flags);
 		return err;
 	}
 	err = check_elements(call, iov, iovcnt);

@@ -5,6 +5,9 @@
  * One write a line, in append mode, so that processes may share the file. At
  * the size limit the file is truncated and goes on. When it cannot be opened
  * the log gives up silently until it is configured again.
+ *
+ * Places of the data path have a bound of lines a second each; those that
+ * have left lines out are kept in a list until the log is reset.
  */
 #include "core/log.h"
 
@@ -38,6 +41,7 @@ static struct {
 	long utc_offset;
 	int fd;
 	bool owned; /* false for the process's own stdout and stderr */
+	struct cf_log_site *sites; /* that have left lines out */
 } the_log = { .lock = PTHREAD_MUTEX_INITIALIZER, .fd = NOT_OPEN };
 
 int cf_log_level_by_name(const char *name)
@@ -113,9 +117,13 @@ void cf_log_configure(const struct cf_config *c)
 	pthread_mutex_unlock(&the_log.lock);
 }
 
+/* Writes and forgets what places have left out. */
+static void tell_sites_locked(void);
+
 void cf_log_reset(void)
 {
 	pthread_mutex_lock(&the_log.lock);
+	tell_sites_locked();
 	close_locked();
 	set_threshold(-1);
 	pthread_mutex_unlock(&the_log.lock);
@@ -296,4 +304,73 @@ void cf_log_write(enum cf_log_level level, const char *file, int line,
 	write_locked(buf, size);
 	pthread_mutex_unlock(&the_log.lock);
 	errno = saved_errno;
+}
+
+/* As cf_log_write, with the lock held. */
+__attribute__((format(printf, 4, 5))) static void log_locked(
+	enum cf_log_level level, const char *file, int line, const char *fmt,
+	...)
+{
+	char buf[LINE_SIZE];
+	va_list args;
+	size_t size;
+
+	va_start(args, fmt);
+	size = print_line(buf, level, file, line, fmt, args);
+	va_end(args);
+	write_locked(buf, size);
+}
+
+static void tell_left_out_locked(struct cf_log_site *site)
+{
+	if (site->left_out)
+		log_locked(site->level, site->file, site->line,
+			   "%u more lines from here were left out",
+			   site->left_out);
+	site->left_out = 0;
+}
+
+static void tell_sites_locked(void)
+{
+	while (the_log.sites) {
+		struct cf_log_site *site = the_log.sites;
+
+		the_log.sites = site->next;
+		site->listed = false;
+		tell_left_out_locked(site);
+	}
+}
+
+static void list_locked(struct cf_log_site *site)
+{
+	if (site->listed)
+		return;
+	site->listed = true;
+	site->next = the_log.sites;
+	the_log.sites = site;
+}
+
+bool cf_log_site_may(struct cf_log_site *site)
+{
+	int saved_errno = errno;
+	struct timespec now = { 0 };
+	bool may;
+
+	cf_os->clock_gettime(CLOCK_MONOTONIC, &now);
+	pthread_mutex_lock(&the_log.lock);
+	if (site->second != (long)now.tv_sec) {
+		tell_left_out_locked(site);
+		site->second = (long)now.tv_sec;
+		site->nr = 0;
+	}
+	may = site->nr < CF_LOG_SITE_LINES;
+	if (may) {
+		site->nr++;
+	} else {
+		site->left_out++;
+		list_locked(site);
+	}
+	pthread_mutex_unlock(&the_log.lock);
+	errno = saved_errno;
+	return may;
 }

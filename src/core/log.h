@@ -11,6 +11,7 @@
 #define CF_CORE_LOG_H
 
 #include <stdatomic.h>
+#include <stdbool.h>
 
 /* Most important first. */
 enum cf_log_level {
@@ -50,6 +51,42 @@ void cf_log_write(enum cf_log_level level, const char *file, int line,
 		    atomic_load_explicit(&cf_log_threshold, \
 					 memory_order_relaxed)) \
 			cf_log_write((level), __FILE__, __LINE__, \
+				     __VA_ARGS__); \
+	} while (0)
+
+/*
+ * One place of the data path that logs, so that a program that fails a
+ * million times a second does not fill a disk. What was left out is counted,
+ * and told before the next line, or at the reset.
+ */
+struct cf_log_site {
+	const char *file;
+	int line;
+	enum cf_log_level level;
+	/* the log's lock: */
+	long second; /* in which nr lines were written */
+	unsigned nr, left_out;
+	bool listed;
+	struct cf_log_site *next;
+};
+
+/* Lines of one place in one second; more are left out. */
+#define CF_LOG_SITE_LINES 20
+
+/* Takes the lock; true if the place may write a line now. */
+bool cf_log_site_may(struct cf_log_site *site);
+
+/* As cf_log, for the data path. */
+#define cf_log_limited(level_, ...) \
+	do { \
+		static struct cf_log_site site_ = { .file = __FILE__, \
+						    .line = __LINE__, \
+						    .level = (level_) }; \
+		if ((int)(level_) <= \
+			    atomic_load_explicit(&cf_log_threshold, \
+						 memory_order_relaxed) && \
+		    cf_log_site_may(&site_)) \
+			cf_log_write((level_), __FILE__, __LINE__, \
 				     __VA_ARGS__); \
 	} while (0)
 

@@ -49,11 +49,13 @@ static const char *const cached_remedies[CF_NR_CACHED] = {
 /* 0: a place that is free. Relaxed: a number stands for nothing else. */
 static _Atomic uint64_t told[MAX_TOLD];
 static atomic_bool to_stderr;
+static atomic_bool noticed; /* that GPU memory goes through host memory */
 
 void cf_explain_configure(const struct cf_config *config)
 {
 	for (unsigned i = 0; i < MAX_TOLD; i++)
 		atomic_store_explicit(&told[i], 0, memory_order_relaxed);
+	atomic_store_explicit(&noticed, false, memory_order_relaxed);
 	atomic_store_explicit(&to_stderr,
 			      cf_config_bool(config, CF_CFG_EXPLAIN),
 			      memory_order_relaxed);
@@ -249,13 +251,33 @@ static void tell(const ocf_explain_t *e)
 	(void)cf_os->write(STDERR_FILENO, line, n);
 }
 
+static bool log_takes(enum cf_log_level level)
+{
+	return (int)level <=
+	       atomic_load_explicit(&cf_log_threshold, memory_order_relaxed);
+}
+
+/* Once a session, to every log there is (contract 4.4). */
+static void notice_compat(const struct cf_request *req)
+{
+	if (!log_takes(CF_LOG_NOTICE) || !req->route.path ||
+	    !req->route.path->compat || req->piece.mem.kind == CF_MEMORY_HOST)
+		return;
+	if (atomic_load_explicit(&noticed, memory_order_relaxed) ||
+	    atomic_exchange_explicit(&noticed, true, memory_order_relaxed))
+		return;
+	cf_log(CF_LOG_NOTICE,
+	       "running in compatible mode: GPU memory goes through host "
+	       "memory, path %s",
+	       req->route.path->name);
+}
+
 void cf_explain_new_route(const struct cf_request *req)
 {
-	int level = req->route.path ? CF_LOG_INFO : CF_LOG_ERROR;
 	ocf_explain_t e;
 
-	if (atomic_load_explicit(&cf_log_threshold, memory_order_relaxed) <
-		    level &&
+	notice_compat(req);
+	if (!log_takes(req->route.path ? CF_LOG_INFO : CF_LOG_ERROR) &&
 	    !atomic_load_explicit(&to_stderr, memory_order_relaxed))
 		return;
 	if (!is_new(key_of(req)))

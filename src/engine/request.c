@@ -146,11 +146,11 @@ int cf_request_init_next(struct cf_request *req, const struct cf_call *call,
 	int err = check(req, call, last, NULL, &problem);
 
 	if (err)
-		cf_log(CF_LOG_ERROR,
-		       "%s handle %p buf %p+%lld len %zu off %lld: %s",
-		       cf_op_name(call->op), call->handle, call->base,
-		       (long long)call->buf_off, call->size,
-		       (long long)call->file_off, problem);
+		cf_log_limited(CF_LOG_ERROR,
+			       "%s handle %p buf %p+%lld len %zu off %lld: %s",
+			       cf_op_name(call->op), call->handle, call->base,
+			       (long long)call->buf_off, call->size,
+			       (long long)call->file_off, problem);
 	return err;
 }
 
@@ -165,17 +165,17 @@ static void log_failure(const struct cf_request *req, int code)
 {
 	const struct cf_piece *piece = &req->piece;
 
-	cf_log(CF_LOG_ERROR,
-	       "%s handle %u off %lld len %zu %s memory: code %d%s%s, "
-	       "path %s",
-	       cf_op_name(piece->op), cf_handle_number(piece->handle),
-	       (long long)piece->file_off, piece->size,
-	       cf_memory_kind_name(piece->mem.kind), code,
-	       cf_is_cuda_error(code) ? " " : "",
-	       cf_is_cuda_error(code) ?
-		       cf_cuda_error_name(cf_cuda_result(code)) :
-		       "",
-	       req->route.path ? req->route.path->name : "none");
+	cf_log_limited(CF_LOG_ERROR,
+		       "%s handle %u off %lld len %zu %s memory: code %d%s%s, "
+		       "path %s",
+		       cf_op_name(piece->op), cf_handle_number(piece->handle),
+		       (long long)piece->file_off, piece->size,
+		       cf_memory_kind_name(piece->mem.kind), code,
+		       cf_is_cuda_error(code) ? " " : "",
+		       cf_is_cuda_error(code) ?
+			       cf_cuda_error_name(cf_cuda_result(code)) :
+			       "",
+		       req->route.path ? req->route.path->name : "none");
 }
 
 /* The workers as a path sees them. */
@@ -220,6 +220,19 @@ static void work(struct cf_crew *crew, void (*lead_fn)(void *arg),
 /* Relaxed: how many requests run, for those who plan one. */
 static _Atomic unsigned running;
 
+/* The words that scripts look for (contract 4.4). */
+static void trace(const struct cf_request *req)
+{
+	const struct cf_piece *piece = &req->piece;
+
+	cf_log(CF_LOG_TRACE,
+	       "cufile IO mode: %s (%s handle %u off %lld len %zu %s memory)",
+	       req->route.path->compat ? "POSIX" : req->route.path->name,
+	       cf_op_name(piece->op), cf_handle_number(piece->handle),
+	       (long long)piece->file_off, piece->size,
+	       cf_memory_kind_name(piece->mem.kind));
+}
+
 static ssize_t travel(struct cf_request *req)
 {
 	const struct cf_path_ops *path = req->route.path;
@@ -232,6 +245,7 @@ static ssize_t travel(struct cf_request *req)
 	cf_explain_new_route(req);
 	if (!path)
 		return -CU_FILE_IO_NOT_SUPPORTED;
+	trace(req);
 	cf_worker_settle(c.node); /* a task runs here too */
 	company = 1 +
 		  atomic_fetch_add_explicit(&running, 1, memory_order_relaxed);

@@ -319,6 +319,49 @@ class Log(Case):
         self.assertRegex(text, r"read handle .* len 1 off -1: negative file")
         self.assertRegex(text, r"read handle .*: no such handle")
 
+    def test_lines_that_scripts_look_for_have_their_words(self):
+        """Contract 4.4."""
+        self.run_client("exit_without_close", fake=True, CUFILE_LOGFILE_PATH=self.log,
+                        CUFILE_LOGGING_LEVEL="TRACE")
+        lines = [LINE.match(line) and (LINE.match(line)[1], line)
+                 for line in self.lines()]
+        notices = [line for level, line in lines if level == "NOTICE"]
+        self.assertEqual(len(notices), 1, self.lines())
+        self.assertIn("running in compatible mode: ", notices[0])
+        traces = [line for level, line in lines if level == "TRACE"]
+        self.assertTrue(traces)
+        for line in traces:
+            self.assertRegex(line, r" cufile IO mode: POSIX \((read|write) handle ")
+
+    def test_a_log_of_errors_says_that_gpu_memory_is_copied(self):
+        self.run_client("exit_without_close", fake=True,
+                        CUFILE_LOGFILE_PATH=self.log)
+        self.assertEqual([LINE.match(line)[1] for line in self.lines()],
+                         ["NOTICE"])
+
+    def test_a_file_that_is_refused_is_told_with_its_code(self):
+        script = ("import ctypes, os\n"
+                  f"lib = ctypes.CDLL({LIB!r})\n"
+                  "descr = (ctypes.c_int * 6)(1, 0, 999)\n"
+                  "fh = ctypes.c_void_p()\n"
+                  "lib.cuFileHandleRegister(ctypes.byref(fh), descr)\n")
+        if SANITIZED:
+            self.skipTest("the interpreter is not instrumented")
+        done = self.run_program(sys.executable, "-c", script,
+                                CUFILE_LOGFILE_PATH=self.log)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertRegex("\n".join(self.lines()),
+                         r" ERROR +handle:\d+ cuFileHandleRegister error: \w+")
+
+    def test_statistics_stand_at_the_end_at_level_info(self):
+        self.json.write_text('{"profile": {"cufile_stats": 1}}')
+        for level, there in (("INFO", True), ("WARN", False)):
+            self.log.unlink(missing_ok=True)
+            self.run_client("log_lines", CUFILE_LOGFILE_PATH=self.log,
+                            CUFILE_LOGGING_LEVEL=level)
+            text = "\n".join(self.lines())
+            self.assertEqual(" stats: read" in text, there, text)
+
     def test_the_file_and_directory_may_come_from_the_json(self):
         self.json.write_text('{"logging": {"dir": "%s", "level": "INFO"}}'
                              % self.dir)

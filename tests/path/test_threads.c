@@ -260,11 +260,15 @@ static void register_work_deregister(void *arg, unsigned i)
 
 static void many_threads_have_a_handle_each(void **state)
 {
-	struct crowd c = { .rounds = TH_SCALE(12) };
-	int fds = th_count_fds();
+	struct crowd c = { .rounds = 1 };
+	int fds;
 
 	(void)state;
 	th_need_gpu();
+	/* the first of them opens the log, for the notice of staging */
+	register_work_deregister(&c, 1);
+	fds = th_count_fds();
+	c.rounds = TH_SCALE(12);
 	th_threads(NR_THREADS, register_work_deregister, &c);
 	th_bad_check(&c.bad);
 	assert_int_equal(th_count_fds(), fds);

@@ -403,6 +403,68 @@ static void a_long_line_is_cut_and_still_ends(void **state)
 	free(text);
 }
 
+/* So many lines of one place, and what is in the log then. */
+static void write_from_one_place(int nr)
+{
+	for (int i = 0; i < nr; i++)
+		cf_log_limited(CF_LOG_ERROR, "line %d.", i);
+}
+
+static unsigned count(const char *part)
+{
+	char *text = content(path);
+	unsigned nr = 0;
+
+	for (char *at = text; (at = strstr(at, part)); at++)
+		nr++;
+	free(text);
+	return nr;
+}
+
+static void a_place_has_so_many_lines_a_second_and_the_rest_is_counted(
+	void **state)
+{
+	struct cf_os fake = *cf_os;
+
+	(void)state;
+	fake.clock_gettime = frozen_clock;
+	cf_os = &fake;
+	frozen = 1000;
+	env_path = path;
+	configure();
+	write_from_one_place(500);
+	assert_int_equal(count(" line "), CF_LOG_SITE_LINES);
+	assert_int_equal(count("left out"), 0);
+	/* other places are other places */
+	cf_log_limited(CF_LOG_ERROR, "another");
+	assert_int_equal(count("another"), 1);
+	frozen = 1001;
+	write_from_one_place(2);
+	assert_int_equal(count(" line "), CF_LOG_SITE_LINES + 2);
+	assert_int_equal(count("480 more lines from here were left out"), 1);
+	write_from_one_place(100);
+	cf_log_reset();
+	assert_int_equal(count(" line "), 2 * CF_LOG_SITE_LINES);
+	assert_int_equal(count("82 more lines from here were left out"), 1);
+	/* and it is told once */
+	configure();
+	frozen = 1002;
+	write_from_one_place(1);
+	cf_log_reset();
+	assert_int_equal(count("left out"), 2);
+}
+
+static void a_place_below_the_level_counts_nothing(void **state)
+{
+	(void)state;
+	env_path = path;
+	configure();
+	for (int i = 0; i < 500; i++)
+		cf_log_limited(CF_LOG_INFO, "x");
+	cf_log_reset();
+	assert_int_equal(access(path, F_OK), -1);
+}
+
 static void errno_survives_a_line(void **state)
 {
 	(void)state;
@@ -531,6 +593,8 @@ int main(void)
 		test(without_a_limit_the_log_grows),
 		test(a_long_line_is_cut_and_still_ends),
 		test(the_log_takes_no_number_that_a_file_could_get),
+		test(a_place_has_so_many_lines_a_second_and_the_rest_is_counted),
+		test(a_place_below_the_level_counts_nothing),
 		test(errno_survives_a_line),
 		test(after_a_reset_nothing_is_logged),
 		test(lines_of_many_threads_do_not_mix),
