@@ -23,6 +23,7 @@ typedef struct CUfunc_st *CUfunction;
 typedef struct CUgraph_st *CUgraph;
 typedef struct CUgraphExec_st *CUgraphExec;
 typedef struct CUmemPoolHandle_st *CUmemoryPool;
+typedef struct CUuserObject_st *CUuserObject;
 typedef void (*CUhostFn)(void *user_data);
 typedef struct CUuuid_st {
 	char bytes[16];
@@ -33,6 +34,31 @@ typedef int CUpointer_attribute;
 typedef int CUdevice_attribute;
 typedef int CUstreamCaptureMode;
 typedef int CUstreamCaptureStatus;
+
+typedef union CUstreamBatchMemOpParams_union {
+	int operation;
+	struct {
+		int operation;
+		CUdeviceptr address;
+		union {
+			uint32_t value;
+			uint64_t value64;
+		};
+		unsigned int flags;
+		CUdeviceptr alias;
+	} waitValue;
+	struct {
+		int operation;
+		CUdeviceptr address;
+		union {
+			uint32_t value;
+			uint64_t value64;
+		};
+		unsigned int flags;
+		CUdeviceptr alias;
+	} writeValue;
+	uint64_t pad[6];
+} CUstreamBatchMemOpParams;
 
 typedef unsigned long long CUmemGenericAllocationHandle;
 typedef struct CUmemLocation_st {
@@ -132,6 +158,7 @@ enum {
 /* flags */
 enum {
 	CF_CU_MEMHOSTREGISTER_PORTABLE = 0x01,
+	CF_CU_MEMHOSTREGISTER_DEVICEMAP = 0x02,
 	CF_CU_MEMHOSTREGISTER_READ_ONLY = 0x08,
 	CF_CU_MEMHOSTALLOC_PORTABLE = 0x01,
 	CF_CU_STREAM_NON_BLOCKING = 0x1,
@@ -147,6 +174,11 @@ enum {
 	CF_CU_STREAM_WAIT_VALUE_EQ = 0x1,
 	CF_CU_STREAM_WAIT_VALUE_AND = 0x2,
 	CF_CU_STREAM_WAIT_VALUE_NOR = 0x3,
+	CF_CU_STREAM_WRITE_VALUE_NO_MEMORY_BARRIER = 0x1,
+	CF_CU_STREAM_MEM_OP_WAIT_VALUE_32 = 1,
+	CF_CU_STREAM_MEM_OP_WRITE_VALUE_32 = 2,
+	CF_CU_USER_OBJECT_NO_DESTRUCTOR_SYNC = 1,
+	CF_CU_GRAPH_USER_OBJECT_MOVE = 1,
 	CF_CU_MEM_ATTACH_GLOBAL = 0x1,
 	CF_CU_MEM_LOCATION_DEVICE = 1,
 	CF_CU_MEM_ALLOCATION_PINNED = 1,

@@ -65,7 +65,15 @@ extern const struct measure standin_types[];
 	AT(CUmemcpyAttributes, srcAccessOrder) \
 	AT(CUmemcpyAttributes, srcLocHint) \
 	AT(CUmemcpyAttributes, dstLocHint) \
-	AT(CUmemcpyAttributes, flags)
+	AT(CUmemcpyAttributes, flags) \
+	SIZE(CUuserObject) \
+	SIZE(CUstreamBatchMemOpParams) \
+	AT(CUstreamBatchMemOpParams, waitValue.address) \
+	AT(CUstreamBatchMemOpParams, waitValue.value) \
+	AT(CUstreamBatchMemOpParams, waitValue.flags) \
+	AT(CUstreamBatchMemOpParams, writeValue.address) \
+	AT(CUstreamBatchMemOpParams, writeValue.value) \
+	AT(CUstreamBatchMemOpParams, writeValue.flags)
 /* clang-format on */
 
 #endif

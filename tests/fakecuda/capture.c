@@ -116,6 +116,9 @@ static void graph_free(struct fc_graph *g)
 		g->head = op->next;
 		fc_op_free(op);
 	}
+	fc_users_drop(&g->users);
+	if (g->h)
+		fc_handle_kill(g->h);
 	free(g);
 }
 
@@ -207,7 +210,8 @@ static int end_capture(CUstream h, CUgraph *out)
 		graph_free(cap->graph);
 		return r;
 	}
-	cap->graph->h = fc_handle_new(FC_GRAPH, cap->graph);
+	if (!cap->graph->h)
+		cap->graph->h = fc_handle_new(FC_GRAPH, cap->graph);
 	atomic_fetch_add(&fc.live[LIVE_GRAPH], 1);
 	*out = (CUgraph)cap->graph->h;
 	return 0;
@@ -242,6 +246,20 @@ CUresult cuStreamIsCapturing(CUstream stream, CUstreamCaptureStatus *status)
 	return FC_LOCKED(capture_info(stream, status, NULL));
 }
 
+/* The graph that is being recorded: may be given user objects. */
+static CUgraph graph_so_far(CUstream h)
+{
+	struct fc_stream *s;
+	struct fc_graph *g;
+
+	if (fc_stream_get(h, STREAM_ANY, &s) || !s->cap)
+		return NULL;
+	g = s->cap->graph;
+	if (!g->h)
+		g->h = fc_handle_new(FC_GRAPH, g);
+	return (CUgraph)g->h;
+}
+
 #pragma GCC visibility push(default)
 CUresult cuStreamGetCaptureInfo(CUstream stream, int *status, uint64_t *id);
 CUresult cuStreamGetCaptureInfo(CUstream stream, int *status, uint64_t *id)
@@ -250,13 +268,15 @@ CUresult cuStreamGetCaptureInfo(CUstream stream, int *status, uint64_t *id)
 	return FC_LOCKED(capture_info(stream, status, id));
 }
 
-/* The graph and the dependencies are answered as "none yet". */
+/* The dependencies are answered as "none yet". */
 CUresult cuStreamGetCaptureInfo_v2(CUstream stream, int *status, uint64_t *id,
 				   CUgraph *graph, void ***deps, size_t *nr);
 #pragma GCC visibility pop
 CUresult cuStreamGetCaptureInfo_v2(CUstream stream, int *status, uint64_t *id,
 				   CUgraph *graph, void ***deps, size_t *nr)
 {
+	int r;
+
 	FC_ENTER(FC_NORMAL);
 	if (graph)
 		*graph = NULL;
@@ -264,7 +284,12 @@ CUresult cuStreamGetCaptureInfo_v2(CUstream stream, int *status, uint64_t *id,
 		*deps = NULL;
 	if (nr)
 		*nr = 0;
-	return FC_LOCKED(capture_info(stream, status, id));
+	fc_lock();
+	r = capture_info(stream, status, id);
+	if (!r && graph && *status == CF_CU_STREAM_CAPTURE_STATUS_ACTIVE)
+		*graph = graph_so_far(stream);
+	fc_unlock();
+	return r;
 }
 
 CUresult cuThreadExchangeStreamCaptureMode(CUstreamCaptureMode *mode)

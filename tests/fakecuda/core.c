@@ -198,6 +198,7 @@ void fakecuda_reset(void)
 	fc_range_retire_of(NULL);
 	fc_pool_reset();
 	fc_graph_reset();
+	fc_user_reset();
 	memset(&fc_self, 0, sizeof(fc_self));
 	atomic_store(&fc.gone, false);
 	atomic_store(&fc.late_calls, 0);

@@ -52,6 +52,7 @@ struct CUgraphNode_st;
 #define cuStreamWriteValue32 cuStreamWriteValue32_v2
 #define cuStreamWaitValue64 cuStreamWaitValue64_v2
 #define cuStreamWriteValue64 cuStreamWriteValue64_v2
+#define cuStreamBatchMemOp cuStreamBatchMemOp_v2
 #define cuStreamBeginCapture cuStreamBeginCapture_v2
 #define cuEventDestroy cuEventDestroy_v2
 #define cuEventElapsedTime cuEventElapsedTime_v2
@@ -196,6 +197,9 @@ CUresult cuStreamWaitValue64_v2(CUstream stream, CUdeviceptr addr,
 				uint64_t value, unsigned int flags);
 CUresult cuStreamWriteValue64_v2(CUstream stream, CUdeviceptr addr,
 				 uint64_t value, unsigned int flags);
+CUresult cuStreamBatchMemOp_v2(CUstream stream, unsigned int nr,
+			       CUstreamBatchMemOpParams *ops,
+			       unsigned int flags);
 CUresult cuLaunchHostFunc(CUstream stream, CUhostFn fn, void *user_data);
 CUresult cuEventCreate(CUevent *event, unsigned int flags);
 CUresult cuEventDestroy_v2(CUevent event);
@@ -212,6 +216,12 @@ CUresult cuThreadExchangeStreamCaptureMode(CUstreamCaptureMode *mode);
 CUresult cuGraphGetNodes(CUgraph graph, struct CUgraphNode_st **nodes,
 			 size_t *nr);
 CUresult cuGraphDestroy(CUgraph graph);
+CUresult cuUserObjectCreate(CUuserObject *object, void *ptr, CUhostFn destroy,
+			    unsigned int refs, unsigned int flags);
+CUresult cuUserObjectRetain(CUuserObject object, unsigned int count);
+CUresult cuUserObjectRelease(CUuserObject object, unsigned int count);
+CUresult cuGraphRetainUserObject(CUgraph graph, CUuserObject object,
+				 unsigned int count, unsigned int flags);
 CUresult cuGraphInstantiateWithFlags(CUgraphExec *exec, CUgraph graph,
 				     unsigned long long flags);
 CUresult cuGraphUpload(CUgraphExec exec, CUstream stream);

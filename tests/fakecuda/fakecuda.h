@@ -75,7 +75,7 @@ unsigned long fakecuda_late_calls(void);
  * Objects alive of one kind: "ctx" (created ones), "primary_retain", "stream",
  * "event", "mem" (cuMemAlloc), "pool_mem", "managed", "host_alloc",
  * "host_register", "module", "graph", "graph_exec", "pool", "vmm_handle",
- * "vmm_map", "vmm_reserve". -1 for an unknown kind.
+ * "vmm_map", "vmm_reserve", "user_object". -1 for an unknown kind.
  */
 long fakecuda_live(const char *kind);
 /* The sum of all kinds; lists what is alive into f unless f is NULL. */

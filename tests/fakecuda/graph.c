@@ -16,6 +16,7 @@ struct exec {
 	struct fc_stream
 		*last; /* where it was launched last, and up to where */
 	uint64_t last_seq;
+	struct fc_users users;
 };
 
 static struct fc_op *clone_list(const struct fc_op *op)
@@ -62,6 +63,7 @@ static void graph_free(void *obj, void *arg)
 
 	(void)arg;
 	free_list(g->head);
+	fc_users_drop(&g->users);
 	fc_handle_kill(g->h);
 	atomic_fetch_sub(&fc.live[LIVE_GRAPH], 1);
 	free(g);
@@ -92,6 +94,7 @@ static int instantiate(CUgraphExec *out, CUgraph h)
 		return CF_CU_INVALID_VALUE;
 	x = fc_zalloc(sizeof(*x));
 	x->head = clone_list(g->head);
+	x->users = fc_users_copy(&g->users);
 	x->h = fc_handle_new(FC_EXEC, x);
 	atomic_fetch_add(&fc.live[LIVE_EXEC], 1);
 	*out = (CUgraphExec)x->h;
@@ -113,6 +116,7 @@ static void exec_free(void *obj, void *arg)
 
 	(void)arg;
 	free_list(x->head);
+	fc_users_drop(&x->users);
 	if (x->last)
 		fc_stream_put(x->last);
 	fc_handle_kill(x->h);
@@ -184,7 +188,7 @@ static int launch(CUgraphExec xh, CUstream sh)
 {
 	struct fc_stream *s;
 	struct exec *x;
-	struct fc_op *ops, *first;
+	struct fc_op *ops, *first, *last;
 	int r = fc_stream_get(sh, STREAM_ANY, &s);
 
 	if (r)
@@ -193,8 +197,14 @@ static int launch(CUgraphExec xh, CUstream sh)
 	if (!x)
 		return CF_CU_INVALID_VALUE;
 	ops = clone_list(x->head);
-	if (s->cap)
+	if (s->cap) {
+		struct fc_users users = fc_users_copy(&x->users);
+
+		for (unsigned int i = 0; i < users.nr; i++)
+			fc_users_add(&s->cap->graph->users, users.objs[i]);
+		free(users.objs);
 		return append_all(s, ops);
+	}
 	r = check_all(ops);
 	if (r) {
 		free_list(ops);
@@ -208,6 +218,10 @@ static int launch(CUgraphExec xh, CUstream sh)
 		fc_stream_put(x->last);
 	}
 	r = enqueue_all(s, first);
+	/* a graph that is destroyed while it runs keeps what it uses */
+	last = fc_op_new(OP_MARK);
+	last->users = fc_users_copy(&x->users);
+	r = r ? (fc_op_free(last), r) : fc_enqueue(s, last);
 	s->refs++;
 	x->last = s;
 	x->last_seq = s->submitted;

@@ -16,14 +16,14 @@ enum { MAX_HANDLES = 1 << 22 };
 
 static struct fc_handle *table;
 static size_t nr_used;
-static struct fc_handle *dead[FC_PHYS + 1];
+static struct fc_handle *dead[FC_USER + 1];
 
 static const char *const kind_names[] = {
 	[FC_CTX] = "context",	     [FC_STREAM] = "stream",
 	[FC_EVENT] = "event",	     [FC_MODULE] = "module",
 	[FC_FUNCTION] = "function",  [FC_GRAPH] = "graph",
 	[FC_EXEC] = "graph exec",    [FC_POOL] = "pool",
-	[FC_PHYS] = "memory handle",
+	[FC_PHYS] = "memory handle", [FC_USER] = "user object",
 };
 
 struct fc_handle *fc_handle_new(enum fc_kind kind, void *obj)

@@ -45,6 +45,7 @@ enum fc_kind {
 	FC_EXEC,
 	FC_POOL,
 	FC_PHYS,
+	FC_USER,
 };
 
 struct fc_handle {
@@ -80,6 +81,7 @@ enum fc_live {
 	LIVE_PHYS,
 	LIVE_MAP,
 	LIVE_RESERVE,
+	LIVE_USER,
 	NR_LIVE,
 };
 
@@ -281,6 +283,16 @@ struct fc_dep {
 	uint64_t seq;
 };
 
+/* A graph's, exec's or launch's references on user objects. */
+struct fc_user;
+struct fc_users {
+	struct fc_user **objs;
+	unsigned int nr;
+};
+void fc_users_add(struct fc_users *users, struct fc_user *user);
+struct fc_users fc_users_copy(const struct fc_users *users);
+void fc_users_drop(struct fc_users *users);
+
 struct fc_op {
 	struct fc_op *next;
 	enum fc_opcode code;
@@ -303,6 +315,7 @@ struct fc_op {
 	CUhostFn host_fn;
 	void *host_arg;
 	struct fc_kernel_call *kernel;
+	struct fc_users users; /* OP_MARK: held until a launch is over */
 };
 
 struct fc_op *fc_op_new(enum fc_opcode code);
@@ -314,6 +327,7 @@ int fc_op_resolve(struct fc_op *op);
 int fc_op_cover(struct fc_op *op, uint64_t addr, size_t size, bool known,
 		bool write);
 int fc_op_run(struct fc_op *op); /* without fc.lock */
+void fc_op_land(struct fc_op *op); /* with it: a written value */
 
 struct fc_stream {
 	struct fc_handle *h; /* NULL for default streams */
@@ -375,6 +389,7 @@ struct fc_graph {
 	struct fc_op *head;
 	struct fc_op **tail;
 	size_t nr;
+	struct fc_users users;
 };
 
 struct fc_capture {
@@ -394,6 +409,7 @@ int fc_capture_unsafe(const char *what);
 int fc_capture_hit(struct fc_ctx *ctx, bool blocking_only, int result);
 void fc_capture_abandon(struct fc_stream *s);
 void fc_graph_reset(void);
+void fc_user_reset(void);
 
 /* --- kernels */
 

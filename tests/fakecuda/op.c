@@ -33,6 +33,7 @@ struct fc_op *fc_op_clone(const struct fc_op *op)
 	copy->nr_deps = 0;
 	copy->held = NULL;
 	copy->nr_held = 0;
+	copy->users = (struct fc_users){ 0 };
 	if (op->kernel)
 		copy->kernel = fc_kernel_clone(op->kernel);
 	return copy;
@@ -48,6 +49,7 @@ void fc_op_free(struct fc_op *op)
 		fc_event_put(op->event);
 	if (op->kernel)
 		fc_kernel_free(op->kernel);
+	fc_users_drop(&op->users);
 	free(op->deps);
 	free(op->held);
 	free(op->snapshot);
@@ -262,7 +264,11 @@ static void wait_value(const struct fc_op *op)
 		nap(POLL_US);
 }
 
-static void write_value(const struct fc_op *op)
+/*
+ * The value is the last that is seen of the operation: who finds it there may
+ * take the memory away.
+ */
+void fc_op_land(struct fc_op *op)
 {
 	size_t n = op->width;
 	void *p = at(op, op->dst, &n);
@@ -272,6 +278,9 @@ static void write_value(const struct fc_op *op)
 	else
 		__atomic_store_n((uint32_t *)p, (uint32_t)op->value,
 				 __ATOMIC_RELEASE);
+	for (unsigned int i = 0; i < op->nr_held; i++)
+		fc_range_release(op->held[i]);
+	op->nr_held = 0;
 }
 
 /*
@@ -314,15 +323,12 @@ int fc_op_run(struct fc_op *op)
 	case OP_WAIT_VALUE:
 		wait_value(op);
 		return 0;
-	case OP_WRITE_VALUE:
-		write_value(op);
-		return 0;
 	case OP_HOST:
 		host_function(op);
 		return 0;
 	case OP_KERNEL:
 		return fc_kernel_run(op);
-	default: /* marks and frees are done under the lock */
+	default: /* marks, frees and values are done under the lock */
 		return 0;
 	}
 }

@@ -53,6 +53,8 @@ static void execute(struct fc_op *op)
 		fc_unlock();
 		r = fc_op_run(op);
 		fc_lock();
+		if (op->code == OP_WRITE_VALUE && !held_memory_is_gone(op))
+			fc_op_land(op);
 	}
 	if (op->code == OP_FREE)
 		fc_range_retire(op->held[0]);

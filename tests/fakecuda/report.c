@@ -35,6 +35,7 @@ static const char *const live_names[NR_LIVE] = {
 	[LIVE_PHYS] = "vmm_handle",
 	[LIVE_MAP] = "vmm_map",
 	[LIVE_RESERVE] = "vmm_reserve",
+	[LIVE_USER] = "user_object",
 };
 
 void fc_complain(const char *fmt, ...)

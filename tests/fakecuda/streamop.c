@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
  * streamop - what is done in a stream besides moving bytes: host functions,
- * waiting for values and writing them.
+ * waiting for values and writing them, one by one or in a batch.
  */
 #include "internal.h"
 
@@ -76,4 +76,35 @@ CUresult cuStreamWriteValue64_v2(CUstream stream, CUdeviceptr addr,
 	FC_ENTER(FC_NORMAL);
 	return FC_LOCKED(
 		value_op(OP_WRITE_VALUE, stream, addr, value, 8, flags));
+}
+
+/* All or nothing, as far as the arguments go. */
+static int batch(CUstream h, unsigned int nr, const CUstreamBatchMemOpParams *p)
+{
+	int r = 0;
+
+	for (unsigned int i = 0; i < nr; i++)
+		if (p[i].operation != CF_CU_STREAM_MEM_OP_WAIT_VALUE_32 &&
+		    p[i].operation != CF_CU_STREAM_MEM_OP_WRITE_VALUE_32)
+			return CF_CU_INVALID_VALUE;
+	for (unsigned int i = 0; i < nr && !r; i++)
+		r = p[i].operation == CF_CU_STREAM_MEM_OP_WAIT_VALUE_32 ?
+			    value_op(OP_WAIT_VALUE, h, p[i].waitValue.address,
+				     p[i].waitValue.value, 4,
+				     p[i].waitValue.flags) :
+			    value_op(OP_WRITE_VALUE, h,
+				     p[i].writeValue.address,
+				     p[i].writeValue.value, 4,
+				     p[i].writeValue.flags);
+	return r;
+}
+
+CUresult cuStreamBatchMemOp_v2(CUstream stream, unsigned int nr,
+			       CUstreamBatchMemOpParams *ops,
+			       unsigned int flags)
+{
+	FC_ENTER(FC_NORMAL);
+	if (!ops || !nr || nr >= 256 || flags)
+		return (int)CF_CU_INVALID_VALUE;
+	return FC_LOCKED(batch(stream, nr, ops));
 }
