@@ -6,52 +6,10 @@
 #include <limits.h>
 #include "api/translate.h"
 #include "core/log.h"
-#include "core/stats.h"
-#include "engine/request.h"
-#include "engine/session.h"
+#include "engine/call.h"
 
 /* The most elements a vectored call takes, as readv(2) does. */
 #define MAX_IOVCNT 1024
-
-static void count(const struct cf_call *call, const struct cf_request *req,
-		  ssize_t n, uint64_t start_ns, bool vectored)
-{
-	const struct cf_memory *mem = req ? &req->piece.mem : NULL;
-	size_t mask = 4096 - 1;
-	struct cf_stats_io io = {
-		.op = call->op,
-		.vectored = vectored,
-		.result = n,
-		.size = call->size,
-		.start_ns = start_ns,
-		.ordinal =
-			mem && mem->kind != CF_MEMORY_HOST ? mem->ordinal : -1,
-		.unaligned = ((size_t)call->file_off | call->size |
-			      (mem ? mem->addr : 0)) &
-			     mask,
-	};
-
-	cf_stats_io(&io);
-}
-
-static ssize_t run_call(const struct cf_call *call, bool vectored)
-{
-	bool counted = cf_stats_on();
-	uint64_t start_ns = counted ? cf_stats_clock() : 0;
-	struct cf_request req;
-	ssize_t n = cf_request_init(&req, call);
-	bool begun = !n;
-
-	if (begun) {
-		n = call->size ? cf_request_run(&req) : 0;
-		if (counted)
-			count(call, &req, n, start_ns, vectored);
-		cf_request_fini(&req);
-	} else if (counted) {
-		count(call, NULL, n, start_ns, vectored);
-	}
-	return n;
-}
 
 ssize_t cuFileRead(CUfileHandle_t fh, void *bufPtr_base, size_t size,
 		   off_t file_offset, off_t bufPtr_offset)
@@ -59,7 +17,7 @@ ssize_t cuFileRead(CUfileHandle_t fh, void *bufPtr_base, size_t size,
 	struct cf_call call = { CF_READ, fh,	      bufPtr_base,
 				size,	 file_offset, bufPtr_offset };
 
-	return cf_result(run_call(&call, false));
+	return cf_result(cf_call_serve(&call, CF_DOOR_SYNC));
 }
 
 ssize_t cuFileWrite(CUfileHandle_t fh, const void *bufPtr_base, size_t size,
@@ -68,7 +26,7 @@ ssize_t cuFileWrite(CUfileHandle_t fh, const void *bufPtr_base, size_t size,
 	struct cf_call call = { CF_WRITE, fh,	       bufPtr_base,
 				size,	  file_offset, bufPtr_offset };
 
-	return cf_result(run_call(&call, false));
+	return cf_result(cf_call_serve(&call, CF_DOOR_SYNC));
 }
 
 /* Bad vectors are refused whole, before any element moves. */
@@ -126,7 +84,7 @@ static ssize_t run_elements(struct cf_call *call, const CUfileIOVec_t *iov,
 			continue;
 		call->base = iov[i].base;
 		call->size = iov[i].len;
-		n = run_call(call, true);
+		n = cf_call_serve(call, CF_DOOR_VECTOR);
 		if (n < 0)
 			return total ? total : n;
 		total += n;

@@ -1,0 +1,58 @@
+// SPDX-License-Identifier: Apache-2.0
+/* call - see call.h. */
+#include "engine/call.h"
+
+#include "core/stats.h"
+
+static void count(const struct cf_call *call, const struct cf_request *req,
+		  ssize_t n, uint64_t start_ns, enum cf_door door)
+{
+	const struct cf_memory *mem = req ? &req->piece.mem : NULL;
+	size_t mask = 4096 - 1;
+	struct cf_stats_io io = {
+		.op = call->op,
+		.vectored = door == CF_DOOR_VECTOR,
+		.result = n,
+		.size = call->size,
+		.start_ns = start_ns,
+		.ordinal =
+			mem && mem->kind != CF_MEMORY_HOST ? mem->ordinal : -1,
+		.unaligned = ((size_t)call->file_off | call->size |
+			      (mem ? mem->addr : 0)) &
+			     mask,
+	};
+
+	cf_stats_io(&io);
+}
+
+/*
+ * The default streams are no concern of a stream operation: to wait for them
+ * could be to wait for itself. Nor may it share a launch, whose first use
+ * loads a module, for which the driver may wait for the whole context.
+ */
+static void leave_order_to_stream(struct cf_request *req)
+{
+	req->piece.ordered = false;
+	req->piece.combine = false;
+}
+
+ssize_t cf_call_serve(const struct cf_call *call, enum cf_door door)
+{
+	bool counted = cf_stats_on();
+	uint64_t start_ns = counted ? cf_stats_clock() : 0;
+	struct cf_request req;
+	ssize_t n = cf_request_init(&req, call);
+	bool begun = !n;
+
+	if (begun) {
+		if (door == CF_DOOR_STREAM)
+			leave_order_to_stream(&req);
+		n = call->size ? cf_request_run(&req) : 0;
+		if (counted)
+			count(call, &req, n, start_ns, door);
+		cf_request_fini(&req);
+	} else if (counted) {
+		count(call, NULL, n, start_ns, door);
+	}
+	return n;
+}
