@@ -1032,8 +1032,8 @@ void cuFileBatchIODestroy(CUfileBatchHandle_t batch_idp);
  * @stream: the stream; NULL: the default stream.
  * @flags: promises, CU_FILE_STREAM_* or 0.
  *
- * Never necessary. Errors: 5007 (no stream IO here), 5022 (registered already,
- * unknown flags, not a stream). Contract 3.10; since 1.7.
+ * Never necessary. Errors: 5001, 5007 (no stream IO here), 5022 (registered
+ * already, unknown flags, not a stream), 5011. Contract 3.10; since 1.7.
  */
 CUfileError_t cuFileStreamRegister(CUstream stream, unsigned flags);
 
@@ -1041,8 +1041,8 @@ CUfileError_t cuFileStreamRegister(CUstream stream, unsigned flags);
  * cuFileStreamDeregister - forget a stream; before it is destroyed.
  * @stream: the stream.
  *
- * Waits for the stream's IO. Errors: 5007 (no stream IO here), 5022 (not
- * registered). Contract 3.10; since 1.7.
+ * Waits for the stream's IO. Errors: 5001, 5022 (not registered).
+ * Contract 3.10; since 1.7.
  */
 CUfileError_t cuFileStreamDeregister(CUstream stream);
 
@@ -1058,8 +1058,8 @@ CUfileError_t cuFileStreamDeregister(CUstream stream);
  *
  * Returns at once. All five pointers stay valid until the stream has passed
  * the operation, and unless the stream was registered with promises their
- * values count then. Errors: 5022 (NULL), 5038 (no stream IO here), 5011.
- * Contract 3.10; since 1.7.
+ * values count then. Errors: 5001, 5022 (NULL), 5027 (not a handle), 5038 (no
+ * stream IO here), 5011. Contract 3.10; since 1.7.
  */
 CUfileError_t cuFileReadAsync(CUfileHandle_t fh, void *bufPtr_base,
 			      size_t *size_p, off_t *file_offset_p,

@@ -4,6 +4,7 @@
 
 #include "api/translate.h"
 #include "engine/session.h"
+#include "engine/stream.h"
 
 /* The newest API level whose calls we export: 1.19. */
 #define API_VERSION 1190
@@ -57,11 +58,10 @@ static void fill(const struct cf_config *config, CUfileDrvProps_t *props)
 		props->nvfs.dcontrolflags |= 1u << CU_FILE_USE_POLL_MODE;
 	if (cf_config_bool(config, CF_CFG_ALLOW_COMPAT_MODE))
 		props->nvfs.dcontrolflags |= 1u << CU_FILE_ALLOW_COMPAT_MODE;
-	/* streams get their bit when they are built */
 	props->fflags = 1u << CU_FILE_BATCH_IO_SUPPORTED;
-	if (cf_config_bool(config, CF_CFG_PARALLEL_IO) &&
-	    cf_config_size(config, CF_CFG_MAX_IO_THREADS))
-		props->fflags |= 1u << CU_FILE_PARALLEL_IO_SUPPORTED;
+	if (cf_streams_allowed(config))
+		props->fflags |= 1u << CU_FILE_PARALLEL_IO_SUPPORTED |
+				 1u << CU_FILE_STREAMS_SUPPORTED;
 	props->max_device_cache_size =
 		size_of(config, CF_CFG_MAX_DEVICE_CACHE_SIZE_KB);
 	props->per_buffer_cache_size =

@@ -1,18 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
-/*
- * stream - the stream-ordered calls (contract 3.10). Their engine is not
- * built yet: bad arguments and the rest answer documented errors
- * (docs/status.md).
- */
+/* stream - the stream-ordered calls (contract 3.10). */
 #include <cufile.h>
 
-#include <stdbool.h>
 #include "api/translate.h"
+#include "engine/stream.h"
 
-static CUfileError_t refuse(bool complete)
+static CUfileError_t submit(const struct cf_sop_call *call)
 {
-	return cf_error(complete ? -CU_FILE_ASYNC_NOT_SUPPORTED :
-				   -CU_FILE_INVALID_VALUE);
+	if (!call->handle || !call->base || !call->size_p ||
+	    !call->file_off_p || !call->buf_off_p || !call->bytes_p)
+		return cf_error(-CU_FILE_INVALID_VALUE);
+	return cf_error(cf_stream_submit(call));
 }
 
 CUfileError_t cuFileReadAsync(CUfileHandle_t fh, void *bufPtr_base,
@@ -20,8 +18,9 @@ CUfileError_t cuFileReadAsync(CUfileHandle_t fh, void *bufPtr_base,
 			      off_t *bufPtr_offset_p, ssize_t *bytes_read_p,
 			      CUstream stream)
 {
-	return refuse(fh && bufPtr_base && size_p && file_offset_p &&
-		      bufPtr_offset_p && bytes_read_p);
+	return submit(&(struct cf_sop_call){ CF_READ, fh, bufPtr_base, size_p,
+					     file_offset_p, bufPtr_offset_p,
+					     bytes_read_p, stream });
 }
 
 CUfileError_t cuFileWriteAsync(CUfileHandle_t fh, void *bufPtr_base,
@@ -29,18 +28,17 @@ CUfileError_t cuFileWriteAsync(CUfileHandle_t fh, void *bufPtr_base,
 			       off_t *bufPtr_offset_p, ssize_t *bytes_written_p,
 			       CUstream stream)
 {
-	return refuse(fh && bufPtr_base && size_p && file_offset_p &&
-		      bufPtr_offset_p && bytes_written_p);
+	return submit(&(struct cf_sop_call){ CF_WRITE, fh, bufPtr_base, size_p,
+					     file_offset_p, bufPtr_offset_p,
+					     bytes_written_p, stream });
 }
 
 CUfileError_t cuFileStreamRegister(CUstream stream, unsigned flags)
 {
-	if (flags > 0xf)
-		return cf_error(-CU_FILE_INVALID_VALUE);
-	return cf_error(-CU_FILE_PLATFORM_NOT_SUPPORTED);
+	return cf_error(cf_stream_register(stream, flags));
 }
 
 CUfileError_t cuFileStreamDeregister(CUstream stream)
 {
-	return cf_error(-CU_FILE_PLATFORM_NOT_SUPPORTED);
+	return cf_error(cf_stream_deregister(stream));
 }

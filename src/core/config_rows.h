@@ -220,7 +220,7 @@ CF_BOOL(SKIP_TOPOLOGY_DETECTION, "miscellaneous.skip_topology_detection", false,
 	"CUFILE_SKIP_TOPOLOGY_DETECTION", BOOL(CUFILE_PARAM_SKIP_TOPOLOGY_DETECTION), WORKS,
 	"slots and threads keep to no NUMA node")
 CF_BOOL(STREAM_MEMOPS_BYPASS, "miscellaneous.stream_memops_bypass", false, NULL,
-	BOOL(CUFILE_PARAM_STREAM_MEMOPS_BYPASS), LATER, "streams without memory operations")
+	BOOL(CUFILE_PARAM_STREAM_MEMOPS_BYPASS), WORKS, "streams wait in host functions")
 CF_BOOL(ENABLE_STATIC_ROUTING, "miscellaneous.enable_static_routing", false, NULL, NO_PARAM, NO_TOPOLOGY,
 	"routes from a file")
 CF_TEXT(STATIC_ROUTING_FILEPATH, "miscellaneous.static_routing_filepath", "/etc/topology.json",

@@ -47,11 +47,10 @@ void cf_devices_configure(size_t size, size_t max_bytes)
 }
 
 /*
- * Who a context is, 0 for one that is gone. Asked before a lane is touched:
- * the driver refuses a dead context here, and crashes on its streams. One
- * without ids (before 12.0) can at least tell the living.
+ * Asked before a lane is touched: the driver refuses a dead context here, and
+ * crashes on its streams.
  */
-static unsigned long long context_id(const struct cf_cuda *cuda, CUcontext ctx)
+unsigned long long cf_context_id(const struct cf_cuda *cuda, CUcontext ctx)
 {
 	unsigned long long id = 0;
 	unsigned version;
@@ -104,7 +103,7 @@ static int gpu_init(const struct cf_cuda *cuda, struct cf_gpu *gpu)
 		res = cuda->primary_ctx_retain(&gpu->primary, gpu->dev);
 	if (res != CF_CU_SUCCESS)
 		return CF_ECUDA(res);
-	gpu->primary_id = context_id(cuda, gpu->primary);
+	gpu->primary_id = cf_context_id(cuda, gpu->primary);
 	if (cuda->device_get_uuid(&uuid, gpu->dev) == CF_CU_SUCCESS)
 		__builtin_memcpy(gpu->uuid, uuid.bytes, sizeof(gpu->uuid));
 	gpu->node = cf_gpu_node(cuda, gpu->dev);
@@ -178,7 +177,7 @@ static struct cf_device *device_find(const struct cf_cuda *cuda,
 {
 	const struct cf_gpu *gpu = gpu_find(mem->ordinal);
 	CUcontext ctx = gpu ? context_of(mem, gpu) : NULL;
-	unsigned long long id = ctx ? context_id(cuda, ctx) : 0;
+	unsigned long long id = ctx ? cf_context_id(cuda, ctx) : 0;
 	struct cf_device *dev;
 
 	if (!id)
@@ -203,7 +202,7 @@ static int device_make_locked(const struct cf_cuda *cuda,
 
 	if (err)
 		return err;
-	id = context_id(cuda, context_of(mem, gpu));
+	id = cf_context_id(cuda, context_of(mem, gpu));
 	if (!id)
 		return CF_ECUDA(CF_CU_CONTEXT_IS_DESTROYED);
 	dev = calloc(1, sizeof(*dev));
@@ -250,14 +249,14 @@ int cf_device_find(const struct cf_memory *mem, struct cf_device **dev)
 	return err;
 }
 
-int cf_device_enter(struct cf_device *dev, struct cf_scope *scope)
+int cf_context_enter(CUcontext ctx, struct cf_scope *scope)
 {
 	const struct cf_cuda *cuda = cf_cuda_loaded();
 	CUresult res;
 
 	if (!cuda)
 		return CF_ECUDA(CF_CU_DEINITIALIZED);
-	res = cuda->ctx_push(dev->ctx);
+	res = cuda->ctx_push(ctx);
 	if (res != CF_CU_SUCCESS)
 		return CF_ECUDA(res);
 	scope->capture_mode = CF_CU_STREAM_CAPTURE_MODE_RELAXED;
@@ -266,7 +265,7 @@ int cf_device_enter(struct cf_device *dev, struct cf_scope *scope)
 	return 0;
 }
 
-void cf_device_leave(struct cf_device *dev, struct cf_scope *scope)
+void cf_context_leave(struct cf_scope *scope)
 {
 	const struct cf_cuda *cuda = cf_cuda_loaded();
 	CUcontext popped;
@@ -276,6 +275,16 @@ void cf_device_leave(struct cf_device *dev, struct cf_scope *scope)
 	if (cuda->exchange_capture_mode)
 		cuda->exchange_capture_mode(&scope->capture_mode);
 	cuda->ctx_pop(&popped);
+}
+
+int cf_device_enter(struct cf_device *dev, struct cf_scope *scope)
+{
+	return cf_context_enter(dev->ctx, scope);
+}
+
+void cf_device_leave(struct cf_device *dev, struct cf_scope *scope)
+{
+	cf_context_leave(scope);
 }
 
 bool cf_device_failed(struct cf_device *dev, int code)
@@ -292,7 +301,7 @@ bool cf_device_failed(struct cf_device *dev, int code)
 static void device_free(const struct cf_cuda *cuda, struct cf_device *dev)
 {
 	bool alive = cuda && !atomic_load(&dev->dead) &&
-		     context_id(cuda, dev->ctx) == dev->ctx_id &&
+		     cf_context_id(cuda, dev->ctx) == dev->ctx_id &&
 		     cuda->ctx_push(dev->ctx) == CF_CU_SUCCESS;
 	CUcontext popped;
 

@@ -64,6 +64,12 @@ struct cf_pool *cf_gpu_pool(const struct cf_gpu *gpu, size_t size);
 /* The NUMA node next to mem's GPU; -1 also before its first use. */
 int cf_device_node(const struct cf_memory *mem);
 
+/*
+ * Who a context is: unique in the process, 0 for one that is gone. A driver
+ * that gives no ids (before 12.0) can at least tell the living: 1.
+ */
+unsigned long long cf_context_id(const struct cf_cuda *cuda, CUcontext ctx);
+
 /* The n-th GPU in the order of first use, or NULL. */
 const struct cf_gpu *cf_gpu_at(unsigned n);
 
@@ -75,6 +81,8 @@ const struct cf_gpu *cf_gpu_at(unsigned n);
 struct cf_scope {
 	int capture_mode;
 };
+int cf_context_enter(CUcontext ctx, struct cf_scope *scope);
+void cf_context_leave(struct cf_scope *scope);
 int cf_device_enter(struct cf_device *dev, struct cf_scope *scope);
 void cf_device_leave(struct cf_device *dev, struct cf_scope *scope);
 

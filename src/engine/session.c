@@ -10,6 +10,7 @@
  *     OK:  session_lock, handle table_lock
  *     OK:  session_lock, buffer stripes
  *     OK:  session_lock, devices make_lock
+ *     OK:  session_lock, sops.lock, docks.lock
  *     OK:  session_lock, workers.lock
  *     OK:  lanes->lock, pool->lock, feed->lock, a batch's locks or the log's
  *          after any
@@ -36,6 +37,7 @@
 #include "engine/explain.h"
 #include "engine/plan.h"
 #include "engine/request.h"
+#include "engine/stream.h"
 #include "engine/worker.h"
 
 static pthread_mutex_t session_lock = PTHREAD_MUTEX_INITIALIZER;
@@ -48,6 +50,7 @@ static struct cf_config *_Atomic running;
 static void fork_prepare(void)
 {
 	pthread_mutex_lock(&session_lock);
+	cf_streams_fork_prepare();
 	cf_batches_fork_prepare();
 	cf_workers_fork_prepare();
 	cf_handles_fork_prepare();
@@ -66,6 +69,7 @@ static void fork_parent(void)
 	cf_handles_fork_parent();
 	cf_workers_fork_parent();
 	cf_batches_fork_parent();
+	cf_streams_fork_parent();
 	pthread_mutex_unlock(&session_lock);
 }
 
@@ -80,6 +84,7 @@ static void fork_child(void)
 	cf_handles_fork_child();
 	cf_workers_fork_child();
 	cf_batches_fork_child();
+	cf_streams_fork_child();
 	cf_requests_fork_child();
 	cf_stats_reset();
 	pthread_mutex_unlock(&session_lock);
@@ -130,6 +135,7 @@ static int open_locked(void)
 	cf_denylist_configure(config);
 	atomic_store_explicit(&running, config, memory_order_release);
 	cf_session_apply();
+	cf_streams_open(config);
 	cf_log(CF_LOG_INFO, "driver open: configuration %s",
 	       cf_config_file(config) ? cf_config_file(config) : "built in");
 	return 0;
@@ -141,6 +147,7 @@ static void close_locked(void)
 	struct cf_config *config =
 		atomic_load_explicit(&running, memory_order_relaxed);
 
+	cf_streams_close();
 	cf_batches_close();
 	cf_handles_close();
 	cf_workers_close();

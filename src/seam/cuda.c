@@ -74,6 +74,18 @@ static const struct row rows[] = {
 	MAY(module_unload, "cuModuleUnload"),
 	MAY(module_get_function, "cuModuleGetFunction"),
 	MAY(launch_kernel, "cuLaunchKernel"),
+	MAY(stream_get_ctx, "cuStreamGetCtx"),
+	MAY(stream_get_id, "cuStreamGetId"),
+	MAY(launch_host_func, "cuLaunchHostFunc"),
+	MAY(stream_wait_value32, "cuStreamWaitValue32_v2"),
+	MAY(stream_write_value32, "cuStreamWriteValue32_v2"),
+	MAY(stream_batch_mem_op, "cuStreamBatchMemOp_v2"),
+	MAY(mem_host_get_device_pointer, "cuMemHostGetDevicePointer_v2"),
+	MAY(stream_is_capturing, "cuStreamIsCapturing"),
+	MAY(stream_get_capture_info, "cuStreamGetCaptureInfo_v2"),
+	MAY(user_object_create, "cuUserObjectCreate"),
+	MAY(user_object_release, "cuUserObjectRelease"),
+	MAY(graph_retain_user_object, "cuGraphRetainUserObject"),
 };
 
 static pthread_mutex_t load_lock = PTHREAD_MUTEX_INITIALIZER;

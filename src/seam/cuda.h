@@ -59,6 +59,30 @@ struct cf_cuda {
 				  unsigned block_x, unsigned block_y,
 				  unsigned block_z, unsigned shared_bytes,
 				  CUstream stream, void **params, void **extra);
+	/* optional: work in the application's streams */
+	CUresult (*stream_get_ctx)(CUstream stream, CUcontext *ctx);
+	CUresult (*stream_get_id)(CUstream stream, unsigned long long *id);
+	CUresult (*launch_host_func)(CUstream stream, CUhostFn fn, void *arg);
+	CUresult (*stream_wait_value32)(CUstream stream, CUdeviceptr addr,
+					uint32_t value, unsigned flags);
+	CUresult (*stream_write_value32)(CUstream stream, CUdeviceptr addr,
+					 uint32_t value, unsigned flags);
+	CUresult (*stream_batch_mem_op)(CUstream stream, unsigned nr,
+					CUstreamBatchMemOpParams *ops,
+					unsigned flags);
+	CUresult (*mem_host_get_device_pointer)(CUdeviceptr *dev, void *host,
+						unsigned flags);
+	CUresult (*stream_is_capturing)(CUstream stream, int *status);
+	/* the node sets are left out with NULL */
+	CUresult (*stream_get_capture_info)(CUstream stream, int *status,
+					    uint64_t *id, CUgraph *graph,
+					    void ***deps, size_t *nr_deps);
+	CUresult (*user_object_create)(CUuserObject *object, void *ptr,
+				       CUhostFn destroy, unsigned refs,
+				       unsigned flags);
+	CUresult (*user_object_release)(CUuserObject object, unsigned count);
+	CUresult (*graph_retain_user_object)(CUgraph graph, CUuserObject object,
+					     unsigned count, unsigned flags);
 };
 
 #define CF_ECUDA_BASE 0x10000

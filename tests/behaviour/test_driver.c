@@ -112,9 +112,9 @@ static void properties_before_open_open_without_counting_a_use(void **state)
 	assert_int_equal(props.nvfs.poll_thresh_size, 4);
 	assert_int_equal(props.nvfs.max_direct_io_size, 16384);
 	assert_int_equal(props.nvfs.dcontrolflags, 0x2);
-	/* what is built: parallel IO and batches, and no streams */
 	assert_int_equal(props.fflags,
 			 1u << CU_FILE_BATCH_IO_SUPPORTED |
+				 1u << CU_FILE_STREAMS_SUPPORTED |
 				 1u << CU_FILE_PARALLEL_IO_SUPPORTED);
 	assert_int_equal(props.max_device_cache_size, 131072);
 	assert_int_equal(props.max_device_pinned_mem_size, 33554432);

@@ -326,7 +326,7 @@ void fc_op_hold(struct fc_op *op, struct fc_range *r);
 int fc_op_resolve(struct fc_op *op);
 int fc_op_cover(struct fc_op *op, uint64_t addr, size_t size, bool known,
 		bool write);
-int fc_op_run(struct fc_op *op); /* without fc.lock */
+int fc_op_run(struct fc_op *op);   /* without fc.lock */
 void fc_op_land(struct fc_op *op); /* with it: a written value */
 
 struct fc_stream {

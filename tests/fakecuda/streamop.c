@@ -92,8 +92,7 @@ static int batch(CUstream h, unsigned int nr, const CUstreamBatchMemOpParams *p)
 			    value_op(OP_WAIT_VALUE, h, p[i].waitValue.address,
 				     p[i].waitValue.value, 4,
 				     p[i].waitValue.flags) :
-			    value_op(OP_WRITE_VALUE, h,
-				     p[i].writeValue.address,
+			    value_op(OP_WRITE_VALUE, h, p[i].writeValue.address,
 				     p[i].writeValue.value, 4,
 				     p[i].writeValue.flags);
 	return r;

@@ -1,0 +1,99 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * sop - a stream operation, from its submission to the release of its stream.
+ *
+ * The stream gets a host function and a wait for the operation's gate. The
+ * function closes the gate and posts the operation to the workers; the worker
+ * reads the parameters, moves the bytes, writes *bytes_p and opens the gate.
+ * Nobody ever waits in a callback, and the stream's order is the order of
+ * everything. In a graph the same pair of nodes runs at every launch.
+ */
+#ifndef CF_ENGINE_SOP_H
+#define CF_ENGINE_SOP_H
+
+#include "engine/dock.h"
+
+/* What a client asks for; the pointers are not NULL. */
+struct cf_sop_call {
+	enum cf_op op;
+	CUfileHandle_t handle;
+	void *base;
+	size_t *size_p;
+	off_t *file_off_p, *buf_off_p;
+	ssize_t *bytes_p;
+	CUstream stream;
+};
+
+/* A registered stream; the fields of all are guarded by the lock of sop.c. */
+struct cf_stream_ref {
+	CUstream stream; /* NULL is CF_CU_STREAM_LEGACY here */
+	CUcontext ctx;
+	unsigned long long id; /* of the stream; 0: not known */
+	unsigned flags;
+	unsigned out; /* operations that are not over, and who looks at it */
+	bool listed;
+	struct cf_dock *dock; /* of one of those that are out */
+	struct cf_stream_ref *next;
+};
+
+/*
+ * Between enter and leave a thread may use sops, and the close waits for it;
+ * so nothing in between waits for a stream. 0 or -CU_FILE_DRIVER_NOT_...
+ */
+int cf_sops_enter(void);
+void cf_sops_leave(void);
+
+/*
+ * Puts the operation into the stream, whose context is current; ref may be
+ * NULL. 0, and it will happen; or a negative code, and it will not.
+ */
+int cf_sop_submit(const struct cf_sop_call *call, CUcontext ctx,
+		  unsigned long long ctx_id, struct cf_stream_ref *ref);
+
+/* What streams call; user data: the sop. A stream, or a launch, comes to it. */
+void cf_sop_reached(void *sop);
+void cf_sop_replayed(void *sop);
+/* The last graph that knew it is gone. */
+void cf_sop_graph_gone(void *sop);
+
+/* For the submitter, who holds the sop until it calls one of these: */
+/* all is in the stream; */
+void cf_sop_let_go(struct cf_sop *sop);
+/* nothing is; */
+void cf_sop_never_mind(struct cf_sop *sop);
+/*
+ * the stream will not wait, for the reason res. Stops what has not begun and
+ * answers res as a code; else waits here, so that the operation is over before
+ * anything that follows is submitted, and answers 0.
+ */
+int cf_sop_stop_or_wait(struct cf_sop *sop, CUresult res);
+/* A captured one will do nothing when a launch comes to it. */
+void cf_sop_disarm(struct cf_sop *sop);
+/* It counts among ref's, and has its promises. */
+void cf_sop_belongs_to(struct cf_sop *sop, struct cf_stream_ref *ref);
+
+/*
+ * For one that its caller counted in ref->out and took off the list: waits
+ * until no other is left there, its context dies, or the driver is closed.
+ * Then gives the caller's own back.
+ */
+void cf_sops_wait_for(struct cf_stream_ref *ref);
+void cf_sops_put_ref(struct cf_stream_ref *ref);
+
+/* The lock, for what is said to be guarded by it. */
+void cf_sops_lock(void);
+void cf_sops_unlock(void);
+
+void cf_sops_open(void);
+/*
+ * From here on operations end with an error as soon as their streams come to
+ * them. Returns when none is under way and no thread is between enter and
+ * leave.
+ */
+void cf_sops_close(void);
+
+void cf_sops_fork_prepare(void);
+void cf_sops_fork_parent(void);
+void cf_sops_fork_child(void);
+
+#endif

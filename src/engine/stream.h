@@ -1,0 +1,38 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * stream - IO in the order of the application's streams.
+ *
+ * A stream is the application's; we keep its name and the promises made for
+ * it, never the stream.
+ */
+#ifndef CF_ENGINE_STREAM_H
+#define CF_ENGINE_STREAM_H
+
+#include "core/config.h"
+#include "engine/sop.h"
+
+/* Whether configuration leaves workers, without which there is no stream IO. */
+bool cf_streams_allowed(const struct cf_config *config);
+
+/*
+ * flags: CU_FILE_STREAM_*. 0; -CU_FILE_DRIVER_NOT_INITIALIZED,
+ * -CU_FILE_PLATFORM_NOT_SUPPORTED (no stream IO here), -CU_FILE_INVALID_VALUE
+ * (unknown flags, not a stream, registered already), -ENOMEM or a CUDA code.
+ */
+int cf_stream_register(CUstream stream, unsigned flags);
+
+/* Waits for the stream's operations, then forgets it. Codes as above. */
+int cf_stream_deregister(CUstream stream);
+
+/* 0, and it will happen; or a negative code, and nothing was put anywhere. */
+int cf_stream_submit(const struct cf_sop_call *call);
+
+void cf_streams_open(const struct cf_config *config);
+/* Before the handles go; see cf_sops_close. */
+void cf_streams_close(void);
+
+void cf_streams_fork_prepare(void);
+void cf_streams_fork_parent(void);
+void cf_streams_fork_child(void);
+
+#endif

@@ -1,0 +1,174 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * submit - puts operations into streams and into the graphs they record.
+ *
+ * All driver calls of the stream's side stand here. Either all that belongs
+ * to an operation gets into the stream, or the operation does nothing.
+ */
+#include "engine/sop.h"
+
+/* 0 and the graph that the stream records into; NULL: it records none. */
+static int ask_capture(const struct cf_cuda *cuda, CUstream stream,
+		       bool *captured, CUgraph *graph)
+{
+	int status = CF_CU_STREAM_CAPTURE_STATUS_NONE;
+	CUresult res = CF_CU_SUCCESS;
+
+	*graph = NULL;
+	if (cuda->stream_get_capture_info)
+		res = cuda->stream_get_capture_info(stream, &status, NULL,
+						    graph, NULL, NULL);
+	else if (cuda->stream_is_capturing)
+		res = cuda->stream_is_capturing(stream, &status);
+	if (res == CF_CU_SUCCESS &&
+	    status == CF_CU_STREAM_CAPTURE_STATUS_INVALIDATED)
+		res = CF_CU_STREAM_CAPTURE_INVALIDATED;
+	*captured = status == CF_CU_STREAM_CAPTURE_STATUS_ACTIVE;
+	return cf_cuda_code(res);
+}
+
+static CUresult add_wait(const struct cf_cuda *cuda, const struct cf_sop *sop,
+			 CUstream stream)
+{
+	return cuda->stream_wait_value32(stream, sop->gate, 0,
+					 CF_CU_STREAM_WAIT_VALUE_GEQ);
+}
+
+/* The wait, and behind it the mark that the stream is past it. */
+static CUresult add_wait_and_mark(const struct cf_cuda *cuda,
+				  const struct cf_sop *sop, CUstream stream)
+{
+	CUstreamBatchMemOpParams ops[2] = { 0 };
+	CUresult res;
+
+	if (!cuda->stream_batch_mem_op) {
+		res = add_wait(cuda, sop, stream);
+		if (res == CF_CU_SUCCESS)
+			res = cuda->stream_write_value32(
+				stream, sop->passed, sop->ticket,
+				CF_CU_STREAM_WRITE_VALUE_NO_MEMORY_BARRIER);
+		return res;
+	}
+	ops[0].waitValue.operation = CF_CU_STREAM_MEM_OP_WAIT_VALUE_32;
+	ops[0].waitValue.address = sop->gate;
+	ops[0].waitValue.flags = CF_CU_STREAM_WAIT_VALUE_GEQ;
+	ops[1].writeValue.operation = CF_CU_STREAM_MEM_OP_WRITE_VALUE_32;
+	ops[1].writeValue.address = sop->passed;
+	ops[1].writeValue.value = sop->ticket;
+	ops[1].writeValue.flags = CF_CU_STREAM_WRITE_VALUE_NO_MEMORY_BARRIER;
+	return cuda->stream_batch_mem_op(stream, 2, ops, 0);
+}
+
+static int put_in_stream(const struct cf_cuda *cuda, struct cf_sop *sop,
+			 CUstream stream)
+{
+	CUresult res = cuda->launch_host_func(stream, cf_sop_reached, sop);
+
+	if (res != CF_CU_SUCCESS) {
+		cf_sop_never_mind(sop);
+		return CF_ECUDA(res);
+	}
+	if (cf_dock_has_memops(sop->dock))
+		res = add_wait_and_mark(cuda, sop, stream);
+	if (res != CF_CU_SUCCESS)
+		return cf_sop_stop_or_wait(sop, res);
+	cf_sop_let_go(sop);
+	return 0;
+}
+
+/* True where a graph can own an operation and tell us when it goes. */
+static bool can_own(const struct cf_cuda *cuda, CUgraph graph)
+{
+	return graph && cuda->user_object_create && cuda->user_object_release &&
+	       cuda->graph_retain_user_object;
+}
+
+/* From here on the operation is the graph's, also where it fails. */
+static CUresult give_to_graph(const struct cf_cuda *cuda, struct cf_sop *sop,
+			      CUgraph graph)
+{
+	CUuserObject object;
+	CUresult res =
+		cuda->user_object_create(&object, sop, cf_sop_graph_gone, 1,
+					 CF_CU_USER_OBJECT_NO_DESTRUCTOR_SYNC);
+
+	if (res != CF_CU_SUCCESS) {
+		cf_sop_never_mind(sop);
+		return res;
+	}
+	res = cuda->graph_retain_user_object(graph, object, 1,
+					     CF_CU_GRAPH_USER_OBJECT_MOVE);
+	if (res != CF_CU_SUCCESS)
+		cuda->user_object_release(object, 1);
+	return res;
+}
+
+/*
+ * Where the graph cannot own the operation, it stays for good. A capture that
+ * fails half way leaves a node that does nothing.
+ */
+static int put_in_graph(const struct cf_cuda *cuda, struct cf_sop *sop,
+			CUstream stream, CUgraph graph)
+{
+	bool owned = can_own(cuda, graph);
+	CUresult res = CF_CU_SUCCESS;
+
+	if (owned)
+		res = give_to_graph(cuda, sop, graph);
+	if (res != CF_CU_SUCCESS)
+		return CF_ECUDA(res);
+	res = cuda->launch_host_func(stream, cf_sop_replayed, sop);
+	if (res != CF_CU_SUCCESS && !owned)
+		cf_sop_never_mind(sop);
+	if (res != CF_CU_SUCCESS)
+		return CF_ECUDA(res);
+	if (cf_dock_has_memops(sop->dock))
+		res = add_wait(cuda, sop, stream);
+	if (res != CF_CU_SUCCESS)
+		cf_sop_disarm(sop);
+	return cf_cuda_code(res);
+}
+
+static void fill(struct cf_sop *sop, const struct cf_sop_call *call,
+		 bool captured, struct cf_stream_ref *ref)
+{
+	sop->state = CF_SOP_QUEUED;
+	sop->held = !captured;
+	sop->captured = captured;
+	sop->busy = false;
+	sop->call = (struct cf_call){ .op = call->op,
+				      .handle = call->handle,
+				      .base = call->base,
+				      .size = *call->size_p,
+				      .file_off = *call->file_off_p,
+				      .buf_off = *call->buf_off_p };
+	sop->size_p = call->size_p;
+	sop->file_off_p = call->file_off_p;
+	sop->buf_off_p = call->buf_off_p;
+	sop->bytes_p = call->bytes_p;
+	sop->fixed = 0;
+	sop->ref = NULL;
+	if (ref)
+		cf_sop_belongs_to(sop, ref);
+}
+
+int cf_sop_submit(const struct cf_sop_call *call, CUcontext ctx,
+		  unsigned long long ctx_id, struct cf_stream_ref *ref)
+{
+	const struct cf_cuda *cuda = cf_cuda_loaded();
+	struct cf_sop *sop;
+	CUgraph graph;
+	bool captured;
+	int err;
+
+	if (!cuda)
+		return CF_ECUDA(CF_CU_DEINITIALIZED);
+	err = ask_capture(cuda, call->stream, &captured, &graph);
+	if (!err)
+		err = cf_dock_lease(ctx, ctx_id, &sop);
+	if (err)
+		return err;
+	fill(sop, call, captured, ref);
+	return captured ? put_in_graph(cuda, sop, call->stream, graph) :
+			  put_in_stream(cuda, sop, call->stream);
+}
