@@ -122,14 +122,17 @@ static void run_over_locked(struct cf_run *run)
 		go_home_locked(sop, is_marked(sop));
 }
 
-/* Release: the bytes and their count are there when the gate is open. */
+/*
+ * Release: the bytes are there when their count is, for those who look at it
+ * instead of waiting, and both when the gate is open.
+ */
 static void finish(struct cf_run *run, ssize_t n)
 {
 	struct cf_sop *sop = run->sop;
 
 	if (n < 0 && cf_is_cuda_error((int)n))
 		n = -CU_FILE_CUDA_DRIVER_ERROR;
-	*sop->bytes_p = n;
+	__atomic_store_n(sop->bytes_p, n, __ATOMIC_RELEASE);
 	pthread_mutex_lock(&sops.lock);
 	atomic_fetch_add_explicit(&sop->words->gate, 1, memory_order_release);
 	run_over_locked(run);
@@ -254,7 +257,7 @@ void cf_sop_replayed(void *arg)
 	if (run)
 		go(run, open);
 	else
-		*sop->bytes_p = -ENOMEM;
+		__atomic_store_n(sop->bytes_p, -ENOMEM, __ATOMIC_RELEASE);
 }
 
 void cf_sop_graph_gone(void *arg)

@@ -323,6 +323,8 @@ static int submit(const struct cf_cuda *cuda, const struct cf_sop_call *call)
 	int err = find_place(cuda, call->stream, call->base, &at);
 
 	if (!err)
+		err = cf_workers_reserve();
+	if (!err)
 		err = cf_context_enter(at.ctx, &scope);
 	if (err)
 		return err;
@@ -340,8 +342,6 @@ static int check_and_submit(const struct cf_sop_call *call)
 
 	if (!err)
 		err = check_handle(call->handle);
-	if (!err)
-		err = cf_workers_reserve();
 	return err ? err : submit(cuda, call);
 }
 

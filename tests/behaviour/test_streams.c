@@ -581,7 +581,7 @@ static void a_destroyed_stream_finishes_its_operations(void **state)
 	assert_ok(submit_read(&w, &io, w.stream));
 	assert_int_equal(cuStreamDestroy(w.stream), 0);
 	gate.open = true;
-	while (*(volatile ssize_t *)&io.bytes == UNTOUCHED)
+	while (__atomic_load_n(&io.bytes, __ATOMIC_ACQUIRE) == UNTOUCHED)
 		th_sleep_ms(1);
 	assert_arrived(&w, &io);
 	assert_int_equal(cuStreamCreate(&w.stream, CF_CU_STREAM_NON_BLOCKING),

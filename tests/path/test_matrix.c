@@ -2,7 +2,8 @@
 /*
  * One body for each memory kind and file kind: every alignment and size is
  * read and written, and nothing but the bytes asked for may change, in memory
- * or in the file (contract 3.8; behaviour, "Reads and writes").
+ * or in the file (contract 3.8; behaviour, "Reads and writes"). With
+ * OCF_DOOR=stream in the environment all go through a stream.
  */
 #include <fcntl.h>
 #include <stdlib.h>
@@ -41,6 +42,8 @@ struct bench {
 	struct th_mem mem;
 	struct th_file file;
 	CUfileHandle_t fh;
+	bool streamed;
+	CUstream stream;
 	unsigned char *content; /* what the file should hold */
 	unsigned char *want, *got;
 };
@@ -54,7 +57,16 @@ struct move {
 
 static void bench_init(struct bench *b, const struct cell *cell)
 {
+	const char *door = getenv("OCF_DOOR");
+
 	th_mem_need(cell->mem_kind);
+	b->streamed = door && !strcmp(door, "stream");
+	if (b->streamed) {
+		th_need_gpu();
+		assert_int_equal(
+			cuStreamCreate(&b->stream, CF_CU_STREAM_NON_BLOCKING),
+			0);
+	}
 	th_open_for(cell->file_kind);
 	b->content = th_bytes(ROOM);
 	b->want = th_bytes(ROOM);
@@ -67,6 +79,8 @@ static void bench_init(struct bench *b, const struct cell *cell)
 
 static void bench_fini(struct bench *b)
 {
+	if (b->streamed)
+		assert_int_equal(cuStreamDestroy(b->stream), 0);
 	cuFileHandleDeregister(b->fh);
 	th_mem_free(&b->mem);
 	th_file_end(&b->file);
@@ -82,17 +96,50 @@ static char *base_of(const struct bench *b, const struct move *m, off_t *off)
 	return (char *)b->mem.ptr + (m->by_offset ? 0 : m->at);
 }
 
-static void read_one(struct bench *b, const struct move *m)
+static ssize_t through_stream(struct bench *b, const struct move *m, char *base,
+			      off_t buf_off, bool write)
 {
-	size_t from = m->at - PAD, len = m->size + 2 * PAD;
+	size_t size = m->size;
+	off_t file_off = (off_t)m->file_off;
+	ssize_t n = -1;
+	CUfileError_t e;
+
+	e = write ? cuFileWriteAsync(b->fh, base, &size, &file_off, &buf_off,
+				     &n, b->stream) :
+		    cuFileReadAsync(b->fh, base, &size, &file_off, &buf_off, &n,
+				    b->stream);
+	assert_int_equal(e.err, CU_FILE_SUCCESS);
+	assert_int_equal(cuStreamSynchronize(b->stream), 0);
+	return n;
+}
+
+static ssize_t do_read(struct bench *b, const struct move *m)
+{
 	off_t off;
 	char *base = base_of(b, m, &off);
 
+	if (b->streamed)
+		return through_stream(b, m, base, off, false);
+	return cuFileRead(b->fh, base, m->size, (off_t)m->file_off, off);
+}
+
+static ssize_t do_write(struct bench *b, const struct move *m)
+{
+	off_t off;
+	char *base = base_of(b, m, &off);
+
+	if (b->streamed)
+		return through_stream(b, m, base, off, true);
+	return cuFileWrite(b->fh, base, m->size, (off_t)m->file_off, off);
+}
+
+static void read_one(struct bench *b, const struct move *m)
+{
+	size_t from = m->at - PAD, len = m->size + 2 * PAD;
+
 	th_fill(b->want, len);
 	th_mem_put(&b->mem, from, b->want, len);
-	assert_int_equal(
-		cuFileRead(b->fh, base, m->size, (off_t)m->file_off, off),
-		(ssize_t)m->size);
+	assert_int_equal(do_read(b, m), (ssize_t)m->size);
 	memcpy(b->want + PAD, b->content + m->file_off, m->size);
 	th_mem_get(&b->mem, from, b->got, len);
 	th_equal(m->name, b->got, b->want, len);
@@ -101,14 +148,10 @@ static void read_one(struct bench *b, const struct move *m)
 static void write_one(struct bench *b, const struct move *m)
 {
 	size_t from = m->file_off - PAD, len = m->size + 2 * PAD;
-	off_t off;
-	char *base = base_of(b, m, &off);
 
 	th_fill(b->content + m->file_off, m->size);
 	th_mem_put(&b->mem, m->at, b->content + m->file_off, m->size);
-	assert_int_equal(
-		cuFileWrite(b->fh, base, m->size, (off_t)m->file_off, off),
-		(ssize_t)m->size);
+	assert_int_equal(do_write(b, m), (ssize_t)m->size);
 	th_file_get(&b->file, (off_t)from, b->got, len);
 	th_equal(m->name, b->got, b->content + from, len);
 }
