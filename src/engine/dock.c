@@ -21,8 +21,10 @@
 #define PAGE 4096
 #define STRIDE 64 /* a cache line each: the GPU's writes disturb no other */
 #define CHUNK_SOPS (PAGE / STRIDE)
-#define LOOKS 4 /* at the head of the line, before it grows */
-#define PATIENCE_NS (100 * 1000 * 1000) /* of a close, for late streams */
+#define LOOKS 4		   /* at the head of the line, before it grows */
+#define NAP_NS (50 * 1000) /* of a close that waits for late streams: */
+#define ASK_AFTER 200	   /* naps, whether their context is well */
+#define PATIENCE 2000	   /* naps, and then it goes on without them */
 
 struct chunk {
 	struct chunk *next;
@@ -199,8 +201,9 @@ static int try_memops(const struct cf_cuda *cuda, struct cf_dock *dock)
 		dock->memops = false;
 		return 0;
 	}
+	/* the answer is known; only the page must not be looked at any more */
 	if (res == CF_CU_SUCCESS)
-		res = cuda->stream_synchronize(dock->probe);
+		(void)cuda->stream_synchronize(dock->probe);
 	return cf_cuda_code(res);
 }
 
@@ -377,12 +380,11 @@ static enum whereabouts where_are(const struct cf_dock *dock)
 	return where;
 }
 
-static uint64_t now_ns(void)
+static bool is_gone(const struct cf_dock *dock)
 {
-	struct timespec ts = { 0 };
+	const struct cf_cuda *cuda = cf_cuda_loaded();
 
-	cf_os->clock_gettime(CLOCK_MONOTONIC, &ts);
-	return (uint64_t)ts.tv_sec * 1000000000 + (uint64_t)ts.tv_nsec;
+	return !cuda || cf_context_id(cuda, dock->ctx) != dock->ctx_id;
 }
 
 /*
@@ -391,18 +393,17 @@ static uint64_t now_ns(void)
  */
 static bool wait_home(const struct cf_dock *dock)
 {
-	const struct timespec nap = { 0, 50 * 1000 };
-	uint64_t start = now_ns();
-	enum whereabouts where;
+	const struct timespec nap = { 0, NAP_NS };
+	unsigned naps = 0;
 
-	while ((where = where_are(dock)) == LATE) {
-		if (!cf_dock_alive(dock))
+	while (where_are(dock) == LATE && naps++ < PATIENCE) {
+		if (naps > ASK_AFTER && is_gone(dock))
 			return true;
-		if (now_ns() - start > PATIENCE_NS)
+		if (naps > ASK_AFTER && !cf_dock_alive(dock))
 			return false;
 		nanosleep(&nap, NULL);
 	}
-	return where == HOME;
+	return where_are(dock) == HOME;
 }
 
 static struct cf_dock *unlink_locked(struct cf_dock **at)

@@ -20,6 +20,8 @@ struct answers {
 struct scenario {
 	enum th_mem_kind mem_kind;
 	enum th_file_kind file_kind;
+	bool streamed;	 /* set before prepare: IO goes through a stream */
+	CUstream stream; /* of ours, if there is a GPU */
 	struct th_mem mem;
 	struct th_file file;
 	unsigned char *content; /* of the file */

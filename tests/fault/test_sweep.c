@@ -100,6 +100,7 @@ struct cell {
 	enum th_mem_kind mem_kind;
 	enum th_file_kind file_kind;
 	bool persist;
+	bool streamed;
 };
 
 /* Long rows of the same kind of call (getenv) are looked at here and there. */
@@ -115,7 +116,10 @@ static void any_system_call_may_fail(void **state)
 	struct scenario s;
 
 	th_mem_need(cell->mem_kind);
+	if (cell->streamed)
+		th_need_gpu();
 	scenario_init(&s, cell->mem_kind, cell->file_kind);
+	s.streamed = cell->streamed;
 	run_clean(&s, "before any fault");
 	for (size_t i = 0; i < NR_OS_ROWS; i++)
 		for (unsigned nth = 1;
@@ -168,6 +172,12 @@ static const struct cuda_row {
 	{ "cuCtxGetId", IN_CONTEXT " primary_retain" },
 	{ "cuCtxGetApiVersion", IN_CONTEXT " primary_retain" },
 	{ "cuThreadExchangeStreamCaptureMode", NULL },
+	{ "cuStreamGetCtx", NULL },
+	{ "cuStreamGetCaptureInfo_v2", NULL },
+	{ "cuMemHostGetDevicePointer_v2", NULL },
+	{ "cuLaunchHostFunc", NULL },
+	{ "cuStreamWaitValue32_v2", NULL },
+	{ "cuStreamBatchMemOp_v2", NULL },
 };
 #define NR_CUDA_ROWS (sizeof(cuda_rows) / sizeof(cuda_rows[0]))
 
@@ -232,6 +242,7 @@ static void any_driver_call_may_fail(void **state)
 	(void)th_need_fake();
 	th_mem_need(cell->mem_kind);
 	scenario_init(&s, cell->mem_kind, cell->file_kind);
+	s.streamed = cell->streamed;
 	run_clean(&s, "before any fault");
 	for (size_t i = 0; i < NR_CUDA_ROWS; i++) {
 		unsigned nr = calls_in_steps(&s, cuda_rows[i].name);
@@ -247,15 +258,21 @@ static void any_driver_call_may_fail(void **state)
 	scenario_fini(&s);
 }
 
-#define CELL(test, mem, file, persists, text) \
+#define CELL_OF(test, mem, file, persists, streams, text) \
 	{ \
 		.name = #test " (" #mem ", " #file ", " text ")", \
 		.test_func = test, .teardown_func = teardown, \
 		.initial_state = &(struct cell) \
 		{ \
-			mem, file, persists \
+			mem, file, persists, streams \
 		} \
 	}
+#define CELL(test, mem, file, persists, text) \
+	CELL_OF(test, mem, file, persists, false, text)
+#define STREAMED(test, mem, file) \
+	CELL_OF(test, mem, file, false, true, "in a stream, once"), \
+		CELL_OF(test, mem, file, true, true, \
+			"in a stream, from then on")
 #define BOTH(test, mem, file) \
 	CELL(test, mem, file, false, "once"), \
 		CELL(test, mem, file, true, "from then on")
@@ -276,6 +293,8 @@ int main(void)
 		BOTH(any_driver_call_may_fail, TH_DEVICE, TH_ODIRECT),
 		BOTH(any_driver_call_may_fail, TH_POOL, TH_BUFFERED),
 		BOTH(any_driver_call_may_fail, TH_MANAGED, TH_ODIRECT),
+		STREAMED(any_system_call_may_fail, TH_DEVICE, TH_BUFFERED),
+		STREAMED(any_driver_call_may_fail, TH_DEVICE, TH_BUFFERED),
 	};
 
 	int failed;
