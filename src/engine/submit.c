@@ -44,9 +44,8 @@ static CUresult add_wait_and_mark(const struct cf_cuda *cuda,
 	if (!cuda->stream_batch_mem_op) {
 		res = add_wait(cuda, sop, stream);
 		if (res == CF_CU_SUCCESS)
-			res = cuda->stream_write_value32(
-				stream, sop->passed, sop->ticket,
-				CF_CU_STREAM_WRITE_VALUE_NO_MEMORY_BARRIER);
+			res = cuda->stream_write_value32(stream, sop->passed,
+							 sop->ticket, 0);
 		return res;
 	}
 	ops[0].waitValue.operation = CF_CU_STREAM_MEM_OP_WAIT_VALUE_32;
@@ -55,7 +54,6 @@ static CUresult add_wait_and_mark(const struct cf_cuda *cuda,
 	ops[1].writeValue.operation = CF_CU_STREAM_MEM_OP_WRITE_VALUE_32;
 	ops[1].writeValue.address = sop->passed;
 	ops[1].writeValue.value = sop->ticket;
-	ops[1].writeValue.flags = CF_CU_STREAM_WRITE_VALUE_NO_MEMORY_BARRIER;
 	return cuda->stream_batch_mem_op(stream, 2, ops, 0);
 }
 

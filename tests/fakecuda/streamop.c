@@ -34,7 +34,8 @@ static int value_op(enum fc_opcode code, CUstream h, CUdeviceptr addr,
 	struct fc_op *op;
 	int r = fc_stream_get(h, STREAM_OF_CURRENT, &s);
 
-	if (!r && (flags & ~3u || (code == OP_WRITE_VALUE && flags > 1)))
+	/* newer devices know no write without its barrier */
+	if (!r && (flags & ~3u || (code == OP_WRITE_VALUE && flags)))
 		r = CF_CU_INVALID_VALUE;
 	if (r)
 		return r;
