@@ -3,6 +3,7 @@
 #include "core/gather_kernel.h"
 
 #include "core/gather_ptx.h"
+#include "core/lane.h"
 #include "seam/os.h"
 
 #define BLOCK_THREADS 256 /* as the kernel has it */
@@ -42,15 +43,6 @@ static CUresult make_reports(const struct cf_cuda *cuda,
 	return kernel->reports_addr ? CF_CU_SUCCESS : CF_CU_NOT_SUPPORTED;
 }
 
-/* A number beyond the range means its end: as urgent as can be. */
-CUresult cf_gather_make_stream(const struct cf_cuda *cuda, CUstream *stream)
-{
-	if (!cuda->stream_create_with_priority)
-		return cuda->stream_create(stream, CF_CU_STREAM_NON_BLOCKING);
-	return cuda->stream_create_with_priority(
-		stream, CF_CU_STREAM_NON_BLOCKING, -1000);
-}
-
 CUresult cf_gather_kernel_make(struct cf_gather_kernel *kernel,
 			       size_t nr_reports)
 {
@@ -66,7 +58,7 @@ CUresult cf_gather_kernel_make(struct cf_gather_kernel *kernel,
 		res = cuda->module_get_function(&kernel->function,
 						kernel->module, "cf_gather");
 	for (int i = 0; i < CF_GATHER_STREAMS && res == CF_CU_SUCCESS; i++)
-		res = cf_gather_make_stream(cuda, &kernel->streams[i]);
+		res = cf_lane_stream(cuda, &kernel->streams[i]);
 	return res == CF_CU_SUCCESS ? make_reports(cuda, kernel) : res;
 }
 

@@ -61,9 +61,6 @@ CUresult cf_gather_kernel_launch(const struct cf_gather_kernel *kernel,
 				 const struct cf_gather_row *rows, unsigned nr,
 				 CUstream stream);
 
-/* One whose kernels go first where there is room on the GPU. */
-CUresult cf_gather_make_stream(const struct cf_cuda *cuda, CUstream *stream);
-
 /* What the GPU calls this pinned byte; 0: it is not pinned for it. */
 uint64_t cf_gather_gpu_addr(const void *mem);
 

@@ -41,6 +41,15 @@ void cf_lanes_fini(struct cf_lanes *lanes, bool alive)
 	pthread_mutex_destroy(&lanes->lock);
 }
 
+/* A number beyond the range of priorities means its end. */
+CUresult cf_lane_stream(const struct cf_cuda *cuda, CUstream *stream)
+{
+	if (!cuda->stream_create_with_priority)
+		return cuda->stream_create(stream, CF_CU_STREAM_NON_BLOCKING);
+	return cuda->stream_create_with_priority(
+		stream, CF_CU_STREAM_NON_BLOCKING, -1000);
+}
+
 static int lane_new(const struct cf_cuda *cuda, struct cf_lane **out)
 {
 	struct cf_lane *lane = calloc(1, sizeof(*lane));
@@ -48,7 +57,7 @@ static int lane_new(const struct cf_cuda *cuda, struct cf_lane **out)
 
 	if (!lane)
 		return -ENOMEM;
-	res = cuda->stream_create(&lane->stream, CF_CU_STREAM_NON_BLOCKING);
+	res = cf_lane_stream(cuda, &lane->stream);
 	if (res == CF_CU_SUCCESS)
 		res = cuda->event_create(&lane->order,
 					 CF_CU_EVENT_DISABLE_TIMING);

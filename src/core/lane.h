@@ -32,6 +32,13 @@ void cf_lanes_init(struct cf_lanes *lanes);
 /* Forgets the idle lanes; alive: their context is current and can end them. */
 void cf_lanes_fini(struct cf_lanes *lanes, bool alive);
 
+/*
+ * A stream of ours, as urgent as can be: one with the application's priority
+ * may share a channel of the GPU with a stream of the application, and wait
+ * there behind what that one waits for.
+ */
+CUresult cf_lane_stream(const struct cf_cuda *cuda, CUstream *stream);
+
 /* The lanes' context is current. 0, -ENOMEM or a CUDA code. */
 int cf_lane_lease(struct cf_lanes *lanes, struct cf_lane **lane);
 void cf_lane_give_back(struct cf_lanes *lanes, struct cf_lane *lane);

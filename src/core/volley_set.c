@@ -4,6 +4,7 @@
 
 #include <stdlib.h>
 #include "core/gather_kernel.h"
+#include "core/lane.h"
 #include "seam/os.h"
 
 #define FLAGS_SIZE ((1 + CF_VOLLEY_ROWS) * sizeof(uint32_t))
@@ -46,7 +47,7 @@ struct cf_volley_set *cf_volley_set_new(const struct cf_cuda *cuda,
 	*res = CF_CU_OUT_OF_MEMORY;
 	if (!set)
 		return NULL;
-	*res = cf_gather_make_stream(cuda, &set->stream);
+	*res = cf_lane_stream(cuda, &set->stream);
 	if (*res == CF_CU_SUCCESS)
 		*res = cuda->stream_create(&set->side,
 					   CF_CU_STREAM_NON_BLOCKING);
