@@ -71,12 +71,15 @@ ssize_t cf_file_cached(struct cf_handle *handle, size_t size, off_t off)
 	size_t page = (size_t)sysconf(_SC_PAGESIZE);
 	size_t first = (size_t)off & ~(page - 1);
 	size_t end = ((size_t)off + size + page - 1) & ~(page - 1);
-	ssize_t pages;
+	struct cf_cachestat stat;
+	int err;
 
 	if (handle->fs_ops)
 		return -ENOSYS;
-	pages = cf_os->cachestat(handle->fd, (off_t)first, end - first);
-	return pages < 0 ? pages : pages * (ssize_t)page;
+	if (first == end)
+		return 0;
+	err = cf_os->cachestat(handle->fd, (off_t)first, end - first, &stat);
+	return err ? err : (ssize_t)(stat.cached * page);
 }
 
 static bool same_file(const struct cf_handle *handle, int fd)

@@ -12,6 +12,11 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+/* Linux 6.5; one number on every architecture that numbers calls alike. */
+#ifndef SYS_cachestat
+#define SYS_cachestat 451
+#endif
+
 static int os_open(const char *path, int flags, mode_t mode)
 {
 	int fd = open(path, flags, mode);
@@ -74,21 +79,11 @@ static int os_get_flags(int fd)
 	return flags < 0 ? -errno : flags;
 }
 
-/* As Linux 6.5 has it; the number is the same on all machines. */
-#ifndef SYS_cachestat
-#define SYS_cachestat 451
-#endif
-
-static ssize_t os_cachestat(int fd, off_t off, size_t size)
+static int os_cachestat(int fd, off_t off, size_t len, struct cf_cachestat *out)
 {
-	uint64_t range[2] = { (uint64_t)off, size };
-	uint64_t counts[5] = { 0 }; /* cached, dirty, ... */
+	uint64_t range[2] = { (uint64_t)off, len };
 
-	if (!size) /* the kernel takes it for "to the end" */
-		return 0;
-	return syscall(SYS_cachestat, fd, range, counts, 0) < 0 ?
-		       -errno :
-		       (ssize_t)counts[0];
+	return syscall(SYS_cachestat, fd, range, out, 0) < 0 ? -errno : 0;
 }
 
 static int os_dup_above(int fd, int lowest)

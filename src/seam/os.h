@@ -16,6 +16,11 @@
 #include <sys/types.h>
 #include <time.h>
 
+/* Pages of a range, as cachestat(2) counts them. */
+struct cf_cachestat {
+	uint64_t cached, dirty, writeback, evicted, recently_evicted;
+};
+
 struct cf_os {
 	int (*open)(const char *path, int flags, mode_t mode);
 	int (*close)(int fd);
@@ -27,8 +32,9 @@ struct cf_os {
 	int (*statx)(int fd, unsigned mask, struct statx *stx);
 	int (*fstatfs)(int fd, struct statfs *fs);
 	int (*get_flags)(int fd); /* fcntl(F_GETFL) */
-	/* pages of the range that are in the page cache */
-	ssize_t (*cachestat)(int fd, off_t off, size_t size);
+	/* what is in the page cache of [off, off + len); len 0: to the end */
+	int (*cachestat)(int fd, off_t off, size_t len,
+			 struct cf_cachestat *out);
 	/* a copy of fd whose number is lowest or more, close-on-exec */
 	int (*dup_above)(int fd, int lowest);
 	/* anonymous private memory, readable and writable; NULL on failure */

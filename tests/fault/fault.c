@@ -140,11 +140,12 @@ static int fault_get_flags(int fd)
 					      cf_os_real.get_flags(fd);
 }
 
-static ssize_t fault_cachestat(int fd, off_t off, size_t size)
+static int fault_cachestat(int fd, off_t off, size_t len,
+			   struct cf_cachestat *out)
 {
 	return should_fail(FAULT_CACHESTAT) ?
 		       -rule.err :
-		       cf_os_real.cachestat(fd, off, size);
+		       cf_os_real.cachestat(fd, off, len, out);
 }
 
 static int fault_dup_above(int fd, int lowest)

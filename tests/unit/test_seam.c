@@ -16,6 +16,7 @@
 #include <fcntl.h>
 #include <pthread.h>
 #include <stdatomic.h>
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -280,6 +281,36 @@ static void system_calls_answer_minus_errno(void **state)
 	assert_null(cf_os->getenv("NO_SUCH_VARIABLE_HERE"));
 }
 
+static void the_pages_of_a_range_are_counted(void **state)
+{
+	char path[] = "/var/tmp/opencufile-seam.XXXXXX";
+	size_t page = (size_t)sysconf(_SC_PAGESIZE);
+	struct cf_cachestat stat;
+	int fd = mkstemp(path), err;
+	static char bytes[8 << 16];
+
+	assert_true(fd >= 0);
+	unlink(path);
+	assert_int_equal(pwrite(fd, bytes, 8 * page, 0), 8 * page);
+	err = cf_os->cachestat(fd, (off_t)page, 4 * page, &stat);
+	if (err == -ENOSYS) {
+		close(fd);
+		print_message("skipped: this kernel has no cachestat\n");
+		skip();
+	}
+	assert_int_equal(err, 0);
+	assert_int_equal(stat.cached, 4);
+	assert_int_equal(fsync(fd), 0);
+	assert_int_equal(cf_os->cachestat(fd, 0, 0, &stat), 0);
+	assert_int_equal(stat.cached, 8);
+	assert_int_equal(stat.dirty, 0);
+	assert_int_equal(posix_fadvise(fd, 0, 0, POSIX_FADV_DONTNEED), 0);
+	assert_int_equal(cf_os->cachestat(fd, 0, 8 * page, &stat), 0);
+	assert_int_equal(stat.cached, 0);
+	assert_int_equal(cf_os->cachestat(-1, 0, 0, &stat), -EBADF);
+	close(fd);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -298,6 +329,7 @@ int main(void)
 		cmocka_unit_test(after_the_exit_began_there_is_no_driver),
 		cmocka_unit_test(cuda_results_travel_beside_the_other_codes),
 		cmocka_unit_test(system_calls_answer_minus_errno),
+		cmocka_unit_test(the_pages_of_a_range_are_counted),
 	};
 
 	alarm(100);
