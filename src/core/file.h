@@ -9,25 +9,54 @@
 /*
  * Moves size bytes between buf and the file at off, going on after short
  * counts until the end of the file. Answers the bytes from the front that
- * made it, or -errno when there are none. Aligned parts of a direct handle
- * go O_DIRECT, the rest through the page cache, so that the neighbours of an
+ * made it, or -errno when there are none. CF_VIA_DIRECT: aligned parts go
+ * O_DIRECT, the rest through the page cache, so that the neighbours of an
  * unaligned write are never rewritten. The caller holds the handle. Any
  * thread; calls on one handle do not wait for each other.
  */
-ssize_t cf_file_read(struct cf_handle *handle, void *buf, size_t size,
-		     off_t off);
-ssize_t cf_file_write(struct cf_handle *handle, const void *buf, size_t size,
-		      off_t off);
+ssize_t cf_file_read(struct cf_handle *handle, enum cf_via via, void *buf,
+		     size_t size, off_t off);
+ssize_t cf_file_write(struct cf_handle *handle, enum cf_via via,
+		      const void *buf, size_t size, off_t off);
+
+/*
+ * The same, call by call, for who makes the calls in another way (core/ring):
+ *
+ *	while (cf_transfer_next(&t))
+ *		cf_transfer_took(&t, cf_transfer_call(&t));
+ *
+ * and then the answer is t.result. The first row is the caller's to fill;
+ * next fills the second with the system call that is due.
+ */
+struct cf_transfer {
+	struct cf_handle *handle;
+	bool write;
+	enum cf_via via;
+	char *buf;
+	size_t size;
+	off_t off;
+
+	int fd; /* -1: a user-space file system's own call */
+	bool direct;
+	size_t at; /* from the start: what is done */
+	size_t part;
+
+	bool over;
+	ssize_t result;
+};
+
+/* False: it is over. */
+bool cf_transfer_next(struct cf_transfer *t);
+/* Makes the call that is due: bytes or -errno. */
+ssize_t cf_transfer_call(const struct cf_transfer *t);
+/* What the call that was due answered. */
+void cf_transfer_took(struct cf_transfer *t, ssize_t n);
 
 /* The most one system call moves; a multiple of 4096. From now on. */
 void cf_file_limit(size_t size);
 
-/* fork: nobody may be in the middle of a reopen. */
-void cf_files_fork_prepare(void);
-void cf_files_fork_release(void); /* in parent and child */
-
-/* True while whole aligned blocks go to this handle with O_DIRECT. */
-bool cf_file_is_direct(struct cf_handle *handle);
+/* True while whole aligned blocks that go via this go O_DIRECT. */
+bool cf_file_is_direct(struct cf_handle *handle, enum cf_via via);
 
 /* Why bytes go through the page cache; the texts stand in engine/explain.c. */
 enum cf_cached {
@@ -46,9 +75,8 @@ struct cf_file_way {
 	enum cf_cached cached;
 };
 
-/* What cf_file_read and cf_file_write would do with these. Pure. */
-struct cf_file_way cf_file_way(struct cf_handle *handle, uintptr_t buf,
-			       size_t size, off_t off);
+/* What would become of a transfer that has not begun. Pure. */
+struct cf_file_way cf_file_way(const struct cf_transfer *t);
 
 /*
  * Bytes of the range that are in the page cache now, in whole pages; or

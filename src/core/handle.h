@@ -18,6 +18,12 @@
 #include <sys/types.h>
 #include "core/denylist.h"
 
+/* How a request's bytes travel between file and kernel. */
+enum cf_via {
+	CF_VIA_CACHE,  /* through the page cache */
+	CF_VIA_DIRECT, /* with O_DIRECT, what can; its edges not */
+};
+
 struct cf_handle {
 	/* generation, liveness and references in one word; see handle.c */
 	_Atomic uint64_t state;
@@ -32,7 +38,7 @@ struct cf_handle {
 	enum cf_denied denied;	     /* a list that names the file */
 	const CUfileFSOps_t *fs_ops; /* user-space file system, or NULL */
 	void *fs_handle;	     /* its argument */
-	_Atomic int twin;	     /* -1, or the buffered descriptor */
+	_Atomic int twin;	     /* -1, or a second descriptor */
 	_Atomic bool dio_refused;    /* the file system said no to O_DIRECT */
 };
 

@@ -22,6 +22,7 @@ struct cf_piece {
 	bool ordered; /* a write waits for the default streams first */
 	bool combine; /* a small copy may share a launch with others */
 	bool demote;  /* what is read leaves the core's caches before a copy */
+	enum cf_via via;
 	struct cf_handle *handle;
 	struct cf_memory mem;
 	size_t size;

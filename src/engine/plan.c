@@ -192,7 +192,7 @@ static size_t least_split(bool direct, unsigned company)
 
 static unsigned carriers_for(const struct cf_piece *piece, unsigned company)
 {
-	bool direct = cf_file_is_direct(piece->handle);
+	bool direct = cf_file_is_direct(piece->handle, piece->via);
 
 	/* whether a client's callbacks may run side by side is not known */
 	if (piece->handle->fs_ops || piece->size < least_split(direct, company))
@@ -219,7 +219,7 @@ static size_t staged_step(const struct cf_piece *piece, unsigned carriers,
 	size_t slot = atomic_load_explicit(&max_step, memory_order_relaxed);
 	size_t step = slot;
 
-	if (cf_file_is_direct(piece->handle))
+	if (cf_file_is_direct(piece->handle, piece->via))
 		step = DIRECT_STEP;
 	else if (carriers > 1 && is_large(piece, company))
 		step = LARGE_STEP;
@@ -235,7 +235,7 @@ static size_t host_step(const struct cf_piece *piece, unsigned carriers)
 {
 	if (carriers == 1)
 		return power_below(SIZE_MAX);
-	if (cf_file_is_direct(piece->handle))
+	if (cf_file_is_direct(piece->handle, piece->via))
 		return DIRECT_STEP;
 	return clamp(power_below(piece->size / carriers / 2), MIN_HOST_STEP,
 		     MAX_HOST_STEP);
@@ -273,7 +273,8 @@ unsigned cf_plan_cost_ns(const struct cf_piece *piece)
 	uint64_t cost = CALL_NS + piece->size / BYTES_PER_NS;
 
 	/* a client's own file system may take any time */
-	if (cf_file_is_direct(piece->handle) || piece->handle->fs_ops)
+	if (cf_file_is_direct(piece->handle, piece->via) ||
+	    piece->handle->fs_ops)
 		cost += DISK_NS;
 	return least(cost, UINT_MAX);
 }

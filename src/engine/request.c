@@ -122,6 +122,7 @@ static int check(struct cf_request *req, const struct cf_call *call,
 	req->piece.op = call->op;
 	req->piece.handle = handle;
 	req->piece.size = call->size;
+	req->piece.via = handle->direct ? CF_VIA_DIRECT : CF_VIA_CACHE;
 	req->piece.file_off = call->file_off;
 	req->piece.combine =
 		cf_config_bool(cf_session_config(), CF_CFG_COMBINE);

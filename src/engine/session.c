@@ -33,6 +33,7 @@
 #include "core/log.h"
 #include "core/stats.h"
 #include "core/topology.h"
+#include "core/twin.h"
 #include "engine/batch.h"
 #include "engine/explain.h"
 #include "engine/plan.h"
@@ -54,7 +55,7 @@ static void fork_prepare(void)
 	cf_batches_fork_prepare();
 	cf_workers_fork_prepare();
 	cf_handles_fork_prepare();
-	cf_files_fork_prepare();
+	cf_twins_fork_prepare();
 	cf_buffers_fork_prepare();
 	cf_devices_fork_prepare();
 	cf_cuda_fork_prepare();
@@ -65,7 +66,7 @@ static void fork_parent(void)
 	cf_cuda_fork_release();
 	cf_devices_fork_parent();
 	cf_buffers_fork_parent();
-	cf_files_fork_release();
+	cf_twins_fork_release();
 	cf_handles_fork_parent();
 	cf_workers_fork_parent();
 	cf_batches_fork_parent();
@@ -80,7 +81,7 @@ static void fork_child(void)
 	cf_cuda_fork_release();
 	cf_devices_fork_child();
 	cf_buffers_fork_child();
-	cf_files_fork_release();
+	cf_twins_fork_release();
 	cf_handles_fork_child();
 	cf_workers_fork_child();
 	cf_batches_fork_child();

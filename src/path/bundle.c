@@ -32,7 +32,7 @@ bool cf_bundle_can(const struct cf_piece *piece)
 {
 	return piece->mem.kind != CF_MEMORY_HOST && piece->size &&
 	       piece->size <= CF_BUNDLE_MAX_SIZE && !piece->handle->fs_ops &&
-	       !cf_file_is_direct(piece->handle);
+	       !cf_file_is_direct(piece->handle, piece->via);
 }
 
 size_t cf_bundle_need(const struct cf_piece *piece)
@@ -63,8 +63,8 @@ static void place(struct bundle *b)
 
 static ssize_t read_file(const struct cf_piece *piece, char *at)
 {
-	ssize_t n =
-		cf_file_read(piece->handle, at, piece->size, piece->file_off);
+	ssize_t n = cf_file_read(piece->handle, piece->via, at, piece->size,
+				 piece->file_off);
 
 	if (n > 0 && piece->demote)
 		cf_cache_demote(at, (size_t)n);
@@ -83,8 +83,9 @@ static void write_files(struct bundle *b)
 	for (unsigned i = 0; i < b->nr; i++)
 		if (b->results[i] > 0)
 			b->results[i] = cf_file_write(
-				b->pieces[i]->handle, b->at[i],
-				b->pieces[i]->size, b->pieces[i]->file_off);
+				b->pieces[i]->handle, b->pieces[i]->via,
+				b->at[i], b->pieces[i]->size,
+				b->pieces[i]->file_off);
 }
 
 /* -------------------------------------------------------------- copies */

@@ -13,8 +13,14 @@ static enum cf_why host_can(const struct cf_piece *piece,
 
 static struct cf_file_way host_way(const struct cf_piece *piece)
 {
-	return cf_file_way(piece->handle, piece->mem.addr, piece->size,
-			   piece->file_off);
+	const struct cf_transfer t = { .handle = piece->handle,
+				       .write = piece->op == CF_WRITE,
+				       .via = piece->via,
+				       .buf = (char *)piece->mem.addr,
+				       .size = piece->size,
+				       .off = piece->file_off };
+
+	return cf_file_way(&t);
 }
 
 static ssize_t move_part(const struct cf_piece *piece,
@@ -23,9 +29,10 @@ static ssize_t move_part(const struct cf_piece *piece,
 	char *mem = (char *)piece->mem.addr + part->at;
 	off_t off = piece->file_off + (off_t)part->at;
 
-	return piece->op == CF_READ ?
-		       cf_file_read(piece->handle, mem, part->size, off) :
-		       cf_file_write(piece->handle, mem, part->size, off);
+	return piece->op == CF_READ ? cf_file_read(piece->handle, piece->via,
+						   mem, part->size, off) :
+				      cf_file_write(piece->handle, piece->via,
+						    mem, part->size, off);
 }
 
 /* What each carrier looks at. */

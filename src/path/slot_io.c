@@ -18,7 +18,7 @@ size_t cf_slot_delta(const struct cf_piece *piece, const struct cf_part *part)
 static ssize_t fill_buffered(const struct cf_piece *piece, char *mem,
 			     size_t size, off_t off)
 {
-	ssize_t n = cf_file_read(piece->handle, mem, size, off);
+	ssize_t n = cf_file_read(piece->handle, piece->via, mem, size, off);
 
 	if (n > 0 && piece->demote)
 		cf_cache_demote(mem, (size_t)n);
@@ -33,9 +33,10 @@ ssize_t cf_slot_fill(const struct cf_piece *piece, const struct cf_part *part,
 	size_t whole = (delta + part->size + mask_of(piece)) & ~mask_of(piece);
 	ssize_t n;
 
-	if (!cf_file_is_direct(piece->handle))
+	if (!cf_file_is_direct(piece->handle, piece->via))
 		return fill_buffered(piece, mem + delta, part->size, off);
-	n = cf_file_read(piece->handle, mem, whole, off - (off_t)delta);
+	n = cf_file_read(piece->handle, piece->via, mem, whole,
+			 off - (off_t)delta);
 	if (n < 0)
 		return n;
 	n -= (ssize_t)delta;
@@ -47,6 +48,7 @@ ssize_t cf_slot_fill(const struct cf_piece *piece, const struct cf_part *part,
 ssize_t cf_slot_drain(const struct cf_piece *piece, const struct cf_part *part,
 		      const char *mem)
 {
-	return cf_file_write(piece->handle, mem + cf_slot_delta(piece, part),
-			     part->size, piece->file_off + (off_t)part->at);
+	return cf_file_write(piece->handle, piece->via,
+			     mem + cf_slot_delta(piece, part), part->size,
+			     piece->file_off + (off_t)part->at);
 }

@@ -49,9 +49,13 @@ static enum cf_why staged_can(const struct cf_piece *piece,
  */
 static struct cf_file_way staged_way(const struct cf_piece *piece)
 {
-	struct cf_file_way way =
-		cf_file_way(piece->handle, (uintptr_t)piece->file_off,
-			    piece->size, piece->file_off);
+	const struct cf_transfer t = { .handle = piece->handle,
+				       .write = piece->op == CF_WRITE,
+				       .via = piece->via,
+				       .buf = (char *)piece->file_off,
+				       .size = piece->size,
+				       .off = piece->file_off };
+	struct cf_file_way way = cf_file_way(&t);
 
 	if (piece->op == CF_READ && way.cached == CF_CACHED_EDGES)
 		way = (struct cf_file_way){ piece->size, CF_CACHED_NONE };

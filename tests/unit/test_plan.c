@@ -42,6 +42,8 @@ static struct cf_plan plan(struct cf_handle *handle, enum cf_op op, size_t size,
 {
 	struct cf_piece piece = { .op = op,
 				  .handle = handle,
+				  .via = handle->direct ? CF_VIA_DIRECT :
+							  CF_VIA_CACHE,
 				  .mem.kind = CF_MEMORY_DEVICE,
 				  .size = size };
 

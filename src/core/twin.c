@@ -1,0 +1,94 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * twin - opens the client's file once more, and knows which is which.
+ *
+ * The twin is buffered where the client's descriptor is O_DIRECT, and the
+ * other way round where a request goes O_DIRECT all the same. It is closed
+ * at deregister and no sooner: closing any descriptor of an inode drops the
+ * process's POSIX locks on it.
+ *
+ * Lock: reopen_lock, held across the open; innermost but for the log's.
+ */
+#include "core/twin.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <string.h>
+#include "core/log.h"
+#include "seam/os.h"
+
+static pthread_mutex_t reopen_lock = PTHREAD_MUTEX_INITIALIZER;
+
+static bool same_file(const struct cf_handle *handle, int fd)
+{
+	struct stat st;
+
+	return cf_os->fstat(fd, &st) == 0 && st.st_ino == handle->ino &&
+	       st.st_dev == handle->dev;
+}
+
+/*
+ * Opens the same file once more with O_DIRECT flipped. /proc/self/fd reaches
+ * unlinked and renamed files too.
+ */
+static int reopen(const struct cf_handle *handle)
+{
+	int flags = (handle->open_flags ^ O_DIRECT) &
+		    ~(O_CREAT | O_EXCL | O_TRUNC | O_NOFOLLOW | O_TMPFILE);
+	char path[40];
+	int fd;
+
+	snprintf(path, sizeof(path), "/proc/self/fd/%d", handle->fd);
+	fd = cf_os->open(path, flags | O_CLOEXEC, 0);
+	if (fd < 0) {
+		cf_log(CF_LOG_ERROR,
+		       "handle %u fd %d: reopen with flags 0%o: %s",
+		       cf_handle_number(handle), handle->fd, flags,
+		       strerror(-fd));
+		return fd;
+	}
+	if (same_file(handle, fd))
+		return fd;
+	cf_os->close(fd);
+	return -EBADF;
+}
+
+/* One at a time: a copy opened in vain, and closed, would drop locks too. */
+static int open_twin(struct cf_handle *handle)
+{
+	int fd;
+
+	pthread_mutex_lock(&reopen_lock);
+	fd = handle->twin;
+	if (fd < 0)
+		fd = reopen(handle);
+	if (fd >= 0)
+		handle->twin = fd;
+	pthread_mutex_unlock(&reopen_lock);
+	return fd;
+}
+
+int cf_twin_fd(struct cf_handle *handle, enum cf_via via)
+{
+	enum cf_via own =
+		handle->open_flags & O_DIRECT ? CF_VIA_DIRECT : CF_VIA_CACHE;
+	int fd;
+
+	if (own == via)
+		return handle->fd;
+	fd = atomic_load_explicit(&handle->twin, memory_order_acquire);
+	return fd >= 0 ? fd : open_twin(handle);
+}
+
+void cf_twins_fork_prepare(void)
+{
+	pthread_mutex_lock(&reopen_lock);
+}
+
+void cf_twins_fork_release(void)
+{
+	pthread_mutex_unlock(&reopen_lock);
+}

@@ -1,0 +1,19 @@
+// SPDX-License-Identifier: Apache-2.0
+/* twin - a handle's second descriptor, with O_DIRECT the other way round. */
+#ifndef CF_CORE_TWIN_H
+#define CF_CORE_TWIN_H
+
+#include "core/handle.h"
+
+/*
+ * The descriptor that goes via this, the client's own or the twin, which is
+ * opened when first needed; or -errno. Any thread; the caller holds the
+ * handle.
+ */
+int cf_twin_fd(struct cf_handle *handle, enum cf_via via);
+
+/* fork: nobody may be in the middle of a reopen. */
+void cf_twins_fork_prepare(void);
+void cf_twins_fork_release(void); /* in parent and child */
+
+#endif
