@@ -29,26 +29,6 @@ bool cf_file_is_direct(struct cf_handle *handle, enum cf_via via)
 				     memory_order_relaxed);
 }
 
-struct cf_file_way cf_file_way(const struct cf_transfer *t)
-{
-	size_t mask = t->handle->dio_align - 1;
-	size_t misaligned = (size_t)t->off & mask;
-	size_t head = misaligned ? mask + 1 - misaligned : 0;
-	size_t direct = t->size > head ? (t->size - head) & ~mask : 0;
-
-	if (t->handle->fs_ops)
-		return (struct cf_file_way){ 0, CF_CACHED_USER_FS };
-	if (t->via == CF_VIA_CACHE)
-		return (struct cf_file_way){ 0, CF_CACHED_OPENED };
-	if (!cf_file_is_direct(t->handle, t->via))
-		return (struct cf_file_way){ 0, CF_CACHED_REFUSED };
-	if (((uintptr_t)t->buf & mask) != misaligned)
-		return (struct cf_file_way){ 0, CF_CACHED_SKEWED };
-	return (struct cf_file_way){ direct, direct == t->size ?
-						     CF_CACHED_NONE :
-						     CF_CACHED_EDGES };
-}
-
 ssize_t cf_file_cached(struct cf_handle *handle, size_t size, off_t off)
 {
 	size_t page = (size_t)sysconf(_SC_PAGESIZE);
@@ -66,30 +46,72 @@ ssize_t cf_file_cached(struct cf_handle *handle, size_t size, off_t off)
 }
 
 /*
+ * Where the direct run from pos, a block boundary, ends: with the last whole
+ * block, but where a write has an edge behind it, with the last whole page.
+ * A page that is written both ways keeps what it held in the page cache.
+ */
+static size_t direct_end(const struct cf_transfer *t)
+{
+	size_t end = (size_t)t->off + t->size;
+	size_t mask = t->handle->dio_align - 1;
+
+	if (t->write && end & mask)
+		mask = t->handle->page_align - 1;
+	return end & ~mask;
+}
+
+/* How much goes through the page cache before a direct run may begin. */
+static size_t head_of(const struct cf_transfer *t, size_t pos)
+{
+	size_t align = t->write ? t->handle->page_align : t->handle->dio_align;
+
+	return align - (pos & (align - 1));
+}
+
+struct cf_file_way cf_file_way(const struct cf_transfer *t)
+{
+	size_t mask = t->handle->dio_align - 1;
+	size_t begin = (size_t)t->off, end = direct_end(t);
+	size_t direct;
+
+	if (t->handle->fs_ops)
+		return (struct cf_file_way){ 0, CF_CACHED_USER_FS };
+	if (t->via == CF_VIA_CACHE)
+		return (struct cf_file_way){ 0, CF_CACHED_OPENED };
+	if (!cf_file_is_direct(t->handle, t->via))
+		return (struct cf_file_way){ 0, CF_CACHED_REFUSED };
+	if (((uintptr_t)t->buf ^ begin) & mask)
+		return (struct cf_file_way){ 0, CF_CACHED_SKEWED };
+	if (begin & mask)
+		begin += head_of(t, begin);
+	direct = end > begin ? end - begin : 0;
+	return (struct cf_file_way){ direct, direct == t->size ?
+						     CF_CACHED_NONE :
+						     CF_CACHED_EDGES };
+}
+
+/*
  * The longest run from the front that one descriptor can carry: up to the
- * next block boundary buffered, then whole blocks direct, then the rest.
+ * next boundary buffered, then whole blocks direct, then the rest.
  */
 static int next_part(struct cf_transfer *t)
 {
+	size_t pos = (size_t)t->off + t->at, end = direct_end(t);
 	size_t mask = t->handle->dio_align - 1;
-	size_t misaligned = (size_t)(t->off + (off_t)t->at) & mask;
+	size_t most = t->size - t->at;
 
-	t->part = atomic_load_explicit(&max_part, memory_order_relaxed);
-	if (t->part > t->size - t->at)
-		t->part = t->size - t->at;
 	t->direct = false;
 	if (cf_file_is_direct(t->handle, t->via) &&
-	    ((uintptr_t)(t->buf + t->at) & mask) == misaligned) {
-		if (misaligned) {
-			size_t head = mask + 1 - misaligned;
-
-			if (t->part > head)
-				t->part = head;
-		} else if (t->part > mask) {
-			t->part &= ~mask;
-			t->direct = true;
-		}
+	    !(((uintptr_t)(t->buf + t->at) ^ pos) & mask)) {
+		t->direct = !(pos & mask) && pos < end;
+		if (t->direct)
+			most = end - pos;
+		else if (pos & mask && pos + head_of(t, pos) < end)
+			most = head_of(t, pos);
 	}
+	t->part = atomic_load_explicit(&max_part, memory_order_relaxed);
+	if (t->part > most)
+		t->part = most;
 	t->fd = cf_twin_fd(t->handle, t->direct ? CF_VIA_DIRECT : CF_VIA_CACHE);
 	return t->fd < 0 ? t->fd : 0;
 }

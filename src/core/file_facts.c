@@ -15,6 +15,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/sysmacros.h>
+#include <unistd.h>
 #include "core/log.h"
 #include "seam/os.h"
 
@@ -50,6 +51,13 @@ static unsigned dio_align(const struct statx *stx)
 	    align & (align - 1) || align > DEFAULT_DIO_ALIGN)
 		return DEFAULT_DIO_ALIGN;
 	return align;
+}
+
+static unsigned page_align(unsigned align)
+{
+	unsigned page = (unsigned)sysconf(_SC_PAGESIZE);
+
+	return page > align ? page : align;
 }
 
 static int check_flags(int fd, int flags)
@@ -104,6 +112,7 @@ static int fd_facts(int fd, struct cf_handle *handle)
 	handle->open_flags = flags;
 	handle->direct = flags & O_DIRECT;
 	handle->dio_align = dio_align(&stx);
+	handle->page_align = page_align(handle->dio_align);
 	handle->dev = makedev(stx.stx_dev_major, stx.stx_dev_minor);
 	handle->ino = stx.stx_ino;
 	handle->denied = denied(&stx, handle->dev);
@@ -121,6 +130,7 @@ int cf_file_facts(const CUfileDescr_t *descr, struct cf_handle *handle)
 			handle->fs_handle = descr->handle.handle;
 			handle->open_flags = O_RDWR;
 			handle->dio_align = DEFAULT_DIO_ALIGN;
+			handle->page_align = page_align(DEFAULT_DIO_ALIGN);
 			return 0;
 		}
 		cf_log(CF_LOG_ERROR, "handle register: user-space file system "

@@ -206,6 +206,7 @@ static void publish(struct entry *entry, const struct cf_handle *made,
 	handle->open_flags = made->open_flags;
 	handle->direct = made->direct;
 	handle->dio_align = made->dio_align;
+	handle->page_align = made->page_align;
 	handle->dev = made->dev;
 	handle->ino = made->ino;
 	handle->fs_magic = made->fs_magic;

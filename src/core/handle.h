@@ -32,7 +32,9 @@ struct cf_handle {
 	int open_flags;	    /* of fd */
 	bool direct;	    /* requests that can go O_DIRECT do */
 	unsigned dio_align; /* offset, size and memory; power of two */
-	dev_t dev;	    /* with ino: is it still the same file? */
+	/* also of a page: no part, and no edge of a write, ends inside one */
+	unsigned page_align;
+	dev_t dev; /* with ino: is it still the same file? */
 	ino_t ino;
 	long fs_magic;		     /* statfs f_type */
 	enum cf_denied denied;	     /* a list that names the file */

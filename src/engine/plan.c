@@ -261,8 +261,9 @@ struct cf_plan cf_plan_make(const struct cf_piece *piece,
 	return (struct cf_plan){
 		.step = staged ? staged_step(piece, carriers, company) :
 				 host_step(piece, carriers),
+		/* parts that wrote one page, each its way, would collide */
 		.skew = (size_t)piece->file_off &
-			(piece->handle->dio_align - 1),
+			(piece->handle->page_align - 1),
 		.helpers = carriers - 1,
 		.demote = staged && should_demote(piece, carriers, company),
 	};

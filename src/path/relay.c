@@ -47,7 +47,7 @@ struct relay {
 	_Atomic size_t filled[MAX_SLOTS * MAX_PER_SLOT];
 };
 
-/* The block boundary at or before where part nr lies. */
+/* The page boundary at or before where part nr lies. */
 static char *place_of(const struct relay *relay, size_t nr)
 {
 	size_t place = nr % relay->ring;

@@ -7,7 +7,7 @@
 
 static size_t mask_of(const struct cf_piece *piece)
 {
-	return piece->handle->dio_align - 1;
+	return piece->handle->page_align - 1;
 }
 
 size_t cf_slot_delta(const struct cf_piece *piece, const struct cf_part *part)

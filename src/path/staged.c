@@ -312,8 +312,8 @@ static int carry_alone(struct cf_device *dev, const struct cf_piece *piece,
 		.cuda = cf_cuda_loaded(),
 		.dev = dev,
 		/* blocks around an unaligned piece come along */
-		.pool = cf_gpu_pool(dev->gpu,
-				    piece->size + 2 * piece->handle->dio_align),
+		.pool = cf_gpu_pool(
+			dev->gpu, piece->size + 2 * piece->handle->page_align),
 	};
 	int err = stage_begin(&stage);
 

@@ -8,10 +8,13 @@
 
 #define HELPERS 6 /* asked for, so that the machine does not matter */
 
-static struct cf_handle file = { .open_flags = O_RDWR, .dio_align = 4096 };
+static struct cf_handle file = { .open_flags = O_RDWR,
+				 .dio_align = 4096,
+				 .page_align = 4096 };
 static struct cf_handle direct_file = { .open_flags = O_RDWR | O_DIRECT,
 					.direct = true,
-					.dio_align = 4096 };
+					.dio_align = 4096,
+					.page_align = 4096 };
 
 static void configure(uint64_t slot_kib)
 {
