@@ -50,6 +50,7 @@ need_build() {
 	missing pkg-config have pkg-config
 	missing libcmocka-dev have_library cmocka
 	missing libyyjson-dev have_library yyjson
+	missing liburing-dev have_library liburing
 	missing python3 have python3
 	missing python3-pytest have_pytest
 	install_packages "${wanted[@]}"

@@ -19,9 +19,10 @@ enum cf_op {
  */
 struct cf_piece {
 	enum cf_op op;
-	bool ordered; /* a write waits for the default streams first */
-	bool combine; /* a small copy may share a launch with others */
-	bool demote;  /* what is read leaves the core's caches before a copy */
+	bool ordered;	  /* a write waits for the default streams first */
+	bool combine;	  /* a small copy may share a launch with others */
+	unsigned flights; /* parts kept under way by a ring; 0: no ring */
+	bool demote; /* what is read leaves the core's caches before a copy */
 	enum cf_via via;
 	struct cf_handle *handle;
 	struct cf_memory mem;

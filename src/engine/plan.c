@@ -10,7 +10,8 @@
  * out. Requests that run side by side fill the link as they are; a few may
  * still share the helpers. A buffered write holds the inode's lock, so one
  * thread writes while its copies run ahead. A disk wants a few large requests
- * at once.
+ * at once: one thread keeps them under way through io_uring, or a few threads
+ * make one each.
  */
 #include "engine/plan.h"
 
@@ -19,6 +20,7 @@
 #include "core/cache.h"
 #include "core/cpus.h"
 #include "core/file.h"
+#include "core/ring.h"
 #include "core/slabs.h"
 #include "engine/worker.h"
 #include "path/bundle.h"
@@ -48,6 +50,10 @@
 
 #define DIRECT_STEP (1 * MIB)
 #define DIRECT_CARRIERS 4
+#define RING_FROM (2 * MIB) /* below, one call keeps the disk busy */
+#define RING_FLIGHTS 8
+#define RING_MIN_STEP (512 * KIB)
+#define RING_TOTAL 32 /* under way for all who run; more only queue up */
 #define MIN_HOST_STEP (64 * KIB)
 #define MAX_HOST_STEP (4 * MIB)
 
@@ -64,6 +70,7 @@
 static _Atomic unsigned max_workers;
 static _Atomic unsigned max_helpers; /* of one request */
 static _Atomic size_t split_from;
+static _Atomic size_t ring_from;
 static _Atomic size_t max_step;
 static _Atomic bool can_demote;
 
@@ -115,6 +122,14 @@ static size_t split_allowed(const struct cf_config *config)
 	return cf_config_size(config, CF_CFG_MIN_IO_THRESHOLD_SIZE_KB) * KIB;
 }
 
+/* A ring splits, too: from where somebody has asked for it. */
+static size_t ring_allowed(const struct cf_config *config)
+{
+	if (is_default(config, CF_CFG_MIN_IO_THRESHOLD_SIZE_KB))
+		return RING_FROM;
+	return cf_config_size(config, CF_CFG_MIN_IO_THRESHOLD_SIZE_KB) * KIB;
+}
+
 static size_t power_below(size_t n)
 {
 	return n ? 1ul << (63 - __builtin_clzl(n)) : 1;
@@ -155,6 +170,8 @@ void cf_plan_configure(const struct cf_config *config)
 	atomic_store_explicit(&max_helpers, helpers_allowed(config),
 			      memory_order_relaxed);
 	atomic_store_explicit(&split_from, split_allowed(config),
+			      memory_order_relaxed);
+	atomic_store_explicit(&ring_from, ring_allowed(config),
 			      memory_order_relaxed);
 	atomic_store_explicit(&max_step, power_below(cf_plan_slot_size(config)),
 			      memory_order_relaxed);
@@ -252,18 +269,63 @@ static bool should_demote(const struct cf_piece *piece, unsigned carriers,
 	return company >= DEMOTE_CROWD && piece->size <= DEMOTE_MAX;
 }
 
+/* Parts that wrote one page, each its way, would collide. */
+static size_t skew_of(const struct cf_piece *piece)
+{
+	return (size_t)piece->file_off & (piece->handle->page_align - 1);
+}
+
+/* Memory and file are cut by blocks alike, so that all but edges go direct. */
+static bool blocks_match(const struct cf_piece *piece)
+{
+	return !((piece->mem.addr ^ (uintptr_t)piece->file_off) &
+		 (piece->handle->dio_align - 1));
+}
+
+/* Parts that one carrier keeps under way through a ring, or 0. */
+static unsigned flights_for(const struct cf_piece *piece,
+			    const struct cf_path_ops *path, unsigned company)
+{
+	if (!cf_file_is_direct(piece->handle, piece->via) ||
+	    piece->handle->fs_ops ||
+	    piece->size <
+		    atomic_load_explicit(&ring_from, memory_order_relaxed))
+		return 0;
+	if (path != &cf_path_staged &&
+	    (path != &cf_path_host || !blocks_match(piece)))
+		return 0;
+	if (!cf_rings_usable())
+		return 0;
+	return (unsigned)clamp(RING_TOTAL / company, 2, RING_FLIGHTS);
+}
+
+/* Small ones are cut finer, to be several at all. */
+static size_t ring_step(const struct cf_piece *piece)
+{
+	size_t slot = atomic_load_explicit(&max_step, memory_order_relaxed);
+	size_t step =
+		clamp(power_below(piece->size / 4), RING_MIN_STEP, DIRECT_STEP);
+
+	return step < slot ? step : slot;
+}
+
 struct cf_plan cf_plan_make(const struct cf_piece *piece,
 			    const struct cf_path_ops *path, unsigned company)
 {
-	unsigned carriers = carriers_for(piece, company);
+	unsigned flights = flights_for(piece, path, company);
+	unsigned carriers = flights ? 1 : carriers_for(piece, company);
 	bool staged = path == &cf_path_staged;
 
+	if (flights)
+		return (struct cf_plan){
+			.step = ring_step(piece),
+			.skew = skew_of(piece),
+			.flights = flights,
+		};
 	return (struct cf_plan){
 		.step = staged ? staged_step(piece, carriers, company) :
 				 host_step(piece, carriers),
-		/* parts that wrote one page, each its way, would collide */
-		.skew = (size_t)piece->file_off &
-			(piece->handle->page_align - 1),
+		.skew = skew_of(piece),
 		.helpers = carriers - 1,
 		.demote = staged && should_demote(piece, carriers, company),
 	};

@@ -10,6 +10,7 @@ struct cf_plan {
 	size_t step;	  /* bytes of a part */
 	size_t skew;	  /* of the first part, see cf_feed_init */
 	unsigned helpers; /* threads beside the caller */
+	unsigned flights; /* parts under way through a ring; 0: none */
 	bool demote;	  /* see core/cache.h */
 };
 

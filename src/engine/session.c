@@ -31,6 +31,7 @@
 #include "core/file.h"
 #include "core/handle.h"
 #include "core/log.h"
+#include "core/ring.h"
 #include "core/stats.h"
 #include "core/topology.h"
 #include "core/twin.h"
@@ -56,6 +57,7 @@ static void fork_prepare(void)
 	cf_workers_fork_prepare();
 	cf_handles_fork_prepare();
 	cf_twins_fork_prepare();
+	cf_rings_fork_prepare();
 	cf_buffers_fork_prepare();
 	cf_devices_fork_prepare();
 	cf_cuda_fork_prepare();
@@ -66,6 +68,7 @@ static void fork_parent(void)
 	cf_cuda_fork_release();
 	cf_devices_fork_parent();
 	cf_buffers_fork_parent();
+	cf_rings_fork_parent();
 	cf_twins_fork_release();
 	cf_handles_fork_parent();
 	cf_workers_fork_parent();
@@ -81,6 +84,7 @@ static void fork_child(void)
 	cf_cuda_fork_release();
 	cf_devices_fork_child();
 	cf_buffers_fork_child();
+	cf_rings_fork_child();
 	cf_twins_fork_release();
 	cf_handles_fork_child();
 	cf_workers_fork_child();
@@ -132,6 +136,7 @@ static int open_locked(void)
 	}
 	cf_staged_clear(staged);
 	cf_stats_open((int)cf_config_size(config, CF_CFG_STATS_LEVEL));
+	cf_rings_configure(cf_config_bool(config, CF_CFG_IO_URING));
 	cf_explain_configure(config);
 	cf_denylist_configure(config);
 	atomic_store_explicit(&running, config, memory_order_release);
@@ -152,6 +157,7 @@ static void close_locked(void)
 	cf_batches_close();
 	cf_handles_close();
 	cf_workers_close();
+	cf_rings_close();
 	cf_stats_close();
 	cf_buffers_close();
 	cf_devices_close();

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /* host - file to and from memory the CPU can address, with no copy of ours. */
+#include "path/direct.h"
 #include "path/path.h"
 
 static enum cf_why host_can(const struct cf_piece *piece,
@@ -61,8 +62,11 @@ static void host_run(const struct cf_piece *piece, struct cf_feed *feed,
 		     struct cf_crew *crew)
 {
 	struct load load = { .piece = piece, .feed = feed };
+	struct cf_ring *ring = cf_direct_ring(piece);
 
-	if (crew->helpers)
+	if (ring)
+		cf_direct_host(ring, piece, feed);
+	else if (crew->helpers)
 		crew->work(crew, carry, carry, &load);
 	else
 		carry(&load);

@@ -8,12 +8,14 @@
  * parts run while one is written. A carrier waits for its first slot holding
  * nothing and takes the others only if they are free, so it always gets on.
  * A crew that reads works as a relay instead (path/relay.c); one that writes
- * is so many carriers.
+ * is so many carriers. A large direct piece has one carrier and a ring
+ * (path/direct.c).
  */
 #include <cufile.h>
 #include <errno.h>
 #include <stdatomic.h>
 #include "core/device.h"
+#include "path/direct.h"
 #include "path/path.h"
 #include "path/relay.h"
 #include "path/slot_io.h"
@@ -302,6 +304,22 @@ static int stage_begin(struct stage *stage)
 	return err;
 }
 
+/* Many parts at the disk at once where that pays, or one after another. */
+static int run_parts(struct stage *stage)
+{
+	struct cf_ring *ring = cf_direct_ring(stage->piece);
+
+	if (ring)
+		return cf_direct_staged(ring, &(struct cf_direct_stage){
+						      .piece = stage->piece,
+						      .feed = stage->feed,
+						      .lane = stage->lane,
+						      .pool = stage->pool,
+						      .slot = stage->slots[0],
+					      });
+	return stage->piece->op == CF_READ ? run_read(stage) : run_write(stage);
+}
+
 /* *begun: parts were taken, so that what failed is known to the feed. */
 static int carry_alone(struct cf_device *dev, const struct cf_piece *piece,
 		       struct cf_feed *feed, bool *begun)
@@ -319,8 +337,7 @@ static int carry_alone(struct cf_device *dev, const struct cf_piece *piece,
 
 	*begun = !err;
 	if (!err)
-		err = piece->op == CF_READ ? run_read(&stage) :
-					     run_write(&stage);
+		err = run_parts(&stage);
 	stage_end(&stage, err);
 	return err;
 }

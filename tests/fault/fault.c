@@ -5,8 +5,11 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <stdatomic.h>
+#include <stdlib.h>
+#include "core/ring.h"
 #include "harness.h"
 #include "seam/os.h"
+#include "seam/uring.h"
 
 static struct fault rule;
 static atomic_uint calls[FAULT_NR_CALLS];
@@ -20,7 +23,8 @@ const char *fault_name(enum fault_call call)
 		"fstatfs",	"get_flags",	"cachestat",   "dup_above",
 		"map_anon",	"unmap",	"prefer_node", "memory_policy",
 		"get_affinity", "set_affinity", "get_dents",   "clock_gettime",
-		"getenv",
+		"getenv",	"ring make",	"ring submit", "ring wait",
+		"ring result",
 	};
 
 	return names[call];
@@ -235,6 +239,114 @@ static const struct cf_os faulty = {
 	.getenv = fault_getenv,
 };
 
+/* ---------------------------------------------------------------- rings */
+
+/* Calls that were queued: what was allowed, or what was made up. */
+#define MAX_QUEUED 64
+
+struct cf_kring {
+	struct cf_kring *real;
+	struct queued {
+		bool used, made_up;
+		uint64_t cookie;
+		ssize_t n; /* at most so many bytes, or the result made up */
+	} queued[MAX_QUEUED];
+};
+
+static int fault_ring_make(unsigned depth, struct cf_kring **out)
+{
+	struct cf_kring *ring;
+	int err;
+
+	if (should_fail(FAULT_RING_MAKE))
+		return -rule.err;
+	ring = calloc(1, sizeof(*ring));
+	if (!ring)
+		return -ENOMEM;
+	err = cf_uring_real.make(depth, &ring->real);
+	if (err)
+		free(ring);
+	else
+		*out = ring;
+	return err;
+}
+
+static void fault_ring_end(struct cf_kring *ring)
+{
+	cf_uring_real.end(ring->real);
+	free(ring);
+}
+
+static struct queued *find_queued(struct cf_kring *ring, bool used,
+				  uint64_t cookie)
+{
+	for (int i = 0; i < MAX_QUEUED; i++) {
+		struct queued *q = &ring->queued[i];
+
+		if (q->used == used && (!used || q->cookie == cookie))
+			return q;
+	}
+	return NULL;
+}
+
+static bool fault_ring_queue(struct cf_kring *ring, bool write, int fd,
+			     void *mem, size_t size, off_t off, uint64_t cookie)
+{
+	struct queued *q = find_queued(ring, false, 0);
+	size_t allowed = size;
+	ssize_t n;
+
+	if (!q)
+		return false;
+	n = hinder(write ? FAULT_PWRITE : FAULT_PREAD, fd, &allowed);
+	*q = (struct queued){ .used = true,
+			      .made_up = n < 0,
+			      .cookie = cookie,
+			      .n = n < 0 ? n : (ssize_t)allowed };
+	/* what failed moves nothing, but comes back through the ring */
+	return cf_uring_real.queue(ring->real, write, fd, mem,
+				   n < 0 ? 0 : asked_of(fd, size, allowed), off,
+				   cookie);
+}
+
+static int fault_ring_submit(struct cf_kring *ring, bool wait)
+{
+	return should_fail(FAULT_RING_SUBMIT) ?
+		       -rule.err :
+		       cf_uring_real.submit(ring->real, wait);
+}
+
+static int fault_ring_wait(struct cf_kring *ring)
+{
+	return should_fail(FAULT_RING_WAIT) ? -rule.err :
+					      cf_uring_real.wait(ring->real);
+}
+
+static bool fault_ring_reap(struct cf_kring *ring, struct cf_uring_done *done)
+{
+	struct queued *q;
+
+	if (!cf_uring_real.reap(ring->real, done))
+		return false;
+	q = find_queued(ring, true, done->cookie);
+	if (q && (q->made_up || done->result > q->n))
+		done->result = (int)q->n;
+	if (q)
+		q->used = false;
+	if (should_fail(FAULT_RING_DONE))
+		done->result = -rule.err;
+	return true;
+}
+
+static const struct cf_uring faulty_uring = {
+	.make = fault_ring_make,
+	.end = fault_ring_end,
+	.queue = fault_ring_queue,
+	.submit = fault_ring_submit,
+	.wait = fault_ring_wait,
+	.reap = fault_ring_reap,
+};
+
 void fault_begin(const struct fault *fault)
 {
 	rule = *fault;
@@ -242,11 +354,16 @@ void fault_begin(const struct fault *fault)
 		atomic_store(&calls[i], 0);
 	atomic_store(&fired, 0);
 	cf_os = &faulty;
+	/* rings of the other table are not this one's */
+	cf_rings_close();
+	cf_uring = &faulty_uring;
 }
 
 void fault_end(void)
 {
 	cf_os = &cf_os_real;
+	cf_rings_close();
+	cf_uring = &cf_uring_real;
 }
 
 unsigned fault_calls(enum fault_call call)

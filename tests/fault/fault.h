@@ -3,8 +3,8 @@
  * fault - a system call table that fails by countdown, and one that is slow
  * to move: short counts, interruptions, no O_DIRECT.
  *
- * The table stands in for cf_os between fault_begin and fault_end; nothing
- * of the library may run while it is swapped. Rules count calls from
+ * The tables stand in for cf_os and cf_uring between fault_begin and fault_end;
+ * nothing of the library may run while it is swapped. Rules count calls from
  * fault_begin on.
  */
 #ifndef TESTS_FAULT_H
@@ -13,7 +13,10 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-/* The rows of struct cf_os, in its order. */
+/*
+ * The rows of struct cf_os, in its order. A read or write queued on a ring
+ * is a pread or pwrite here, and hindered like one.
+ */
 enum fault_call {
 	FAULT_OPEN,
 	FAULT_CLOSE,
@@ -36,6 +39,11 @@ enum fault_call {
 	FAULT_GET_DENTS,
 	FAULT_CLOCK,
 	FAULT_GETENV,
+	/* of struct cf_uring */
+	FAULT_RING_MAKE,
+	FAULT_RING_SUBMIT,
+	FAULT_RING_WAIT,
+	FAULT_RING_DONE, /* the result of a queued call */
 	FAULT_NR_CALLS
 };
 

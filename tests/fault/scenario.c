@@ -7,7 +7,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define SLOT_KIB 256 /* small, to be quick: steps are what matters */
+#define SLOT_KIB 256  /* small, to be quick: steps are what matters */
+#define SPLIT_KIB 512 /* so that a ring carries the direct ones */
 #define SIZE (3 * SLOT_KIB * TH_KIB + 1001)
 #define PAD 512
 #define MEM_SIZE (2 * SIZE + 4 * PAD)
@@ -139,6 +140,10 @@ static void steps(void *arg, unsigned i)
 	(void)i;
 	a->open = cuFileSetParameterSizeT(
 		CUFILE_PARAM_PROPERTIES_PER_BUFFER_CACHE_SIZE_KB, SLOT_KIB);
+	if (!a->open.err)
+		a->open = cuFileSetParameterSizeT(
+			CUFILE_PARAM_EXECUTION_MIN_IO_THRESHOLD_SIZE_KB,
+			SPLIT_KIB);
 	if (!a->open.err)
 		a->open = cuFileDriverOpen();
 	fh = register_file(s);

@@ -7,10 +7,11 @@
 #include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
+#include "core/ring.h"
 #include "fault.h"
 #include "harness.h"
 
-#define SIZE (TH_MIB + 70001)
+#define SIZE (2 * TH_MIB + 70001)
 #define AT 777 /* odd, in file and memory alike and apart */
 
 struct cell {
@@ -158,6 +159,7 @@ static void the_bytes_before_an_error_are_counted(void **state)
 
 	assert_non_null(got);
 	/* one carrier, so that the third call is the third part of the file */
+	setenv("OCF_IO_URING", "0", 1);
 	assert_int_equal(cuFileSetParameterBool(
 				 CUFILE_PARAM_EXECUTION_PARALLEL_IO, false)
 				 .err,
@@ -191,6 +193,48 @@ static void the_bytes_before_an_error_are_counted(void **state)
 	bench_fini(&b);
 }
 
+/* Many parts under way, one of them fails: the bytes before it made it. */
+static void an_error_of_one_flight_ends_the_request_there(void **state)
+{
+	struct fault fault = { .call = FAULT_PREAD, .err = EIO };
+	unsigned char *got = malloc(FILE_SIZE);
+	struct bench b = { 0 };
+	ssize_t n;
+
+	assert_non_null(got);
+	setenv("OCF_IO_URING", "1", 1);
+	bench_init(&b, *state);
+	if (!cf_rings_usable())
+		th_skip("this machine refuses io_uring");
+	for (fault.nth = 1; fault.nth < 5; fault.nth++) {
+		th_mem_set(&b.mem, 0xa5);
+		fault.call = FAULT_PREAD;
+		fault_begin(&fault);
+		n = cuFileRead(b.fh, b.mem.ptr, SIZE, 4096, 0);
+		fault_end();
+		assert_int_equal(n < 0, fault.nth == 1);
+		assert_true(n < (ssize_t)SIZE);
+		th_mem_get(&b.mem, 0, got, FILE_SIZE);
+		th_equal("the bytes that made it", got, b.content + 4096,
+			 n < 0 ? 0 : (size_t)n);
+		th_all("behind the read", got + SIZE, 0xa5, FILE_SIZE - SIZE);
+
+		fault.call = FAULT_PWRITE;
+		fault_begin(&fault);
+		n = cuFileWrite(b.fh, b.mem.ptr, SIZE, 4096, 0);
+		fault_end();
+		assert_int_equal(n < 0, fault.nth == 1);
+		assert_true(n < (ssize_t)SIZE);
+		th_file_get(&b.file, 0, got, FILE_SIZE);
+		th_equal("the file before the write", got, b.content, 4096);
+		th_equal("the file behind the write", got + 4096 + SIZE,
+			 b.content + 4096 + SIZE, FILE_SIZE - 4096 - SIZE);
+		th_file_put(&b.file, 0, b.content, FILE_SIZE);
+	}
+	free(got);
+	bench_fini(&b);
+}
+
 #define CELL(test, mem, file) \
 	{ \
 		.name = #test " (" #mem ", " #file ")", .test_func = test, \
@@ -206,9 +250,15 @@ static void the_bytes_before_an_error_are_counted(void **state)
 		CELL(test, TH_DEVICE, TH_BUFFERED), \
 		CELL(test, TH_MALLOC, TH_BUFFERED)
 
+static const char *io_uring_given; /* by who started us */
+
 static int teardown(void **state)
 {
 	fault_end();
+	if (io_uring_given)
+		setenv("OCF_IO_URING", io_uring_given, 1);
+	else
+		unsetenv("OCF_IO_URING");
 	return th_teardown_close(state);
 }
 
@@ -230,8 +280,15 @@ int main(void)
 		     TH_BUFFERED),
 		CELL(the_bytes_before_an_error_are_counted, TH_DEVICE,
 		     TH_ODIRECT),
+		CELL(an_error_of_one_flight_ends_the_request_there, TH_DEVICE,
+		     TH_ODIRECT),
+		CELL(an_error_of_one_flight_ends_the_request_there, TH_MALLOC,
+		     TH_ODIRECT),
 	};
 
+	io_uring_given = getenv("OCF_IO_URING");
+	if (io_uring_given)
+		io_uring_given = strdup(io_uring_given);
 	th_start(120);
 	return th_finish(
 		cmocka_run_group_tests_name("short", tests, NULL, NULL));

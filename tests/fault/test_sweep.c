@@ -37,6 +37,13 @@ static const struct os_row {
 	{ FAULT_GET_DENTS, EIO, 0, 0 },
 	{ FAULT_CLOCK, EINVAL, 0, 0 },
 	{ FAULT_GETENV, ENOENT, 0, 0 },
+	{ FAULT_CACHESTAT, ENOSYS, 0, 0 },
+	{ FAULT_RING_MAKE, EPERM, 0, 0 },
+	{ FAULT_RING_MAKE, EMFILE, 0, 0 },
+	{ FAULT_RING_SUBMIT, EBUSY, 0, 0 },
+	{ FAULT_RING_WAIT, EBADF, 0, 0 },
+	{ FAULT_RING_DONE, EAGAIN, 0, 0 },
+	{ FAULT_RING_DONE, EIO, EIO, 0 },
 };
 #define NR_OS_ROWS (sizeof(os_rows) / sizeof(os_rows[0]))
 

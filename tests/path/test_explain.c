@@ -13,6 +13,7 @@
 #include <unistd.h>
 #include "harness.h"
 #include "seam/os.h"
+#include "seam/uring.h"
 
 #define ROOM (8 * TH_MIB)
 #define START 8192
@@ -55,6 +56,17 @@ static ssize_t noting_pwrite(int fd, const void *buf, size_t size, off_t off)
 
 	note(fd, n);
 	return n;
+}
+
+static bool noting_queue(struct cf_kring *ring, bool write, int fd, void *mem,
+			 size_t size, off_t off, uint64_t cookie)
+{
+	bool queued =
+		cf_uring_real.queue(ring, write, fd, mem, size, off, cookie);
+
+	if (queued)
+		note(fd, (ssize_t)size);
+	return queued;
 }
 
 static void forget(void)
@@ -174,6 +186,7 @@ static void one(struct bench *b, ocf_op_t op, size_t size,
 static void bench_init(struct bench *b, const struct cell *cell)
 {
 	static struct cf_os noting;
+	static struct cf_uring noting_uring;
 	unsigned char *content = th_bytes(ROOM);
 
 	th_mem_need(cell->mem_kind);
@@ -186,6 +199,9 @@ static void bench_init(struct bench *b, const struct cell *cell)
 	noting.pread = noting_pread;
 	noting.pwrite = noting_pwrite;
 	cf_os = &noting;
+	noting_uring = cf_uring_real;
+	noting_uring.queue = noting_queue;
+	cf_uring = &noting_uring;
 	assert_int_equal(cuFileSetStatsLevel(3).err, CU_FILE_SUCCESS);
 	assert_int_equal(cuFileStatsStart().err, CU_FILE_SUCCESS);
 	free(content);
@@ -194,6 +210,7 @@ static void bench_init(struct bench *b, const struct cell *cell)
 static void bench_fini(struct bench *b)
 {
 	cf_os = &cf_os_real;
+	cf_uring = &cf_uring_real;
 	cuFileHandleDeregister(b->fh);
 	th_mem_free(&b->mem);
 	th_file_end(&b->file);
@@ -433,6 +450,7 @@ static void a_text_that_does_not_fit_is_cut_and_its_length_told(void **state)
 static int teardown(void **state)
 {
 	cf_os = &cf_os_real;
+	cf_uring = &cf_uring_real;
 	return th_teardown_close(state);
 }
 

@@ -1,0 +1,41 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * direct - a carrier that keeps many parts at the disk at once.
+ *
+ * It takes the place of the loops of the host and the staged path where a
+ * piece goes O_DIRECT and is large: one thread, a ring, and piece->flights
+ * parts under way, in whatever order the disk ends them.
+ */
+#ifndef CF_PATH_DIRECT_H
+#define CF_PATH_DIRECT_H
+
+#include "core/feed.h"
+#include "core/lane.h"
+#include "core/piece.h"
+#include "core/ring.h"
+#include "core/slot.h"
+
+/* A ring if the piece wants one and there is one; the caller's to pass on. */
+struct cf_ring *cf_direct_ring(const struct cf_piece *piece);
+
+/* Carries the parts between file and memory, and gives the ring back. */
+void cf_direct_host(struct cf_ring *ring, const struct cf_piece *piece,
+		    struct cf_feed *feed);
+
+/* What the staged path has leased already, and ends itself. */
+struct cf_direct_stage {
+	const struct cf_piece *piece;
+	struct cf_feed *feed;
+	struct cf_lane *lane; /* ordered, its context current */
+	struct cf_pool *pool;
+	struct cf_slot *slot; /* large enough for a part */
+};
+
+/*
+ * Carries the parts between file and device memory, and gives the ring back.
+ * More slots are taken if they are free. 0, or a negative code that the feed
+ * knows; the lane has then been settled.
+ */
+int cf_direct_staged(struct cf_ring *ring, const struct cf_direct_stage *stage);
+
+#endif
