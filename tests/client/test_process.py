@@ -280,6 +280,72 @@ class Explain(Case):
             self.assertEqual(stderr, "")
 
 
+class Direct(Case):
+    """Large O_DIRECT requests, on file systems and kernels of all kinds."""
+
+    def run_direct(self, path, *more):
+        """What the log has of it."""
+        done = self.run_program(os.environ["OCF_DIRECT"], str(path), *more,
+                                CUFILE_LOGFILE_PATH=self.log,
+                                CUFILE_LOGGING_LEVEL="INFO")
+        if done.returncode == 77:
+            self.skipTest("no O_DIRECT there")
+        said = f"{done.stdout}\n{done.stderr}"
+        self.assertEqual(done.returncode, 0, said)
+        self.assertIn("done\n", done.stdout, said)
+        return self.log.read_text()
+
+    def try_as_root(self, *command):
+        """What it says; the test is skipped if it may not be done."""
+        done = subprocess.run(command, capture_output=True, text=True,
+                              check=False)
+        if done.returncode:
+            self.skipTest(f"{command[0]}: {done.stderr.strip()}")
+        return done.stdout.strip()
+
+    def test_rings_carry_them_where_the_kernel_has_rings(self):
+        log = self.run_direct(self.dir / "data")
+        if "io_uring: carries large direct requests" not in log:
+            self.skipTest("this machine refuses io_uring")
+        self.assertEqual(log.count("io_uring: "), 1, log)
+
+    def test_a_refusal_is_told_once_and_is_no_error(self):
+        for err, words in (1, "Operation not permitted"), (
+                38, "Function not implemented"):
+            self.log.unlink(missing_ok=True)
+            log = self.run_direct(self.dir / "data", str(err))
+            self.assertEqual(log.count("io_uring: "), 1, log)
+            self.assertIn(f"io_uring: {words}; threads carry", log)
+            self.assertNotIn("ERROR", log)
+
+    def test_want_of_locked_memory_is_no_error(self):
+        self.assertNotIn("ERROR", self.run_direct(self.dir / "data", "12"))
+
+    def test_a_file_in_memory(self):
+        shm = tempfile.mkdtemp(prefix="opencufile-", dir="/dev/shm")
+        self.addCleanup(shutil.rmtree, shm)
+        self.run_direct(pathlib.Path(shm) / "data")
+
+    def test_a_file_on_an_overlay(self):
+        names = [self.dir / name for name in ("low", "up", "work", "over")]
+        for name in names:
+            name.mkdir()
+        low, upper, work, over = names
+        self.try_as_root("mount", "-t", "overlay", "overlay", "-o",
+                         f"lowerdir={low},upperdir={upper},workdir={work}",
+                         str(over))
+        self.addCleanup(subprocess.run, ["umount", str(over)], check=True)
+        self.run_direct(over / "data")
+
+    def test_a_block_device(self):
+        image = self.dir / "image"
+        with open(image, "wb") as file:
+            file.truncate(16 << 20)
+        device = self.try_as_root("losetup", "-f", "--show", str(image))
+        self.addCleanup(subprocess.run, ["losetup", "-d", device], check=True)
+        self.run_direct(device)
+
+
 class Log(Case):
     """Contract 4.4; style 26."""
 
