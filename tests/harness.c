@@ -79,6 +79,8 @@ static void point_away(void)
 	setenv("CUFILE_ENV_PATH_JSON", path, 0);
 	snprintf(path, sizeof(path), "%s/cufile.log", th_disk_dir());
 	setenv("CUFILE_LOGFILE_PATH", path, 0);
+	/* a test of direct files is to move bytes directly each time */
+	setenv("OCF_HYBRID", "off", 0);
 }
 
 void th_start(unsigned watchdog_s)

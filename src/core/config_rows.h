@@ -237,6 +237,8 @@ CF_BOOL(COMBINE, "opencufile.combine", false, "OCF_COMBINE", NO_PARAM, WORKS,
 	"small copies of many threads share a kernel launch")
 CF_BOOL(BATCH_KERNEL, "opencufile.batch_kernel", true, "OCF_BATCH_KERNEL", NO_PARAM, WORKS,
 	"small entries of batches share a kernel launch")
+CF_TEXT(HYBRID, "opencufile.hybrid", "cached", "off|cached|both", 0, "OCF_HYBRID", NO_PARAM, WORKS,
+	"reads may leave O_DIRECT for what is cached, or also the page cache for what is not")
 CF_BOOL(IO_URING, "opencufile.io_uring", true, "OCF_IO_URING", NO_PARAM, WORKS,
 	"large O_DIRECT requests go through io_uring where the kernel lets us")
 CF_BOOL(ORDER_WRITES, "opencufile.order_writes", true, "OCF_ORDER_WRITES", NO_PARAM, WORKS,

@@ -76,10 +76,12 @@ struct cf_file_way cf_file_way(const struct cf_transfer *t)
 
 	if (t->handle->fs_ops)
 		return (struct cf_file_way){ 0, CF_CACHED_USER_FS };
-	if (t->via == CF_VIA_CACHE)
+	if (!t->handle->direct && t->via == CF_VIA_CACHE)
 		return (struct cf_file_way){ 0, CF_CACHED_OPENED };
-	if (!cf_file_is_direct(t->handle, t->via))
+	if (!cf_file_is_direct(t->handle, CF_VIA_DIRECT))
 		return (struct cf_file_way){ 0, CF_CACHED_REFUSED };
+	if (t->via == CF_VIA_CACHE)
+		return (struct cf_file_way){ 0, CF_CACHED_HELD };
 	if (((uintptr_t)t->buf ^ begin) & mask)
 		return (struct cf_file_way){ 0, CF_CACHED_SKEWED };
 	if (begin & mask)

@@ -65,6 +65,7 @@ enum cf_cached {
 	CF_CACHED_REFUSED, /* the file system refused O_DIRECT */
 	CF_CACHED_SKEWED,  /* memory and file offset do not match */
 	CF_CACHED_EDGES,   /* those before and after the whole blocks */
+	CF_CACHED_HELD,	   /* the page cache has all of a direct file's range */
 	CF_CACHED_USER_FS, /* a user-space file system carries them */
 	CF_NR_CACHED,
 };

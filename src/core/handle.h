@@ -27,7 +27,7 @@ enum cf_via {
 struct cf_handle {
 	/* generation, liveness and references in one word; see handle.c */
 	_Atomic uint64_t state;
-	/* the rest is written before the handle is published, but twin */
+	/* the rest, but twin and its like, is written before it is published */
 	int fd;		    /* the client's own, never closed by us */
 	int open_flags;	    /* of fd */
 	bool direct;	    /* requests that can go O_DIRECT do */
@@ -42,6 +42,7 @@ struct cf_handle {
 	void *fs_handle;	     /* its argument */
 	_Atomic int twin;	     /* -1, or a second descriptor */
 	_Atomic bool dio_refused;    /* the file system said no to O_DIRECT */
+	_Atomic bool no_twin;	     /* a second one could not be opened */
 };
 
 /*

@@ -34,7 +34,7 @@ static bool same_file(const struct cf_handle *handle, int fd)
  * Opens the same file once more with O_DIRECT flipped. /proc/self/fd reaches
  * unlinked and renamed files too.
  */
-static int reopen(const struct cf_handle *handle)
+static int reopen(const struct cf_handle *handle, enum cf_log_level level)
 {
 	int flags = (handle->open_flags ^ O_DIRECT) &
 		    ~(O_CREAT | O_EXCL | O_TRUNC | O_NOFOLLOW | O_TMPFILE);
@@ -44,8 +44,7 @@ static int reopen(const struct cf_handle *handle)
 	snprintf(path, sizeof(path), "/proc/self/fd/%d", handle->fd);
 	fd = cf_os->open(path, flags | O_CLOEXEC, 0);
 	if (fd < 0) {
-		cf_log(CF_LOG_ERROR,
-		       "handle %u fd %d: reopen with flags 0%o: %s",
+		cf_log(level, "handle %u fd %d: reopen with flags 0%o: %s",
 		       cf_handle_number(handle), handle->fd, flags,
 		       strerror(-fd));
 		return fd;
@@ -57,21 +56,22 @@ static int reopen(const struct cf_handle *handle)
 }
 
 /* One at a time: a copy opened in vain, and closed, would drop locks too. */
-static int open_twin(struct cf_handle *handle)
+static int open_twin(struct cf_handle *handle, enum cf_log_level level)
 {
 	int fd;
 
 	pthread_mutex_lock(&reopen_lock);
 	fd = handle->twin;
 	if (fd < 0)
-		fd = reopen(handle);
+		fd = reopen(handle, level);
 	if (fd >= 0)
 		handle->twin = fd;
 	pthread_mutex_unlock(&reopen_lock);
 	return fd;
 }
 
-int cf_twin_fd(struct cf_handle *handle, enum cf_via via)
+static int fd_for(struct cf_handle *handle, enum cf_via via,
+		  enum cf_log_level level)
 {
 	enum cf_via own =
 		handle->open_flags & O_DIRECT ? CF_VIA_DIRECT : CF_VIA_CACHE;
@@ -80,7 +80,22 @@ int cf_twin_fd(struct cf_handle *handle, enum cf_via via)
 	if (own == via)
 		return handle->fd;
 	fd = atomic_load_explicit(&handle->twin, memory_order_acquire);
-	return fd >= 0 ? fd : open_twin(handle);
+	return fd >= 0 ? fd : open_twin(handle, level);
+}
+
+int cf_twin_fd(struct cf_handle *handle, enum cf_via via)
+{
+	return fd_for(handle, via, CF_LOG_ERROR);
+}
+
+bool cf_twin_ready(struct cf_handle *handle, enum cf_via via)
+{
+	if (atomic_load_explicit(&handle->no_twin, memory_order_relaxed))
+		return false;
+	if (fd_for(handle, via, CF_LOG_INFO) >= 0)
+		return true;
+	atomic_store_explicit(&handle->no_twin, true, memory_order_relaxed);
+	return false;
 }
 
 void cf_twins_fork_prepare(void)

@@ -12,6 +12,12 @@
  */
 int cf_twin_fd(struct cf_handle *handle, enum cf_via via);
 
+/*
+ * Whether it can be had, for who has another way if not. What could not be
+ * opened is not tried again.
+ */
+bool cf_twin_ready(struct cf_handle *handle, enum cf_via via);
+
 /* fork: nobody may be in the middle of a reopen. */
 void cf_twins_fork_prepare(void);
 void cf_twins_fork_release(void); /* in parent and child */

@@ -34,6 +34,7 @@ static const char *const cached_texts[CF_NR_CACHED] = {
 	[CF_CACHED_SKEWED] = "memory and file offset lie differently in a "
 			     "block",
 	[CF_CACHED_EDGES] = "bytes that make no whole block",
+	[CF_CACHED_HELD] = "all of the range is cached and clean",
 	[CF_CACHED_USER_FS] = "a user-space file system carries the bytes",
 };
 
@@ -42,6 +43,7 @@ static const char *const cached_remedies[CF_NR_CACHED] = {
 			     "properties.force_odirect_mode to true",
 	[CF_CACHED_SKEWED] = "give host memory the same offset in a block as "
 			     "the file offset has",
+	[CF_CACHED_HELD] = "set opencufile.hybrid (OCF_HYBRID) to off",
 	[CF_CACHED_EDGES] = "make file offset and size multiples of the "
 			    "file's block size",
 };

@@ -19,6 +19,7 @@
 #include "engine/explain.h"
 #include "engine/plan.h"
 #include "engine/session.h"
+#include "engine/via.h"
 #include "engine/worker.h"
 
 static int refuse(const char **problem, int code, const char *why)
@@ -122,8 +123,8 @@ static int check(struct cf_request *req, const struct cf_call *call,
 	req->piece.op = call->op;
 	req->piece.handle = handle;
 	req->piece.size = call->size;
-	req->piece.via = handle->direct ? CF_VIA_DIRECT : CF_VIA_CACHE;
 	req->piece.file_off = call->file_off;
+	req->piece.via = cf_via_choose(&req->piece, cf_session_config());
 	req->piece.combine =
 		cf_config_bool(cf_session_config(), CF_CFG_COMBINE);
 	req->piece.ordered =

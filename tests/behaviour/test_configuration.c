@@ -415,6 +415,7 @@ static const struct effect {
 	  lines_on_stderr, 0, 1, NULL },
 	{ .key = "opencufile.batch_kernel", .elsewhere = "path_batch_copies" },
 	{ .key = "opencufile.combine", .elsewhere = "path_order_combine" },
+	{ .key = "opencufile.hybrid", .elsewhere = "path/test_via" },
 	{ .key = "opencufile.io_uring", .elsewhere = "path/test_direct" },
 	{ .key = "opencufile.order_writes", .elsewhere = "path/test_order" },
 };

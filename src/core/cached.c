@@ -1,0 +1,33 @@
+// SPDX-License-Identifier: Apache-2.0
+/* cached - asks cachestat(2), about the first page first. */
+#include "core/cached.h"
+
+#include <unistd.h>
+#include "seam/os.h"
+
+static uint64_t pages_of(off_t off, size_t size)
+{
+	uint64_t page = (uint64_t)sysconf(_SC_PAGESIZE);
+
+	return ((uint64_t)off + size - 1) / page - (uint64_t)off / page + 1;
+}
+
+bool cf_cached_all_clean(const struct cf_handle *handle, off_t off, size_t size)
+{
+	struct cf_cachestat stat;
+
+	if (cf_os->cachestat(handle->fd, off, 1, &stat) || !stat.cached)
+		return false;
+	return !cf_os->cachestat(handle->fd, off, size, &stat) &&
+	       stat.cached >= pages_of(off, size) && !stat.dirty &&
+	       !stat.writeback;
+}
+
+bool cf_cached_none(const struct cf_handle *handle, off_t off, size_t size)
+{
+	struct cf_cachestat stat;
+
+	if (cf_os->cachestat(handle->fd, off, 1, &stat) || stat.cached)
+		return false;
+	return !cf_os->cachestat(handle->fd, off, size, &stat) && !stat.cached;
+}

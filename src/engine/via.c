@@ -1,0 +1,86 @@
+// SPDX-License-Identifier: Apache-2.0
+/* via - the facts and the rule. */
+#include "engine/via.h"
+
+#include <linux/magic.h>
+#include <string.h>
+#include "core/cached.h"
+#include "core/file.h"
+#include "core/twin.h"
+
+#ifndef XFS_SUPER_MAGIC
+#define XFS_SUPER_MAGIC 0x58465342
+#endif
+
+bool cf_via_wants_all(const struct cf_via_facts *facts)
+{
+	return facts->hybrid != CF_HYBRID_OFF && facts->read && facts->direct &&
+	       !facts->refused && !facts->user_fs && facts->truth;
+}
+
+bool cf_via_wants_none(const struct cf_via_facts *facts)
+{
+	return facts->hybrid == CF_HYBRID_BOTH && facts->read &&
+	       !facts->direct && !facts->refused && !facts->user_fs &&
+	       facts->size >= CF_VIA_DIRECT_FROM;
+}
+
+enum cf_via cf_via_decide(const struct cf_via_facts *facts)
+{
+	if (cf_via_wants_all(facts) && facts->all_clean)
+		return CF_VIA_CACHE;
+	if (cf_via_wants_none(facts) && facts->none)
+		return CF_VIA_DIRECT;
+	return facts->direct && !facts->refused ? CF_VIA_DIRECT : CF_VIA_CACHE;
+}
+
+static enum cf_hybrid hybrid_of(const struct cf_config *config)
+{
+	const char *text = cf_config_string(config, CF_CFG_HYBRID);
+
+	if (!strcmp(text, "both"))
+		return CF_HYBRID_BOTH;
+	return !strcmp(text, "off") ? CF_HYBRID_OFF : CF_HYBRID_CACHED;
+}
+
+/*
+ * File systems of one machine. On a network or a cluster another machine may
+ * have changed what is cached here, and O_DIRECT is how to see that.
+ */
+static bool cache_is_the_truth(const struct cf_handle *handle)
+{
+	switch ((unsigned long)handle->fs_magic) {
+	case EXT4_SUPER_MAGIC:
+	case XFS_SUPER_MAGIC:
+	case BTRFS_SUPER_MAGIC:
+	case F2FS_SUPER_MAGIC:
+		return true;
+	default:
+		return false;
+	}
+}
+
+enum cf_via cf_via_choose(const struct cf_piece *piece,
+			  const struct cf_config *config)
+{
+	struct cf_handle *handle = piece->handle;
+	struct cf_via_facts facts = {
+		.hybrid = hybrid_of(config),
+		.read = piece->op == CF_READ && piece->size,
+		.user_fs = handle->fs_ops,
+		.direct = handle->direct,
+		.refused = !cf_file_is_direct(handle, CF_VIA_DIRECT),
+		.truth = cache_is_the_truth(handle),
+		.size = piece->size,
+	};
+
+	if (cf_via_wants_all(&facts))
+		facts.all_clean = cf_cached_all_clean(handle, piece->file_off,
+						      piece->size) &&
+				  cf_twin_ready(handle, CF_VIA_CACHE);
+	if (cf_via_wants_none(&facts))
+		facts.none =
+			cf_cached_none(handle, piece->file_off, piece->size) &&
+			cf_twin_ready(handle, CF_VIA_DIRECT);
+	return cf_via_decide(&facts);
+}

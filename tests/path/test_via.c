@@ -1,0 +1,399 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * Page cache or O_DIRECT: which bytes went which way, seen at the system
+ * calls, and that they are the right ones either way.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/magic.h>
+#include <opencufile.h>
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+#include "harness.h"
+#include "seam/os.h"
+#include "seam/uring.h"
+
+#define SIZE (16 * TH_MIB)
+#define BLOCK 4096
+
+/* ---------------------------------------------- who moves how many bytes */
+
+static struct cf_os os;
+static struct cf_uring uring;
+static _Atomic size_t direct, buffered;
+static bool no_cachestat, no_open;
+
+/* Pages that were written each way, of the first 64 MiB. */
+static _Atomic unsigned char pages[2][1 << 14];
+
+static void mark(int fd, size_t size, off_t off)
+{
+	size_t page = (size_t)sysconf(_SC_PAGESIZE);
+	bool way = fcntl(fd, F_GETFL) & O_DIRECT;
+
+	for (size_t i = (size_t)off / page; i * page < (size_t)off + size; i++)
+		atomic_store(&pages[way][i], 1);
+}
+
+static void count(int fd, size_t size)
+{
+	atomic_fetch_add(fcntl(fd, F_GETFL) & O_DIRECT ? &direct : &buffered,
+			 size);
+}
+
+static ssize_t count_pread(int fd, void *buf, size_t size, off_t off)
+{
+	count(fd, size);
+	return cf_os_real.pread(fd, buf, size, off);
+}
+
+static ssize_t count_pwrite(int fd, const void *buf, size_t size, off_t off)
+{
+	count(fd, size);
+	mark(fd, size, off);
+	return cf_os_real.pwrite(fd, buf, size, off);
+}
+
+static bool count_queue(struct cf_kring *ring, bool write, int fd, void *mem,
+			size_t size, off_t off, uint64_t cookie)
+{
+	count(fd, size);
+	if (write)
+		mark(fd, size, off);
+	return cf_uring_real.queue(ring, write, fd, mem, size, off, cookie);
+}
+
+static int maybe_cachestat(int fd, off_t off, size_t len,
+			   struct cf_cachestat *out)
+{
+	return no_cachestat ? -ENOSYS : cf_os_real.cachestat(fd, off, len, out);
+}
+
+static int maybe_open(const char *path, int flags, mode_t mode)
+{
+	return no_open && strstr(path, "/proc/self/fd/") ?
+		       -EMFILE :
+		       cf_os_real.open(path, flags, mode);
+}
+
+/* ------------------------------------------------------------------ bench */
+
+static struct th_mem mem;
+static struct th_file file;
+static CUfileHandle_t fh;
+static unsigned char *content, *got;
+
+static int setup(void **state)
+{
+	os = cf_os_real;
+	os.pread = count_pread;
+	os.pwrite = count_pwrite;
+	os.cachestat = maybe_cachestat;
+	os.open = maybe_open;
+	uring = cf_uring_real;
+	uring.queue = count_queue;
+	cf_os = &os;
+	cf_uring = &uring;
+	no_cachestat = no_open = false;
+	fh = NULL;
+	return 0;
+}
+
+static int teardown(void **state)
+{
+	int err = th_teardown_close(state);
+
+	cf_os = &cf_os_real;
+	cf_uring = &cf_uring_real;
+	return err;
+}
+
+static bool disk_is_known(void)
+{
+	struct cf_cachestat stat;
+	struct statfs fs;
+
+	assert_int_equal(cf_os_real.fstatfs(file.plain, &fs), 0);
+	return cf_os_real.cachestat(file.plain, 0, 0, &stat) != -ENOSYS &&
+	       (fs.f_type == EXT4_SUPER_MAGIC || fs.f_type == 0x58465342 ||
+		fs.f_type == BTRFS_SUPER_MAGIC);
+}
+
+static void fini(void)
+{
+	cuFileHandleDeregister(fh);
+	th_mem_free(&mem);
+	th_file_end(&file);
+	free(content);
+	free(got);
+	th_close();
+}
+
+static void init(const char *hybrid, enum th_file_kind kind)
+{
+	if (hybrid)
+		setenv("OCF_HYBRID", hybrid, 1);
+	else
+		unsetenv("OCF_HYBRID");
+	th_need_gpu();
+	th_open_for(kind);
+	content = th_bytes(SIZE);
+	got = malloc(SIZE);
+	assert_non_null(got);
+	th_file_make(&file, kind, O_RDWR, content, SIZE);
+	th_mem_alloc(&mem, TH_DEVICE, SIZE);
+	fh = th_handle(file.fd);
+	if (disk_is_known())
+		return;
+	fini();
+	th_skip("no ext4, XFS or btrfs in TMPDIR, or no cachestat");
+}
+
+/* On the disk, and in the page cache or not. */
+static void clean(void)
+{
+	assert_int_equal(fsync(file.plain), 0);
+}
+
+static void cache(void)
+{
+	clean();
+	th_file_get(&file, 0, got, SIZE);
+}
+
+static void drop(size_t off, size_t size)
+{
+	clean();
+	assert_int_equal(posix_fadvise(file.plain, (off_t)off, (off_t)size,
+				       POSIX_FADV_DONTNEED),
+			 0);
+}
+
+static uint64_t cached_pages(void)
+{
+	struct cf_cachestat stat;
+
+	assert_int_equal(cf_os_real.cachestat(file.plain, 0, SIZE, &stat), 0);
+	return stat.cached;
+}
+
+static void read_at(size_t off, size_t size)
+{
+	th_mem_set(&mem, 0xa5);
+	atomic_store(&direct, 0);
+	atomic_store(&buffered, 0);
+	assert_int_equal(cuFileRead(fh, mem.ptr, size, (off_t)off, 0), size);
+	th_mem_get(&mem, 0, got, SIZE);
+	th_equal("read", got, content + off, size);
+	th_all("behind the read", got + size, 0xa5, SIZE - size);
+}
+
+static void went(size_t by_direct, size_t by_buffered)
+{
+	assert_int_equal(atomic_load(&direct), by_direct);
+	assert_int_equal(atomic_load(&buffered), by_buffered);
+}
+
+/* Why a read would go through the page cache; NULL: it would not. */
+static const char *reason(void)
+{
+	ocf_explain_t e = { .struct_size = sizeof(e) };
+
+	assert_int_equal(
+		ocf_explain_read(fh, mem.ptr, 8 * TH_MIB, 0, 0, &e).err,
+		CU_FILE_SUCCESS);
+	return e.page_cache;
+}
+
+/* ------------------------------------------------------------------ tests */
+
+static void what_is_cached_and_clean_is_not_read_again(void **state)
+{
+	init(NULL, TH_ODIRECT);
+	cache();
+	read_at(BLOCK, 8 * TH_MIB);
+	went(0, 8 * TH_MIB);
+	read_at(100, 1000);
+	went(0, 1000);
+	assert_string_equal(reason(), "all of the range is cached and clean");
+	drop(0, SIZE);
+	assert_null(reason());
+	fini();
+}
+
+static void what_is_not_cached_comes_from_the_disk(void **state)
+{
+	init(NULL, TH_ODIRECT);
+	drop(0, SIZE);
+	read_at(0, 8 * TH_MIB);
+	went(8 * TH_MIB, 0);
+	assert_int_equal(cached_pages(), 0);
+	/* a page is missing: at the front, in the middle, at the end */
+	for (size_t at = 0; at < 3; at++) {
+		cache();
+		drop(at * (4 * TH_MIB - BLOCK / 2) / BLOCK * BLOCK, BLOCK);
+		read_at(0, 8 * TH_MIB);
+		went(8 * TH_MIB, 0);
+	}
+	fini();
+}
+
+static void what_is_dirty_goes_to_the_disk_first(void **state)
+{
+	init(NULL, TH_ODIRECT);
+	cache();
+	th_fill(content + TH_MIB, 100);
+	th_file_put(&file, TH_MIB, content + TH_MIB, 100);
+	read_at(0, 8 * TH_MIB);
+	went(8 * TH_MIB, 0);
+	fini();
+}
+
+static void configuration_can_leave_files_as_they_were_opened(void **state)
+{
+	init("off", TH_ODIRECT);
+	cache();
+	read_at(0, 8 * TH_MIB);
+	went(8 * TH_MIB, 0);
+	fini();
+}
+
+static void a_forced_file_follows_the_same_rule(void **state)
+{
+	init(NULL, TH_FORCED);
+	cache();
+	read_at(0, 8 * TH_MIB);
+	went(0, 8 * TH_MIB);
+	drop(0, SIZE);
+	read_at(0, 8 * TH_MIB);
+	went(8 * TH_MIB, 0);
+	fini();
+}
+
+static void a_write_stays_direct_and_is_seen_by_the_next_read(void **state)
+{
+	init(NULL, TH_ODIRECT);
+	for (int lap = 0; lap < 4; lap++) {
+		size_t off = th_below(7) * TH_MIB, size = 4 * TH_MIB;
+
+		cache();
+		th_fill(content + off, size);
+		th_mem_put(&mem, 0, content + off, size);
+		atomic_store(&buffered, 0);
+		assert_int_equal(cuFileWrite(fh, mem.ptr, size, (off_t)off, 0),
+				 size);
+		assert_int_equal(atomic_load(&buffered), 0);
+		read_at(off, size);
+		read_at(0, SIZE);
+	}
+	fini();
+}
+
+/* What a page that is written both ways ends up with is anybody's guess. */
+static void no_page_is_written_both_ways(void **state)
+{
+	init("off", TH_ODIRECT);
+	for (int lap = 0; lap < 40; lap++) {
+		size_t off = th_below(3 * TH_MIB);
+		size_t size = TH_MIB + th_below(8 * TH_MIB);
+
+		memset((void *)pages, 0, sizeof(pages));
+		/* edges of all kinds: odd, a small block, a page */
+		if (lap % 3 == 1)
+			off = off / 512 * 512;
+		if (lap % 4 == 1)
+			size = size / 512 * 512 - off % 512;
+		th_fill(content + off, size);
+		th_mem_put(&mem, 0, content + off, size);
+		assert_int_equal(cuFileWrite(fh, mem.ptr, size, (off_t)off, 0),
+				 size);
+		for (size_t i = 0; i < sizeof(pages[0]); i++)
+			assert_false(pages[0][i] && pages[1][i]);
+		th_file_get(&file, 0, got, SIZE);
+		th_equal("written", got, content, SIZE);
+	}
+	fini();
+}
+
+static void a_kernel_that_cannot_tell_changes_nothing(void **state)
+{
+	init("both", TH_ODIRECT);
+	no_cachestat = true;
+	cache();
+	read_at(0, 8 * TH_MIB);
+	went(8 * TH_MIB, 0);
+	fini();
+	setup(state);
+	init("both", TH_BUFFERED);
+	no_cachestat = true;
+	drop(0, SIZE);
+	read_at(0, 8 * TH_MIB);
+	went(0, 8 * TH_MIB);
+	fini();
+}
+
+static void a_file_that_cannot_be_opened_again_stays_as_it_is(void **state)
+{
+	init("both", TH_ODIRECT);
+	no_open = true;
+	cache();
+	read_at(0, 8 * TH_MIB);
+	went(8 * TH_MIB, 0);
+	fini();
+	setup(state);
+	init("both", TH_BUFFERED);
+	no_open = true;
+	drop(0, SIZE);
+	read_at(0, 8 * TH_MIB);
+	went(0, 8 * TH_MIB);
+	fini();
+}
+
+static void a_buffered_file_is_read_through_the_page_cache(void **state)
+{
+	init(NULL, TH_BUFFERED);
+	drop(0, SIZE);
+	read_at(0, SIZE);
+	went(0, SIZE);
+	assert_int_equal(cached_pages(), SIZE / BLOCK);
+	fini();
+}
+
+static void a_large_cold_read_goes_direct_if_asked_for(void **state)
+{
+	init("both", TH_BUFFERED);
+	drop(0, SIZE);
+	read_at(0, SIZE);
+	went(SIZE, 0);
+	assert_int_equal(cached_pages(), 0);
+	/* too small, or not quite cold */
+	read_at(0, TH_MIB);
+	assert_int_equal(atomic_load(&direct), 0);
+	read_at(0, SIZE);
+	went(0, SIZE);
+	fini();
+}
+
+#define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		TEST(what_is_cached_and_clean_is_not_read_again),
+		TEST(what_is_not_cached_comes_from_the_disk),
+		TEST(what_is_dirty_goes_to_the_disk_first),
+		TEST(configuration_can_leave_files_as_they_were_opened),
+		TEST(a_forced_file_follows_the_same_rule),
+		TEST(a_write_stays_direct_and_is_seen_by_the_next_read),
+		TEST(no_page_is_written_both_ways),
+		TEST(a_kernel_that_cannot_tell_changes_nothing),
+		TEST(a_file_that_cannot_be_opened_again_stays_as_it_is),
+		TEST(a_buffered_file_is_read_through_the_page_cache),
+		TEST(a_large_cold_read_goes_direct_if_asked_for),
+	};
+
+	th_start(200);
+	return th_finish(cmocka_run_group_tests_name("via", tests, NULL, NULL));
+}
