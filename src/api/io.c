@@ -6,6 +6,7 @@
 #include <limits.h>
 #include "api/translate.h"
 #include "core/log.h"
+#include "core/stats.h"
 #include "engine/call.h"
 
 /* The most elements a vectored call takes, as readv(2) does. */
@@ -95,7 +96,7 @@ static ssize_t run_elements(struct cf_call *call, const CUfileIOVec_t *iov,
 	return total;
 }
 
-static ssize_t run_vector(struct cf_call *call, const CUfileIOVec_t *iov,
+static ssize_t try_vector(struct cf_call *call, const CUfileIOVec_t *iov,
 			  size_t iovcnt, unsigned flags)
 {
 	int err = check_vector(iov, iovcnt, call->file_off, flags);
@@ -111,6 +112,18 @@ static ssize_t run_vector(struct cf_call *call, const CUfileIOVec_t *iov,
 	}
 	err = check_elements(call, iov, iovcnt);
 	return err ? err : run_elements(call, iov, iovcnt);
+}
+
+static ssize_t run_vector(struct cf_call *call, const CUfileIOVec_t *iov,
+			  size_t iovcnt, unsigned flags)
+{
+	bool counted = cf_stats_on();
+	uint64_t start_ns = counted ? cf_stats_clock() : 0;
+	ssize_t n = try_vector(call, iov, iovcnt, flags);
+
+	if (counted)
+		cf_stats_vector(call->op, n, start_ns);
+	return n;
 }
 
 ssize_t cuFileReadv(CUfileHandle_t fh, const CUfileIOVec_t *iov, size_t iovcnt,

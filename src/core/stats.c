@@ -1,61 +1,36 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * stats - counts in shards, starts, stops, and sums on read.
+ * stats - counts, starts, stops, and answers.
  *
- * A thread keeps to one shard, so that threads rarely share a cache line;
- * they may share a shard, so every access is atomic. All are relaxed: a
- * counter publishes nothing but itself, and who joins its threads before
- * reading sees all they counted.
- *
- * A stop takes a copy of the numbers. A call that was coming back at that
- * moment may still reach the shards, and shows after the next start.
+ * Where the counts lie, and how they add up, is stats_shard's; that others
+ * may look at them, stats_file's. A stop takes a copy of the numbers. A call
+ * that was coming back at that moment may still be counted, and shows after
+ * the next start.
  */
 #include "core/stats.h"
 
 #include <string.h>
 #include <time.h>
 #include "core/log.h"
+#include "core/stats_file.h"
 #include "core/stats_internal.h"
+#include "core/stats_shard.h"
 #include "seam/os.h"
 
-#define NR_SHARDS 16
-#define NR_WORDS (sizeof(struct cf_stats_counts) / sizeof(uint64_t))
 #define FIRST_BIN_SHIFT 12 /* bin 0 ends at 4 KiB */
 
-/* Whole pairs of cache lines: the prefetcher fetches two. */
-struct shard {
-	struct cf_stats_counts counts; /* atomic, relaxed */
-} __attribute__((aligned(128)));
-
 _Atomic int cf_stats_counting;
-
-static struct shard shards[NR_SHARDS];
 
 /* The caller of a control function serialises all of it. */
 static struct {
 	int level;
 	bool chosen; /* by cf_stats_set_level, which wins over configuration */
 	bool started;
+	bool tried_file;    /* one that cannot be had is asked for once */
 	uint64_t since_ns;  /* of the start or reset, while started */
 	uint64_t period_ns; /* counted before that */
 	struct cf_stats_numbers stopped; /* while not started */
 } control;
-
-static struct cf_stats_counts *own_counts(void)
-{
-	static _Atomic unsigned next;
-	static _Thread_local unsigned mine;
-
-	if (!mine)
-		mine = 1 + atomic_fetch_add_explicit(&next, 1,
-						     memory_order_relaxed);
-	return &shards[mine % NR_SHARDS].counts;
-}
-
-static void add(uint64_t *counter, uint64_t n)
-{
-	__atomic_fetch_add(counter, n, __ATOMIC_RELAXED);
-}
 
 static int counting(void)
 {
@@ -72,55 +47,71 @@ uint64_t cf_stats_clock(void)
 
 void cf_stats_call(enum cf_stats_op op, bool ok)
 {
-	if (counting() >= 1)
-		add(&own_counts()->call[op][ok], 1);
+	struct cf_stats_own own;
+
+	if (counting() < 1)
+		return;
+	own = cf_stats_own();
+	cf_stats_add(own, &own.counts->call[op][ok], 1);
 }
 
 /* By ordinal; a GPU past the sixteenth shows in the totals only. */
-static struct cf_stats_gpu *gpu_counts(int ordinal)
+static struct cf_stats_gpu *gpu_counts(struct cf_stats_own own, int ordinal)
 {
 	if (ordinal < 0 || ordinal >= CF_STATS_MAX_GPUS)
 		return NULL;
-	return &own_counts()->gpu[ordinal];
+	return &own.counts->gpu[ordinal];
 }
 
 void cf_stats_buffer(enum cf_stats_op op, const struct cf_memory *mem, bool ok)
 {
 	struct cf_stats_gpu *gpu;
+	struct cf_stats_own own;
 
 	if (counting() < 3 || mem->kind == CF_MEMORY_HOST)
 		return;
-	gpu = gpu_counts(mem->ordinal);
+	own = cf_stats_own();
+	gpu = gpu_counts(own, mem->ordinal);
 	if (!gpu)
 		return;
 	if (op == CF_STATS_BUF_REGISTER)
-		add(ok ? &gpu->map_ok : &gpu->map_err, 1);
+		cf_stats_add(own, ok ? &gpu->map_ok : &gpu->map_err, 1);
 	else if (ok)
-		add(&gpu->unmap, 1);
+		cf_stats_add(own, &gpu->unmap, 1);
+	cf_stats_file_buffers(mem->ordinal);
 }
 
-static void add_flow(struct cf_stats_flow *flow, ssize_t result, uint64_t ns)
+static void add_flow(struct cf_stats_own own, struct cf_stats_flow *flow,
+		     ssize_t result, uint64_t ns)
 {
 	if (result < 0) {
-		add(&flow->err, 1);
+		cf_stats_add(own, &flow->err, 1);
 		return;
 	}
-	add(&flow->ok, 1);
-	add(&flow->bytes, (uint64_t)result);
-	add(&flow->ns, ns);
+	cf_stats_add(own, &flow->ok, 1);
+	cf_stats_add(own, &flow->bytes, (uint64_t)result);
+	cf_stats_add(own, &flow->ns, ns);
 }
 
 void cf_stats_batch_begun(unsigned nr)
 {
-	if (counting() >= 1)
-		add(&own_counts()->batch_begun, nr);
+	struct cf_stats_own own;
+
+	if (counting() < 1)
+		return;
+	own = cf_stats_own();
+	cf_stats_add(own, &own.counts->batch_begun, nr);
 }
 
 void cf_stats_batch_ended(const struct cf_stats_io *io)
 {
-	if (counting() >= 1)
-		add_flow(&own_counts()->batch[io->op], io->result,
-			 cf_stats_clock() - io->start_ns);
+	struct cf_stats_own own;
+
+	if (counting() < 1)
+		return;
+	own = cf_stats_own();
+	add_flow(own, &own.counts->batch[io->op], io->result,
+		 cf_stats_clock() - io->start_ns);
 }
 
 static unsigned bin_of(size_t size)
@@ -133,57 +124,68 @@ static unsigned bin_of(size_t size)
 	return bin < CF_STATS_NR_BINS ? bin : CF_STATS_NR_BINS - 1;
 }
 
+static void count_gpu(struct cf_stats_own own, const struct cf_stats_io *io,
+		      uint64_t ns)
+{
+	struct cf_stats_gpu *gpu = gpu_counts(own, io->ordinal);
+
+	if (!gpu)
+		return;
+	add_flow(own, &gpu->flow[io->op], io->result, ns);
+	if (io->unaligned)
+		cf_stats_add(own, &gpu->unaligned[io->op], 1);
+	cf_stats_file_meet(io->ordinal);
+}
+
 void cf_stats_io(const struct cf_stats_io *io)
 {
 	int level = counting();
-	struct cf_stats_gpu *gpu;
+	struct cf_stats_own own;
 	uint64_t ns;
 
 	if (level < 1)
 		return;
 	ns = cf_stats_clock() - io->start_ns;
-	add_flow(&own_counts()->flow[io->op], io->result, ns);
+	own = cf_stats_own();
+	add_flow(own, &own.counts->flow[io->op], io->result, ns);
 	if (io->vectored)
-		add(&own_counts()->vectored[io->op], 1);
-	if (level < 2)
-		return;
-	add(&own_counts()->bin[io->op][bin_of(io->size)], 1);
-	gpu = level < 3 ? NULL : gpu_counts(io->ordinal);
-	if (!gpu)
-		return;
-	add_flow(&gpu->flow[io->op], io->result, ns);
-	if (io->unaligned)
-		add(&gpu->unaligned[io->op], 1);
+		cf_stats_add(own, &own.counts->vectored[io->op], 1);
+	if (level >= 2)
+		cf_stats_add(own, &own.counts->bin[io->op][bin_of(io->size)],
+			     1);
+	if (level >= 3)
+		count_gpu(own, io, ns);
 }
 
-static void sum_shards(struct cf_stats_counts *sum)
+void cf_stats_vector(enum cf_op op, ssize_t result, uint64_t start_ns)
 {
-	uint64_t *to = (uint64_t *)sum;
+	struct cf_stats_own own;
 
-	memset(sum, 0, sizeof(*sum));
-	for (int i = 0; i < NR_SHARDS; i++) {
-		const uint64_t *from = (const uint64_t *)&shards[i].counts;
-
-		for (size_t w = 0; w < NR_WORDS; w++)
-			to[w] += __atomic_load_n(&from[w], __ATOMIC_RELAXED);
-	}
+	if (counting() < 1)
+		return;
+	own = cf_stats_own();
+	add_flow(own, &own.counts->vector[op], result,
+		 cf_stats_clock() - start_ns);
 }
 
-static void zero_shards(void)
-{
-	for (int i = 0; i < NR_SHARDS; i++) {
-		uint64_t *words = (uint64_t *)&shards[i].counts;
-
-		for (size_t w = 0; w < NR_WORDS; w++)
-			__atomic_store_n(&words[w], 0, __ATOMIC_RELAXED);
-	}
-}
-
-/* Tells the counters what the control says. */
+/*
+ * Tells the counters what the control says, and tools too. The first level
+ * that counts makes the file; nothing has been counted by then.
+ */
 static void apply(void)
 {
-	atomic_store_explicit(&cf_stats_counting,
-			      control.started ? control.level : 0,
+	bool counts = control.started && control.level > 0;
+
+	if (counts && !control.tried_file) {
+		control.tried_file = true;
+		cf_stats_file_begin();
+	}
+	cf_stats_file_say(control.level, control.started, control.since_ns,
+			  control.period_ns);
+	if (counts && control.level >= 3)
+		for (int i = 0; i < CF_STATS_MAX_GPUS; i++)
+			cf_stats_file_gpu(i);
+	atomic_store_explicit(&cf_stats_counting, counts ? control.level : 0,
 			      memory_order_relaxed);
 }
 
@@ -195,7 +197,7 @@ static void view_now(struct cf_stats_numbers *numbers)
 		*numbers = control.stopped;
 		return;
 	}
-	sum_shards(&sum);
+	cf_stats_sum(&sum);
 	cf_stats_view(&sum,
 		      control.period_ns + cf_stats_clock() - control.since_ns,
 		      numbers);
@@ -236,14 +238,29 @@ void cf_stats_stop(void)
 	control.stopped = last;
 	control.period_ns += cf_stats_clock() - control.since_ns;
 	control.started = false;
+	apply();
 }
 
 void cf_stats_reset(void)
 {
-	zero_shards();
+	cf_stats_zero();
 	memset(&control.stopped, 0, sizeof(control.stopped));
 	control.period_ns = 0;
 	control.since_ns = cf_stats_clock();
+	apply();
+}
+
+void cf_stats_fork_child(void)
+{
+	cf_stats_shards_fork_child();
+	control.tried_file = false;
+	if (cf_stats_file_fork_child()) {
+		cf_stats_reset();
+		return;
+	}
+	/* what it counted now would be the parent's */
+	control.started = false;
+	atomic_store_explicit(&cf_stats_counting, 0, memory_order_relaxed);
 }
 
 int cf_stats_get(int level, CUfileStatsLevel3_t *stats)
@@ -261,6 +278,7 @@ void cf_stats_open(int configured_level)
 {
 	if (!control.chosen)
 		control.level = configured_level;
+	control.tried_file = false;
 	cf_stats_reset();
 	if (configured_level > 0)
 		cf_stats_start();
@@ -279,5 +297,6 @@ void cf_stats_close(void)
 		cf_stats_report(&control.stopped, control.level);
 	control.level = 0;
 	control.chosen = false;
+	cf_stats_file_end();
 	cf_stats_reset();
 }

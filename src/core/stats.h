@@ -2,8 +2,9 @@
 /*
  * stats - what the library did, counted where it was done.
  *
- * Counting is relaxed and sharded by thread; reading sums the shards. While
- * nothing is counted, a call site pays one relaxed load and no clock read.
+ * Counting is relaxed and sharded by thread; reading sums the shards, and so
+ * may tools that look from outside (stats_file.h). While nothing is counted,
+ * a call site pays one relaxed load and no clock read.
  * The functions below "control" are serialised by their caller: the doors
  * and the session hold the session lock. All others: any thread, no lock.
  */
@@ -62,6 +63,9 @@ struct cf_stats_io {
 
 void cf_stats_io(const struct cf_stats_io *io);
 
+/* A vectored call that has come back, besides its elements. */
+void cf_stats_vector(enum cf_op op, ssize_t result, uint64_t start_ns);
+
 /* So many entries of a batch were taken in; they are no reads or writes of
  * cf_stats_io. */
 void cf_stats_batch_begun(unsigned nr);
@@ -87,8 +91,10 @@ int cf_stats_level(void);
 void cf_stats_start(void);
 /* Keeps the numbers as they stand now. */
 void cf_stats_stop(void);
-/* Zeroes the numbers, running or not; also for the child of a fork. */
+/* Zeroes the numbers, running or not. */
 void cf_stats_reset(void);
+/* The child counts for itself, from zero, in a file of its own. */
+void cf_stats_fork_child(void);
 
 /*
  * The numbers up to now, or up to the stop. A call that is coming back at

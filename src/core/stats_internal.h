@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-/* stats_internal - what is counted, for stats.c and stats_view.c. */
+/* stats_internal - what is counted, for the files of stats. */
 #ifndef CF_CORE_STATS_INTERNAL_H
 #define CF_CORE_STATS_INTERNAL_H
 
+#include <opencufile_stats.h>
 #include "core/stats.h"
 
-#define CF_STATS_MAX_GPUS 16
+#define CF_STATS_MAX_GPUS OCF_STATS_MAX_GPUS
 #define CF_STATS_NR_BINS 32
 
 /* Bytes and time are those of the calls that succeeded. */
@@ -22,10 +23,14 @@ struct cf_stats_gpu {
 	uint64_t unmap;
 };
 
-/* Nothing but uint64_t: stats.c sums and zeroes it word by word. */
+/*
+ * Nothing but uint64_t: stats_shard.c sums it word by word. A new field gets
+ * its row in stats_file.c, and so a name that tools see.
+ */
 struct cf_stats_counts {
-	struct cf_stats_flow flow[2]; /* by enum cf_op, as all pairs here */
-	uint64_t vectored[2];
+	struct cf_stats_flow flow[2];	/* by enum cf_op, as all pairs here */
+	uint64_t vectored[2];		/* elements of vectored calls in flow */
+	struct cf_stats_flow vector[2]; /* vectored calls, each as one */
 	uint64_t batch_begun;
 	struct cf_stats_flow batch[2]; /* entries, from submit to end */
 	uint64_t call[CF_STATS_NR_OPS]
@@ -36,8 +41,10 @@ struct cf_stats_counts {
 
 /* The counts at one moment, ready to be read. */
 struct cf_stats_numbers {
-	CUfileStatsLevel3_t shown; /* reads and writes, vectored or not */
-	uint64_t vectored[2];	   /* how many of them were; by enum cf_op */
+	CUfileStatsLevel3_t shown;	/* reads and writes, vectored or not */
+	struct cf_stats_flow vector[2]; /* by enum cf_op */
+	uint64_t period_ns;
+	uint64_t vectored[2]; /* how many of them were; by enum cf_op */
 };
 
 /* counts, gathered in period_ns of counting, as numbers. */

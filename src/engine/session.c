@@ -91,7 +91,7 @@ static void fork_child(void)
 	cf_batches_fork_child();
 	cf_streams_fork_child();
 	cf_requests_fork_child();
-	cf_stats_reset();
+	cf_stats_fork_child();
 	pthread_mutex_unlock(&session_lock);
 }
 

@@ -152,6 +152,52 @@ static ssize_t os_get_dents(int fd, void *buf, size_t size)
 	return n < 0 ? -errno : n;
 }
 
+#ifndef MFD_NOEXEC_SEAL
+#define MFD_NOEXEC_SEAL 8u
+#endif
+
+/* Linux before 6.3 does not know the last flag. */
+static int os_memfd(const char *name)
+{
+	unsigned flags = MFD_CLOEXEC | MFD_ALLOW_SEALING;
+	int fd = memfd_create(name, flags | MFD_NOEXEC_SEAL);
+
+	if (fd < 0 && errno == EINVAL)
+		fd = memfd_create(name, flags);
+	return fd < 0 ? -errno : fd;
+}
+
+static int os_set_mode(int fd, mode_t mode)
+{
+	return fchmod(fd, mode) < 0 ? -errno : 0;
+}
+
+static int os_resize(int fd, size_t size)
+{
+	return ftruncate(fd, (off_t)size) < 0 ? -errno : 0;
+}
+
+static int os_seal(int fd, int seals)
+{
+	return fcntl(fd, F_ADD_SEALS, seals) < 0 ? -errno : 0;
+}
+
+static int os_map_file_at(void *mem, size_t size, int fd)
+{
+	void *got = mmap(mem, size, PROT_READ | PROT_WRITE,
+			 MAP_SHARED | MAP_FIXED, fd, 0);
+
+	return got == MAP_FAILED ? -errno : 0;
+}
+
+static int os_map_anon_at(void *mem, size_t size)
+{
+	void *got = mmap(mem, size, PROT_READ | PROT_WRITE,
+			 MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0);
+
+	return got == MAP_FAILED ? -errno : 0;
+}
+
 static int os_clock_gettime(clockid_t clock, struct timespec *ts)
 {
 	return clock_gettime(clock, ts) < 0 ? -errno : 0;
@@ -182,6 +228,12 @@ const struct cf_os cf_os_real = {
 	.get_affinity = os_get_affinity,
 	.set_affinity = os_set_affinity,
 	.get_dents = os_get_dents,
+	.memfd = os_memfd,
+	.set_mode = os_set_mode,
+	.resize = os_resize,
+	.seal = os_seal,
+	.map_file_at = os_map_file_at,
+	.map_anon_at = os_map_anon_at,
 	.clock_gettime = os_clock_gettime,
 	.getenv = os_getenv,
 };

@@ -49,6 +49,14 @@ struct cf_os {
 	int (*set_affinity)(const unsigned long *mask, size_t size);
 	/* entries of a directory, as struct dirent64; 0: no more */
 	ssize_t (*get_dents)(int fd, void *buf, size_t size);
+	/* a new memory file: can be sealed, close-on-exec, not executable */
+	int (*memfd)(const char *name);
+	int (*set_mode)(int fd, mode_t mode);
+	int (*resize)(int fd, size_t size);
+	int (*seal)(int fd, int seals); /* fcntl(F_ADD_SEALS) */
+	/* in place of what is mapped there: the file, shared; zeros, private */
+	int (*map_file_at)(void *mem, size_t size, int fd);
+	int (*map_anon_at)(void *mem, size_t size);
 	int (*clock_gettime)(clockid_t clock, struct timespec *ts);
 	/* NULL where the process runs with more privilege than its caller */
 	const char *(*getenv)(const char *name);

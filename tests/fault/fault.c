@@ -18,13 +18,14 @@ static atomic_uint fired;
 const char *fault_name(enum fault_call call)
 {
 	static const char *const names[] = {
-		"open",		"close",	"read",	       "write",
-		"pread",	"pwrite",	"fstat",       "statx",
-		"fstatfs",	"get_flags",	"cachestat",   "dup_above",
-		"map_anon",	"unmap",	"prefer_node", "memory_policy",
-		"get_affinity", "set_affinity", "get_dents",   "clock_gettime",
-		"getenv",	"ring make",	"ring submit", "ring wait",
-		"ring result",
+		"open",		"close",	 "read",	"write",
+		"pread",	"pwrite",	 "fstat",	"statx",
+		"fstatfs",	"get_flags",	 "cachestat",	"dup_above",
+		"map_anon",	"unmap",	 "prefer_node", "memory_policy",
+		"get_affinity", "set_affinity",	 "get_dents",	"memfd",
+		"set_mode",	"resize",	 "seal",	"map_file_at",
+		"map_anon_at",	"clock_gettime", "getenv",	"ring make",
+		"ring submit",	"ring wait",	 "ring result",
 	};
 
 	return names[call];
@@ -203,6 +204,42 @@ static ssize_t fault_get_dents(int fd, void *buf, size_t size)
 		       cf_os_real.get_dents(fd, buf, size);
 }
 
+static int fault_memfd(const char *name)
+{
+	return should_fail(FAULT_MEMFD) ? -rule.err : cf_os_real.memfd(name);
+}
+
+static int fault_set_mode(int fd, mode_t mode)
+{
+	return should_fail(FAULT_SET_MODE) ? -rule.err :
+					     cf_os_real.set_mode(fd, mode);
+}
+
+static int fault_resize(int fd, size_t size)
+{
+	return should_fail(FAULT_RESIZE) ? -rule.err :
+					   cf_os_real.resize(fd, size);
+}
+
+static int fault_seal(int fd, int seals)
+{
+	return should_fail(FAULT_SEAL) ? -rule.err : cf_os_real.seal(fd, seals);
+}
+
+static int fault_map_file_at(void *mem, size_t size, int fd)
+{
+	return should_fail(FAULT_MAP_FILE_AT) ?
+		       -rule.err :
+		       cf_os_real.map_file_at(mem, size, fd);
+}
+
+static int fault_map_anon_at(void *mem, size_t size)
+{
+	return should_fail(FAULT_MAP_ANON_AT) ?
+		       -rule.err :
+		       cf_os_real.map_anon_at(mem, size);
+}
+
 static int fault_clock(clockid_t clock, struct timespec *ts)
 {
 	return should_fail(FAULT_CLOCK) ? -rule.err :
@@ -235,6 +272,12 @@ static const struct cf_os faulty = {
 	.get_affinity = fault_get_affinity,
 	.set_affinity = fault_set_affinity,
 	.get_dents = fault_get_dents,
+	.memfd = fault_memfd,
+	.set_mode = fault_set_mode,
+	.resize = fault_resize,
+	.seal = fault_seal,
+	.map_file_at = fault_map_file_at,
+	.map_anon_at = fault_map_anon_at,
 	.clock_gettime = fault_clock,
 	.getenv = fault_getenv,
 };

@@ -145,6 +145,9 @@ static void steps(void *arg, unsigned i)
 			CUFILE_PARAM_EXECUTION_MIN_IO_THRESHOLD_SIZE_KB,
 			SPLIT_KIB);
 	if (!a->open.err)
+		a->open =
+			cuFileSetParameterSizeT(CUFILE_PARAM_PROFILE_STATS, 3);
+	if (!a->open.err)
 		a->open = cuFileDriverOpen();
 	fh = register_file(s);
 	a->buffer = cuFileBufRegister(s->mem.ptr, MEM_SIZE, 0);

@@ -23,8 +23,8 @@
 #include "core/stats.h"
 #include "seam/os.h"
 
-#define NR_THREADS 64 /* several to a shard */
-#define NR_ROUNDS 8000
+#define NR_THREADS 80 /* more than have a shard of their own */
+#define NR_ROUNDS 6400
 
 static struct cf_os os;
 static _Atomic uint64_t now_ns;

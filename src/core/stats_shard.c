@@ -1,0 +1,150 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * stats_shard - shards are lent to threads and added up on read.
+ *
+ * All accesses are relaxed: a counter publishes nothing but itself, and who
+ * joins its threads before reading sees all they counted. Only the lending
+ * orders: who takes a shard sees what its last owner wrote there.
+ */
+#include "core/stats_shard.h"
+
+#include <pthread.h>
+#include <stdatomic.h>
+#include <string.h>
+
+#define NR_OWN (CF_STATS_NR_SHARDS - CF_STATS_FIRST_OWN_SHARD)
+#define NR_WORDS (sizeof(struct cf_stats_counts) / sizeof(uint64_t))
+
+_Static_assert(NR_OWN == 64, "a bit of taken for each");
+
+struct cf_stats_area cf_stats_area;
+
+static _Atomic uint64_t taken; /* a bit a shard; acquired, released */
+static _Atomic unsigned used = CF_STATS_FIRST_OWN_SHARD;
+static _Thread_local unsigned mine; /* its number; 0: none yet */
+
+static pthread_once_t once = PTHREAD_ONCE_INIT;
+static pthread_key_t key;
+static bool have_key; /* written once, before any shard is lent */
+
+/* The end of a thread. What it still counts goes to the shared shard. */
+static void give_back(void *value)
+{
+	unsigned bit = (unsigned)(uintptr_t)value - CF_STATS_FIRST_OWN_SHARD;
+
+	mine = CF_STATS_SHARED_SHARD;
+	atomic_fetch_and_explicit(&taken, ~(1ull << bit), memory_order_release);
+}
+
+static void make_key(void)
+{
+	have_key = !pthread_key_create(&key, give_back);
+}
+
+static void note_used(unsigned shard)
+{
+	unsigned have = atomic_load_explicit(&used, memory_order_relaxed);
+
+	while (have <= shard &&
+	       !atomic_compare_exchange_weak_explicit(&used, &have, shard + 1,
+						      memory_order_relaxed,
+						      memory_order_relaxed))
+		continue;
+	__atomic_store_n(&cf_stats_area.head.nr_shards, cf_stats_shards_used(),
+			 __ATOMIC_RELAXED);
+}
+
+/* The lowest free shard, or the shared one. */
+static unsigned take(void)
+{
+	uint64_t have = atomic_load_explicit(&taken, memory_order_relaxed);
+	unsigned bit;
+
+	do {
+		if (have == UINT64_MAX)
+			return CF_STATS_SHARED_SHARD;
+		bit = (unsigned)__builtin_ctzll(~have);
+	} while (!atomic_compare_exchange_weak_explicit(
+		&taken, &have, have | 1ull << bit, memory_order_acquire,
+		memory_order_relaxed));
+	return CF_STATS_FIRST_OWN_SHARD + bit;
+}
+
+/* A shard that could not be given back is not taken. */
+static unsigned first_use(void)
+{
+	unsigned shard;
+
+	pthread_once(&once, make_key);
+	if (!have_key)
+		return CF_STATS_SHARED_SHARD;
+	shard = take();
+	if (shard == CF_STATS_SHARED_SHARD)
+		return shard;
+	if (pthread_setspecific(key, (void *)(uintptr_t)shard)) {
+		give_back((void *)(uintptr_t)shard);
+		return CF_STATS_SHARED_SHARD;
+	}
+	note_used(shard);
+	return shard;
+}
+
+struct cf_stats_own cf_stats_own(void)
+{
+	unsigned shard = mine;
+
+	if (!shard)
+		shard = mine = first_use();
+	return (struct cf_stats_own){ &cf_stats_area.shards[shard].counts,
+				      shard != CF_STATS_SHARED_SHARD };
+}
+
+unsigned cf_stats_shards_used(void)
+{
+	return atomic_load_explicit(&used, memory_order_relaxed);
+}
+
+static const uint64_t *words_of(unsigned shard)
+{
+	return (const uint64_t *)&cf_stats_area.shards[shard].counts;
+}
+
+static void add_shards(uint64_t *to)
+{
+	for (unsigned i = CF_STATS_SHARED_SHARD; i < cf_stats_shards_used();
+	     i++)
+		for (size_t w = 0; w < NR_WORDS; w++)
+			to[w] += __atomic_load_n(&words_of(i)[w],
+						 __ATOMIC_RELAXED);
+}
+
+void cf_stats_sum(struct cf_stats_counts *sum)
+{
+	uint64_t *to = (uint64_t *)sum;
+
+	memset(sum, 0, sizeof(*sum));
+	add_shards(to);
+	for (size_t w = 0; w < NR_WORDS; w++)
+		to[w] -= __atomic_load_n(&words_of(CF_STATS_BASE_SHARD)[w],
+					 __ATOMIC_RELAXED);
+}
+
+void cf_stats_zero(void)
+{
+	uint64_t *base = (uint64_t *)words_of(CF_STATS_BASE_SHARD);
+	struct cf_stats_counts sum = { 0 };
+
+	add_shards((uint64_t *)&sum);
+	for (size_t w = 0; w < NR_WORDS; w++)
+		__atomic_store_n(&base[w], ((uint64_t *)&sum)[w],
+				 __ATOMIC_RELAXED);
+}
+
+void cf_stats_shards_fork_child(void)
+{
+	uint64_t own = mine >= CF_STATS_FIRST_OWN_SHARD ?
+			       1ull << (mine - CF_STATS_FIRST_OWN_SHARD) :
+			       0;
+
+	atomic_store_explicit(&taken, own, memory_order_relaxed);
+}
