@@ -27,9 +27,11 @@
 #define OCF_STATS_FILE "opencufile-stats"
 #define OCF_STATS_LINK "/memfd:" OCF_STATS_FILE " (deleted)"
 #define OCF_STATS_MAGIC 0x3173746174736663ull /* in place when all else is */
-#define OCF_STATS_VERSION 1 /* of head, rows and GPUs; readers want their own \
-			     */
+#define OCF_STATS_VERSION \
+	1 /* of head, rows and GPUs; readers want their own \
+	   */
 #define OCF_STATS_MAX_GPUS 16
+#define OCF_STATS_POOLS 2
 
 /* A number, or count of them, each stride bytes after the one before. */
 struct ocf_stats_row {
@@ -41,13 +43,19 @@ struct ocf_stats_row {
 	uint32_t reserved;
 };
 
+/* Staging memory of a GPU, in slots of one size. */
+struct ocf_stats_pool {
+	uint64_t slot_bytes; /* 0: there is no such pool */
+	uint64_t slots;	     /* made so far */
+	uint64_t used;	     /* of them, now */
+};
+
 /* What is so now, and is not counted; by ordinal. Kept at level 3. */
 struct ocf_stats_gpu {
 	uint64_t known;	  /* 1: the rest is there */
 	uint64_t uuid[2]; /* 16 bytes as the driver gives them */
 	uint64_t registered_bytes;
-	uint64_t pool_bytes; /* of staging memory, pinned */
-	uint64_t pool_used_bytes;
+	struct ocf_stats_pool pool[OCF_STATS_POOLS];
 	uint64_t reserved[2];
 };
 

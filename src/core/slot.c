@@ -43,6 +43,7 @@ struct cf_pool {
 	size_t nr_slots;      /* lock; announced, some still being pinned */
 	size_t nr_leased;     /* lock */
 	size_t bytes;	      /* lock */
+	struct ocf_stats_pool *shown; /* lock; for tools, or NULL */
 };
 
 struct cf_pool *cf_pool_new(size_t slot_size, size_t max_bytes, CUcontext ctx)
@@ -79,6 +80,26 @@ void cf_pool_limit(struct cf_pool *pool, size_t max_bytes)
 	pthread_mutex_lock(&pool->lock);
 	pool->max_slots = slots ? slots : 1;
 	pthread_cond_broadcast(&pool->freed);
+	pthread_mutex_unlock(&pool->lock);
+}
+
+static void show_locked(const struct cf_pool *pool)
+{
+	struct ocf_stats_pool *to = pool->shown;
+
+	if (!to)
+		return;
+	__atomic_store_n(&to->slots, pool->bytes / pool->slot_size,
+			 __ATOMIC_RELAXED);
+	__atomic_store_n(&to->used, pool->nr_leased, __ATOMIC_RELAXED);
+}
+
+void cf_pool_show(struct cf_pool *pool, struct ocf_stats_pool *shown)
+{
+	pthread_mutex_lock(&pool->lock);
+	pool->shown = shown;
+	__atomic_store_n(&shown->slot_bytes, pool->slot_size, __ATOMIC_RELAXED);
+	show_locked(pool);
 	pthread_mutex_unlock(&pool->lock);
 }
 
@@ -201,6 +222,7 @@ static struct cf_slot *take_locked(struct cf_pool *pool, size_t *may_add)
 	if (slot) {
 		pool->free = slot->next;
 		pool->nr_leased++;
+		show_locked(pool);
 		return slot;
 	}
 	*may_add = room < pool->chunk_slots ? room : pool->chunk_slots;
@@ -228,6 +250,7 @@ static struct cf_slot *grow(struct cf_pool *pool, size_t nr)
 		pool->free = &chunk->slots[i];
 	}
 	pool->nr_leased++;
+	show_locked(pool);
 	pthread_cond_broadcast(&pool->freed);
 	pthread_mutex_unlock(&pool->lock);
 	return &chunk->slots[0];
@@ -278,6 +301,7 @@ void cf_slot_give_back(struct cf_pool *pool, struct cf_slot *slot)
 	slot->next = pool->free;
 	pool->free = slot;
 	pool->nr_leased--;
+	show_locked(pool);
 	pthread_cond_signal(&pool->freed);
 	pthread_mutex_unlock(&pool->lock);
 }

@@ -11,6 +11,7 @@
 #ifndef CF_CORE_SLOT_H
 #define CF_CORE_SLOT_H
 
+#include <opencufile_stats.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include "seam/cuda.h"
@@ -53,6 +54,9 @@ int cf_slot_lease(struct cf_pool *pool, struct cf_slot **slot);
 struct cf_slot *cf_slot_try_lease(struct cf_pool *pool);
 
 void cf_slot_give_back(struct cf_pool *pool, struct cf_slot *slot);
+
+/* From now on keeps shown as the pool is; shown stays for good. */
+void cf_pool_show(struct cf_pool *pool, struct ocf_stats_pool *shown);
 
 /* How many bytes the pool has pinned, and how many of its slots are out. */
 void cf_pool_usage(struct cf_pool *pool, size_t *bytes, size_t *leased);

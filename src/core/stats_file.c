@@ -270,5 +270,8 @@ void cf_stats_file_gpu(int ordinal)
 	for (int i = 0; i < 2; i++)
 		__atomic_store_n(&to->uuid[i], uuid[i], __ATOMIC_RELAXED);
 	cf_stats_file_buffers(ordinal);
+	cf_pool_show(gpu->pool, &to->pool[0]);
+	if (gpu->small != gpu->pool)
+		cf_pool_show(gpu->small, &to->pool[1]);
 	__atomic_store_n(&to->known, 1, __ATOMIC_RELEASE);
 }

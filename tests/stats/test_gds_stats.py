@@ -1,0 +1,384 @@
+# SPDX-License-Identifier: Apache-2.0
+"""gds_stats: its text, its other formats, its errors, and whose it may read."""
+import json
+import os
+import re
+import signal
+import subprocess
+import time
+
+import pytest
+
+from conftest import SANITIZED, run
+
+GPU_WORK = ("register", "read 3 8192", "write 2 4096", "read 1 1048576",
+            "read 1 1000 1", "read 1 4096 -1")
+
+GOLDEN_TOTALS = """\
+cuFile STATS VERSION : 8
+GLOBAL STATS:
+Read: ok = 5 err = 1
+Write: ok = 2 err = 0
+HandleRegister: ok = 1 err = 0
+HandleDeregister: ok = 0 err = 0
+BufRegister: ok = 1 err = 0
+BufDeregister: ok = 0 err = 0
+BatchSubmit: ok = 0 err = 0
+BatchComplete: ok = 0 err = 0
+BatchSetup: ok = 0 err = 0
+BatchCancel: ok = 0 err = 0
+BatchDestroy: ok = 0 err = 0
+BatchEnqueued: ok = 0 err = 0
+PosixBatchEnqueued: ok = 0 err = 0
+BatchProcessed: ok = 0 err = 0
+PosixBatchProcessed: ok = 0 err = 0
+Total Read Size (MiB): 1
+Read BandWidth (GiB/s): RATE
+Avg Read Latency (us): TIME
+Total Write Size (MiB): 0
+Write BandWidth (GiB/s): RATE
+Avg Write Latency (us): TIME
+Total Batch Read Size (MiB): 0
+Total Batch Write Size (MiB): 0
+Batch Read BandWidth (GiB/s): 0
+Batch Write BandWidth (GiB/s): 0
+Avg Batch Submit Latency (us): 0
+Avg Batch Completion Latency (us): 0
+"""
+
+GOLDEN_SIZES = """\
+READ-WRITE SIZE HISTOGRAM :
+0-4(KiB): 1 0
+4-8(KiB): 1 2
+8-16(KiB): 3 0
+16-32(KiB): 0 0
+32-64(KiB): 0 0
+64-128(KiB): 0 0
+128-256(KiB): 0 0
+256-512(KiB): 0 0
+512-1024(KiB): 0 0
+1024-2048(KiB): 1 0
+2048-4096(KiB): 0 0
+4096-8192(KiB): 0 0
+8192-16384(KiB): 0 0
+16384-32768(KiB): 0 0
+32768-65536(KiB): 0 0
+65536-...(KiB): 0 0
+"""
+
+GOLDEN_GPU = """\
+PER_GPU STATS:
+GPU 0(UUID: UUID) Read: bw=RATE util(%)=N n=5 posix=5 unalign=1 dr=0 \
+r_sparse=0 r_inline=0 err=0 MiB=1 Write: bw=RATE util(%)=N n=2 posix=2 \
+unalign=0 dr=0 err=0 MiB=0 BufRegister: n=1 err=0 free=0 MiB=4
+PER_GPU POSIX POOL BUFFER STATS:
+"""
+
+
+def steady(text):
+    """The text without what the clock made of it."""
+    text = re.sub(r"(Read|Write) BandWidth \(GiB/s\): (?!0$)[\d.e+-]+",
+                  r"\1 BandWidth (GiB/s): RATE", text, flags=re.M)
+    text = re.sub(r"^Avg (Read|Write) Latency \(us\): \d+",
+                  r"Avg \1 Latency (us): TIME", text, flags=re.M)
+    text = re.sub(r"UUID: [0-9a-f]{32}\)", "UUID: UUID)", text)
+    text = re.sub(r"bw=[\d.e+-]+", "bw=RATE", text)
+    return re.sub(r"util\(%\)=\d+", "util(%)=N", text)
+
+
+def numbers(pid):
+    status, out, err = run("-p", pid, "--json")
+    assert (status, err) == (0, "")
+    return json.loads(out)
+
+
+# ------------------------------------------------------------------- text
+
+def test_level_1_prints_the_totals(load):
+    one = load(1, gpu=True)
+    one.tell(*GPU_WORK)
+    status, out, err = run("-p", one.pid, "-l", 1)
+    assert (status, steady(out), err) == (0, GOLDEN_TOTALS, "")
+
+
+def test_level_2_prints_sizes_too(load):
+    one = load(2, gpu=True)
+    one.tell(*GPU_WORK)
+    status, out, err = run("-p", one.pid, "-l", 2)
+    assert (status, steady(out), err) == (0, GOLDEN_TOTALS + GOLDEN_SIZES, "")
+
+
+def test_level_3_prints_each_gpu_too(load):
+    one = load(3, gpu=True)
+    one.tell(*GPU_WORK)
+    status, out, err = run("-p", one.pid, "-l", 3)
+    head, pools = steady(out).split("PER_GPU POSIX POOL BUFFER STATS:\n")
+    assert (status, err) == (0, "")
+    assert head + "PER_GPU POSIX POOL BUFFER STATS:\n" == \
+        GOLDEN_TOTALS + GOLDEN_SIZES + GOLDEN_GPU
+    # all slots are back, and some were made
+    found = re.fullmatch(r"GPU 0((?: \d+\(KiB\) :0/\d+)+)\n", pools)
+    assert found, pools
+    assert sum(int(n) for n in re.findall(r":0/(\d+)", found[1])) > 0
+
+
+def test_without_a_level_all_that_is_counted_is_shown(load):
+    one = load(2)
+    assert "HISTOGRAM" in run("-p", one.pid)[1]
+    assert "PER_GPU" not in run("-p", one.pid)[1]
+
+
+def test_more_than_is_counted_is_said_and_not_shown_as_zeros(load):
+    one = load(1)
+    status, out, err = run("-p", one.pid, "-l", 3)
+    assert status == 0
+    assert "HISTOGRAM" not in out
+    assert "counts at level 1" in err and "cuFileSetStatsLevel" in err
+
+
+def test_the_numbers_move_while_the_process_runs(load):
+    one = load(1)
+    for times in range(1, 4):
+        one.tell("read 5 4096")
+        assert f"Read: ok = {5 * times} err = 0" in run("-p", one.pid)[1]
+
+
+def test_a_stopped_process_shows_where_it_stopped(load):
+    one = load(1)
+    one.tell("read 2 4096", "stop", "read 7 4096")
+    before = run("-p", one.pid)[1]
+    assert "Read: ok = 2 err = 0" in before
+    time.sleep(0.05)
+    assert run("-p", one.pid)[1] == before
+    one.tell("reset")
+    assert "Read: ok = 0 err = 0" in run("-p", one.pid)[1]
+
+
+def test_a_program_that_counts_by_call_is_seen_too(load):
+    one = load(0)
+    one.tell("level 1", "read 1 4096", "start", "read 1 4096")
+    assert "Read: ok = 1 err = 0" in run("-p", one.pid)[1]
+
+
+# ----------------------------------------------------------------- others
+
+def test_json_has_every_number_by_name(load):
+    one = load(3, gpu=True)
+    one.tell(*GPU_WORK, "readv 2 4096")
+    got = numbers(one.pid)
+    assert (got["pid"], got["level"], got["counting"]) == (one.pid, 3, True)
+    assert got["seconds"] > 0
+    counts = got["counts"]
+    assert counts["read.ok"] == 5 + 4 and counts["read.vectored"] == 4
+    assert counts["readv.ok"] == 2 and counts["readv.bytes"] == 4 * 4096
+    assert counts["read.sizes"][9] == 1 and len(counts["read.sizes"]) == 32
+    assert counts["read.bytes"] == 3 * 8192 + 2**20 + 1000 + 4 * 4096
+    assert counts["read.ns"] > 0
+    gpu, = got["gpus"]
+    assert gpu["gpu"] == 0 and re.fullmatch("[0-9a-f]{32}", gpu["uuid"])
+    assert gpu["write.bytes"] == 2 * 4096
+    assert gpu["registered_bytes"] == 4 << 20
+    assert all(pool["used"] == 0 for pool in gpu["pools"])
+
+
+def test_batches_are_counted_by_call_and_by_entry(load):
+    one = load(1)
+    one.tell("batch 3 4096")
+    out = run("-p", one.pid)[1]
+    for line in ("BatchSetup: ok = 1 err = 0", "BatchSubmit: ok = 3 err = 0",
+                 "BatchEnqueued: ok = 6 err = 0", "Read: ok = 0 err = 0",
+                 "BatchProcessed: ok = 6 err = 0",
+                 "BatchDestroy: ok = 1 err = 0"):
+        assert f"\n{line}\n" in out
+    assert numbers(one.pid)["counts"]["batch_read.bytes"] == 6 * 4096
+
+
+def test_registered_bytes_go_back_with_the_buffer(load):
+    one = load(3, gpu=True)
+    one.tell("register", "read 1 4096", "deregister")
+    gpu, = numbers(one.pid)["gpus"]
+    assert gpu["registered_bytes"] == 0
+    assert (gpu["register.ok"], gpu["deregister.ok"]) == (1, 1)
+
+
+def test_openmetrics_is_well_formed_and_true(load):
+    one = load(3, gpu=True)
+    one.tell(*GPU_WORK)
+    status, out, err = run("-p", one.pid, "--openmetrics")
+    assert (status, err) == (0, "")
+    assert out.endswith("# EOF\n") and out.count("# EOF") == 1
+    types, samples = {}, {}
+    for line in out.splitlines()[:-1]:
+        found = re.fullmatch(r"# TYPE ([a-z_]+) (counter|gauge|histogram)", line)
+        if found:
+            assert found[1] not in types, "a family stands twice"
+            types[found[1]] = found[2]
+            family = found[1]
+            continue
+        if line.startswith("# UNIT "):
+            assert re.fullmatch(r"# UNIT (\w+)_(seconds|bytes) \2", line)
+            continue
+        found = re.fullmatch(r'([a-z_]+)(\{(?:\w+="[^"]*",?)+\}) ([\d.]+)', line)
+        assert found, line
+        assert found[1].startswith(family)
+        suffix = found[1][len(family):]
+        assert suffix in {"counter": ["_total"], "gauge": [""],
+                          "histogram": ["_bucket", "_count"]}[types[family]]
+        samples[found[1] + found[2]] = float(found[3])
+    pid = f'{{pid="{one.pid}"}}'
+    assert samples["opencufile_read_ok_total" + pid] == 5
+    assert samples["opencufile_write_bytes_total" + pid] == 8192
+    assert samples["opencufile_read_sizes_count" + pid] == 6
+    bucket = f'opencufile_read_sizes_bucket{{pid="{one.pid}",le="%s"}}'
+    assert samples[bucket % "4095.0"] == 1
+    assert samples[bucket % "+Inf"] == 6
+    assert [value for name, value in samples.items()
+            if name.startswith("opencufile_gpu_read_bytes_total")] == \
+        [3 * 8192 + 2**20 + 1000]
+
+
+def test_watch_shows_intervals_until_the_process_ends(load):
+    one = load(1)
+    one.tell("read 5 4096")
+    tool = subprocess.Popen(
+        [os.environ["OCF_GDS_STATS"], "-p", str(one.pid), "--json",
+         "--watch", "0.1"], stdout=subprocess.PIPE, text=True)
+    assert json.loads(tool.stdout.readline())["counts"]["read.ok"] == 5
+    one.tell("read 5 4096")
+    seen = 5
+    while seen < 10:
+        seen = json.loads(tool.stdout.readline())["counts"]["read.ok"]
+    one.end()
+    tool.stdout.read()
+    assert tool.wait(timeout=10) == 0
+    tool.stdout.close()
+
+
+def test_watch_prints_the_rate_of_the_interval(load):
+    one = load(1)
+    one.tell("read 100 1048576")
+    tool = subprocess.Popen(
+        [os.environ["OCF_GDS_STATS"], "-p", str(one.pid), "-l", "1",
+         "--watch", "0.2"], stdout=subprocess.PIPE, text=True)
+    text = ""
+    while text.count("cuFile STATS") < 3:
+        text += tool.stdout.readline()
+    tool.kill()
+    tool.wait()
+    tool.stdout.close()
+    rates = [float(n) for n in
+             re.findall(r"^Read BandWidth \(GiB/s\): (\S+)", text, re.M)]
+    assert rates[0] > 0 and rates[1] == 0  # nothing was read in between
+
+
+# ----------------------------------------------------------------- errors
+
+def test_a_process_that_is_not_there_is_named():
+    ended = subprocess.Popen(["true"])
+    ended.wait()
+    status, out, err = run("-p", ended.pid)
+    assert (status, out) == (1, "")
+    assert f"there is no process {ended.pid}" in err
+
+
+def test_a_process_without_the_library_is_told_so():
+    other = subprocess.Popen(["sleep", "60"])
+    status, out, err = run("-p", other.pid)
+    other.kill()
+    other.wait()
+    assert (status, out) == (1, "")
+    assert "has not loaded libcufile" in err
+
+
+def test_statistics_that_are_off_say_how_to_turn_them_on(load):
+    one = load(0)
+    one.tell("read 1 4096")
+    status, out, err = run("-p", one.pid)
+    assert (status, out) == (1, "")
+    assert "profile.cufile_stats" in err and "cuFileStatsStart" in err
+
+
+def test_another_users_process_is_refused(load):
+    if os.geteuid():
+        pytest.skip("only root can become another user")
+    one = load(1)
+    status, out, err = run("-p", one.pid, user=65534, group=65534,
+                           extra_groups=[])
+    assert (status, out) == (1, "")
+    assert "belongs to user 0" in err
+
+
+def test_wrong_options_are_usage_errors():
+    for args in ([], ["-p", "0"], ["-p", "x"], ["-p", "1x"], ["-l", "1"],
+                 ["-p", "1", "-l", "4"], ["-p", "1", "-l", "0"],
+                 ["-p", "1", "--watch", "0"], ["-p", "1", "--watch", "nan"],
+                 ["-p", "1", "--openmetrics", "--json"], ["-p", "1", "more"],
+                 ["--no-such"]):
+        status, out, err = run(*args)
+        assert (status, out) == (2, ""), args
+        assert "gds_stats" in err
+    assert run("--help")[0] == 0
+
+
+# ------------------------------------------------------------------ files
+
+def test_level_0_makes_no_file(load):
+    one = load(0)
+    one.tell("start", "read 1 4096")
+    assert one.files() == []
+
+
+def test_the_file_ends_with_the_close_and_with_a_crash(load):
+    one = load(1)
+    before = len(os.listdir("/dev/shm"))
+    link, = one.files()
+    mode = os.stat(link).st_mode
+    assert mode & 0o7777 == 0o600
+    kept = os.open(link, os.O_RDONLY)
+    assert os.fstat(kept).st_nlink == 0
+    os.close(kept)
+    one.tell("close")
+    assert one.files() == []
+    two = load(1)
+    assert len(two.files()) == 1
+    two.process.stdin.write("abort\n")
+    two.process.stdin.flush()
+    assert two.process.wait(timeout=60) in (-signal.SIGABRT, 134)
+    assert run("-p", two.pid)[0] == 1
+    assert len(os.listdir("/dev/shm")) == before
+
+
+def test_a_forked_child_has_numbers_of_its_own(load):
+    one = load(1)
+    one.tell("read 3 4096")
+    one.process.stdin.write("fork\n")
+    one.process.stdin.flush()
+    said = sorted([one.answer(), one.answer()])
+    assert said[1] == "ok"
+    child = int(said[0].split()[1])
+    try:
+        assert numbers(child)["counts"]["read.ok"] == 1
+        assert numbers(one.pid)["counts"]["read.ok"] == 3
+    finally:
+        os.kill(child, signal.SIGKILL)
+
+
+def test_the_close_writes_the_numbers_to_the_log(load):
+    one = load(3, gpu=True)
+    one.tell(*GPU_WORK, "close")
+    block = [line for line in one.log.read_text().splitlines()
+             if " stats: " in line]
+    assert any("read ok 5 err 1" in line for line in block)
+    assert any("gpu 0: read 5" in line for line in block)
+
+
+def test_it_starts_quickly(load):
+    if SANITIZED:
+        pytest.skip("a sanitizer takes its time")
+    one = load(3)
+    best = 1.0
+    for _ in range(10):
+        start = time.monotonic()
+        run("-p", one.pid)
+        best = min(best, time.monotonic() - start)
+    assert best < 0.02

@@ -1,0 +1,22 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * gds_stats_print - a snapshot as text, JSON or OpenMetrics, on stdout.
+ *
+ * Rates are over the time from before to s; before NULL: over all that was
+ * counted.
+ */
+#ifndef TOOLS_GDS_STATS_PRINT_H
+#define TOOLS_GDS_STATS_PRINT_H
+
+#include "gds_stats_file.h"
+
+/* As much as level names. */
+void print_text(const struct snapshot *s, const struct snapshot *before,
+		unsigned level);
+
+/* One line. */
+void print_json(const struct snapshot *s, long pid);
+
+void print_openmetrics(const struct snapshot *s, long pid);
+
+#endif
