@@ -11,6 +11,7 @@
 #include <stdatomic.h>
 #include <unistd.h>
 #include "core/log.h"
+#include "core/probe.h"
 #include "core/twin.h"
 #include "seam/os.h"
 
@@ -195,8 +196,10 @@ ssize_t cf_transfer_call(const struct cf_transfer *t)
 
 static ssize_t move(struct cf_transfer *t)
 {
+	cf_probe_file_begin(t->handle, (int)t->write, t->size, t->off);
 	while (cf_transfer_next(t))
 		cf_transfer_took(t, cf_transfer_call(t));
+	cf_probe_file_end(t->handle, t->result);
 	return t->result;
 }
 

@@ -15,6 +15,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include "core/log.h"
+#include "core/probe.h"
 #include "seam/cuda.h"
 #include "seam/os.h"
 
@@ -265,7 +266,9 @@ int cf_slot_lease(struct cf_pool *pool, struct cf_slot **slot)
 		*slot = take_locked(pool, &may_add);
 		if (*slot || may_add)
 			break;
+		cf_probe_slot_wait(pool, pool->slot_size);
 		pthread_cond_wait(&pool->freed, &pool->lock);
+		cf_probe_slot_ready(pool, pool->slot_size);
 	}
 	pthread_mutex_unlock(&pool->lock);
 	if (*slot)
@@ -276,8 +279,11 @@ int cf_slot_lease(struct cf_pool *pool, struct cf_slot **slot)
 
 	/* No memory for more: make do with what others will give back. */
 	pthread_mutex_lock(&pool->lock);
-	while (!pool->free && pool->nr_slots)
+	while (!pool->free && pool->nr_slots) {
+		cf_probe_slot_wait(pool, pool->slot_size);
 		pthread_cond_wait(&pool->freed, &pool->lock);
+		cf_probe_slot_ready(pool, pool->slot_size);
+	}
 	if (pool->free)
 		*slot = take_locked(pool, &may_add);
 	pthread_mutex_unlock(&pool->lock);

@@ -8,6 +8,7 @@
 #include "engine/batch_carry.h"
 
 #include "core/device.h"
+#include "core/probe.h"
 #include "core/stats.h"
 #include "engine/session.h"
 #include "engine/submission.h"
@@ -38,8 +39,10 @@ static void carry_bundle(struct cf_group *group)
 	for (unsigned i = 0; i < group->nr; i++)
 		pieces[i] = &group->entries[i]->req.piece;
 	cf_worker_settle(cf_device_node(&pieces[0]->mem));
+	cf_probe_bundle_begin(group, group->nr);
 	cf_bundle_run(pieces, results, group->nr,
 		      cf_config_bool(cf_session_config(), CF_CFG_BATCH_KERNEL));
+	cf_probe_bundle_end(group, group->nr);
 	for (unsigned i = 0; i < group->nr; i++) {
 		group->entries[i]->result = results[i];
 		cf_request_carried(&group->entries[i]->req, results[i]);

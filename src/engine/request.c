@@ -16,6 +16,7 @@
 #include "core/buffer.h"
 #include "core/device.h"
 #include "core/log.h"
+#include "core/probe.h"
 #include "engine/explain.h"
 #include "engine/plan.h"
 #include "engine/session.h"
@@ -243,6 +244,7 @@ static ssize_t travel(struct cf_request *req)
 	struct cf_feed feed;
 	struct cf_plan plan;
 	unsigned company;
+	ssize_t n;
 
 	cf_explain_new_route(req);
 	if (!path)
@@ -256,9 +258,13 @@ static ssize_t travel(struct cf_request *req)
 	req->piece.flights = plan.flights;
 	c.crew.helpers = plan.helpers;
 	cf_feed_init(&feed, req->piece.size, plan.skew, plan.step);
+	cf_probe_piece_begin(path->name, cf_op_name(req->piece.op),
+			     req->piece.size, req->piece.file_off);
 	path->run(&req->piece, &feed, &c.crew);
 	atomic_fetch_sub_explicit(&running, 1, memory_order_relaxed);
-	return cf_feed_result(&feed);
+	n = cf_feed_result(&feed);
+	cf_probe_piece_end(path->name, n);
+	return n;
 }
 
 void cf_requests_fork_child(void)

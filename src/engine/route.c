@@ -9,6 +9,7 @@
 
 #include <stdio.h>
 #include <string.h>
+#include "core/probe.h"
 
 /* Best first. A new path is one row here. */
 static const struct cf_path_ops *const paths[] = {
@@ -94,6 +95,9 @@ void cf_route_choose(const struct cf_piece *piece,
 		if (route->why[i] == CF_WHY_YES && !route->path)
 			route->path = paths[i];
 	}
+	cf_probe_route(cf_op_name(piece->op),
+		       route->path ? route->path->name : "none", piece->size,
+		       piece->file_off);
 }
 
 const struct cf_path_ops *cf_path_at(unsigned i)
