@@ -3,7 +3,8 @@
  * opencufile.h - what this library has beside the calls of cufile.h.
  *
  * By family: explain (which way bytes would travel, and why), configuration
- * (every value and where it came from). The rules of cufile.h hold: any
+ * (every value and where it came from), statistics (what cufile.h's have no
+ * room for). The rules of cufile.h hold: any
  * thread, never from device code; cu_err is 0 unless err is 5011.
  *
  * A program that must also run on another libcufile looks the calls up with
@@ -179,6 +180,46 @@ CUfileError_t ocf_config_get(unsigned index, ocf_config_t *config);
  * Errors: those of cuFileDriverOpen; 5022 (past the last, NULL, or no @len).
  */
 CUfileError_t ocf_config_note(unsigned index, char *text, size_t len);
+
+#pragma GCC visibility pop
+
+/* --------------------------------------------------------- statistics */
+
+/* Calls or entries of one kind. Bytes and time are those that succeeded. */
+typedef struct ocf_flow {
+	uint64_t ok, err;
+	uint64_t bytes;
+	uint64_t ns; /* of each from its begin to its end, added up */
+} ocf_flow_t;
+
+/*
+ * What cuFileGetStatsL1 has no room for. Elements of vectored calls are in its
+ * read_ops and write_ops, one by one; entries of batches are not.
+ */
+typedef struct ocf_stats {
+	size_t struct_size; /* in: sizeof(ocf_stats_t) as compiled */
+	uint64_t level;	    /* that is being kept, 1 to 3 */
+	uint64_t period_ns; /* that was counted */
+	ocf_flow_t readv;   /* vectored calls, each as one */
+	ocf_flow_t writev;
+	uint64_t readv_elements; /* that were begun */
+	uint64_t writev_elements;
+	uint64_t batch_entries; /* that a submit has taken in */
+	ocf_flow_t batch_read;	/* those that ended, from submit to end */
+	ocf_flow_t batch_write;
+} ocf_stats_t;
+
+#pragma GCC visibility push(default)
+
+/**
+ * ocf_stats_get - counts of vectored calls and of batch entries.
+ * @stats: the caller's, with struct_size set; the rest is filled.
+ *
+ * The numbers up to now, or up to the stop, as cuFileGetStatsL1.
+ *
+ * Errors: 5001 (closed); 5022 (@stats NULL, struct_size too small, level 0).
+ */
+CUfileError_t ocf_stats_get(ocf_stats_t *stats);
 
 #pragma GCC visibility pop
 

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-/* stats - what programs may ask about their IO (contract 3.14). */
+/* stats - what programs may ask about their IO (contract 3.14, opencufile.h).
+ */
 #include <cufile.h>
+#include <opencufile.h>
 
 #include <string.h>
 #include "api/translate.h"
@@ -88,4 +90,34 @@ CUfileError_t cuFileGetStatsL2(CUfileStatsLevel2_t *stats)
 CUfileError_t cuFileGetStatsL3(CUfileStatsLevel3_t *stats)
 {
 	return get(3, stats, sizeof(*stats));
+}
+
+/* What the first version of the struct had. */
+#define MIN_STATS_SIZE (offsetof(ocf_stats_t, batch_write) + sizeof(ocf_flow_t))
+
+/* As much as the caller has room for; what we do not know is zero. */
+static void give(const ocf_stats_t *ours, ocf_stats_t *theirs, size_t size)
+{
+	if (size > sizeof(*ours)) {
+		memset((char *)theirs + sizeof(*ours), 0, size - sizeof(*ours));
+		size = sizeof(*ours);
+	}
+	memcpy(theirs, ours, size);
+}
+
+CUfileError_t ocf_stats_get(ocf_stats_t *stats)
+{
+	int err = -CU_FILE_DRIVER_NOT_INITIALIZED;
+	size_t size = stats ? stats->struct_size : 0;
+	ocf_stats_t all = { .struct_size = size };
+
+	if (size < MIN_STATS_SIZE)
+		return cf_error(-CU_FILE_INVALID_VALUE);
+	cf_session_lock();
+	if (cf_session_is_open())
+		err = cf_stats_get_more(&all);
+	cf_session_unlock();
+	if (!err)
+		give(&all, stats, size);
+	return cf_error(err);
 }

@@ -274,6 +274,30 @@ int cf_stats_get(int level, CUfileStatsLevel3_t *stats)
 	return 0;
 }
 
+static ocf_flow_t flow_of(const struct cf_stats_flow *flow)
+{
+	return (ocf_flow_t){ flow->ok, flow->err, flow->bytes, flow->ns };
+}
+
+int cf_stats_get_more(ocf_stats_t *stats)
+{
+	struct cf_stats_numbers numbers;
+
+	if (control.level < 1)
+		return -CU_FILE_INVALID_VALUE;
+	view_now(&numbers);
+	stats->level = (uint64_t)control.level;
+	stats->period_ns = numbers.period_ns;
+	stats->readv = flow_of(&numbers.vector[CF_READ]);
+	stats->writev = flow_of(&numbers.vector[CF_WRITE]);
+	stats->readv_elements = numbers.vectored[CF_READ];
+	stats->writev_elements = numbers.vectored[CF_WRITE];
+	stats->batch_entries = numbers.batch_begun;
+	stats->batch_read = flow_of(&numbers.batch[CF_READ]);
+	stats->batch_write = flow_of(&numbers.batch[CF_WRITE]);
+	return 0;
+}
+
 void cf_stats_open(int configured_level)
 {
 	if (!control.chosen)

@@ -12,6 +12,7 @@
 #define CF_CORE_STATS_H
 
 #include <cufile.h>
+#include <opencufile.h>
 #include <stdatomic.h>
 #include <stdbool.h>
 #include <stdint.h>
@@ -101,5 +102,7 @@ void cf_stats_fork_child(void);
  * this moment may be seen in part. -5022 if less than level is being kept.
  */
 int cf_stats_get(int level, CUfileStatsLevel3_t *stats);
+/* What that has no room for; -5022 at level 0. struct_size is the caller's. */
+int cf_stats_get_more(ocf_stats_t *stats);
 
 #endif

@@ -42,7 +42,9 @@ struct cf_stats_counts {
 /* The counts at one moment, ready to be read. */
 struct cf_stats_numbers {
 	CUfileStatsLevel3_t shown;	/* reads and writes, vectored or not */
-	struct cf_stats_flow vector[2]; /* by enum cf_op */
+	struct cf_stats_flow vector[2]; /* by enum cf_op, as all pairs */
+	struct cf_stats_flow batch[2];
+	uint64_t batch_begun;
 	uint64_t period_ns;
 	uint64_t vectored[2]; /* how many of them were; by enum cf_op */
 };

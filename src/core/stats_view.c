@@ -164,6 +164,8 @@ void cf_stats_view(const struct cf_stats_counts *counts, uint64_t period_ns,
 	memset(numbers, 0, sizeof(*numbers));
 	memcpy(numbers->vectored, counts->vectored, sizeof(numbers->vectored));
 	memcpy(numbers->vector, counts->vector, sizeof(numbers->vector));
+	memcpy(numbers->batch, counts->batch, sizeof(numbers->batch));
+	numbers->batch_begun = counts->batch_begun;
 	numbers->period_ns = period_ns;
 	view_calls(counts, &sizes->basic);
 	view_totals(counts, period_ns, &sizes->basic);

@@ -3,6 +3,7 @@
 #include "fresh.h"
 
 #include <fcntl.h>
+#include <opencufile.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -285,6 +286,113 @@ static void no_read_of_many_threads_is_lost(void **state)
 	th_mem_free(&w.mem);
 }
 
+static ocf_stats_t more(void)
+{
+	ocf_stats_t stats;
+
+	memset(&stats, 0x5a, sizeof(stats));
+	stats.struct_size = sizeof(stats);
+	assert_ok(ocf_stats_get(&stats));
+	assert_int_equal(stats.struct_size, sizeof(stats));
+	return stats;
+}
+
+/* opencufile.h: a vectored call is one call, and each element a read. */
+static void a_vectored_call_counts_as_one_and_by_its_elements(void **state)
+{
+	CUfileStatsLevel1_t l1;
+	CUfileIOVec_t iov[3];
+	struct world w;
+
+	world_make(&w);
+	assert_ok(cuFileDriverOpen());
+	w.fh = th_handle(w.file.fd);
+	assert_ok(cuFileSetStatsLevel(1));
+	assert_ok(cuFileStatsStart());
+	for (int i = 0; i < 3; i++)
+		iov[i] = (CUfileIOVec_t){ (char *)w.mem.ptr + i * 4096, 4096 };
+	assert_int_equal(cuFileReadv(w.fh, iov, 3, 0, 0), 3 * 4096);
+	assert_int_equal(cuFileWritev(w.fh, iov, 2, 0, 0), 2 * 4096);
+	assert_int_equal(cuFileReadv(w.fh, iov, 3, -1, 0), -1);
+	assert_ok(cuFileGetStatsL1(&l1));
+	assert_int_equal(l1.read_ops.ok, 3);
+	assert_int_equal(l1.write_ops.ok, 2);
+	assert_int_equal(more().level, 1);
+	assert_int_equal(more().readv.ok, 1);
+	assert_int_equal(more().readv.err, 1);
+	assert_int_equal(more().readv.bytes, 3 * 4096);
+	assert_int_equal(more().readv_elements, 3);
+	assert_int_equal(more().writev.ok, 1);
+	assert_int_equal(more().writev.bytes, 2 * 4096);
+	assert_int_equal(more().writev_elements, 2);
+	assert_true(more().readv.ns > 0);
+	assert_true(more().period_ns >= more().readv.ns);
+	assert_int_equal(more().batch_entries, 0);
+	assert_ok(cuFileDriverClose_v2());
+	th_mem_free(&w.mem);
+}
+
+/* opencufile.h */
+static void entries_of_a_batch_count_from_submit_to_end(void **state)
+{
+	CUfileIOParams_t params[3] = { 0 };
+	CUfileIOEvents_t events[3];
+	CUfileBatchHandle_t batch;
+	unsigned nr = 3;
+	struct world w;
+
+	world_make(&w);
+	assert_ok(cuFileDriverOpen());
+	w.fh = th_handle(w.file.fd);
+	assert_ok(cuFileSetStatsLevel(1));
+	assert_ok(cuFileStatsStart());
+	for (int i = 0; i < 3; i++) {
+		params[i].mode = CUFILE_BATCH;
+		params[i].fh = w.fh;
+		params[i].opcode = i < 2 ? CUFILE_READ : CUFILE_WRITE;
+		params[i].u.batch.devPtr_base = w.mem.ptr;
+		params[i].u.batch.devPtr_offset = i * 4096;
+		params[i].u.batch.file_offset = i * 4096;
+		params[i].u.batch.size = 4096;
+	}
+	assert_ok(cuFileBatchIOSetUp(&batch, 3));
+	assert_ok(cuFileBatchIOSubmit(batch, 3, params, 0));
+	assert_ok(cuFileBatchIOGetStatus(batch, 3, &nr, events, NULL));
+	cuFileBatchIODestroy(batch);
+	assert_int_equal(more().batch_entries, 3);
+	assert_int_equal(more().batch_read.ok, 2);
+	assert_int_equal(more().batch_read.bytes, 2 * 4096);
+	assert_int_equal(more().batch_write.ok, 1);
+	assert_int_equal(more().batch_write.bytes, 4096);
+	assert_int_equal(more().batch_read.err + more().batch_write.err, 0);
+	assert_ok(cuFileDriverClose_v2());
+	th_mem_free(&w.mem);
+}
+
+/* opencufile.h: "the library fills no more than that". */
+static void stats_of_another_size_are_filled_as_far_as_known(void **state)
+{
+	struct {
+		ocf_stats_t stats;
+		char later[24], guard[8];
+	} s;
+
+	assert_code(ocf_stats_get(NULL), BAD);
+	memset(&s, 0x5a, sizeof(s));
+	s.stats.struct_size = sizeof(s.stats) + sizeof(s.later);
+	assert_code(ocf_stats_get(&s.stats), CLOSED);
+	assert_ok(cuFileDriverOpen());
+	assert_code(ocf_stats_get(&s.stats), BAD); /* level 0 */
+	assert_ok(cuFileSetStatsLevel(1));
+	s.stats.struct_size = sizeof(s.stats) - 1;
+	assert_code(ocf_stats_get(&s.stats), BAD);
+	s.stats.struct_size = sizeof(s.stats) + sizeof(s.later);
+	assert_ok(ocf_stats_get(&s.stats));
+	th_all("fields we do not know", s.later, 0, sizeof(s.later));
+	th_all("what is not the struct's", s.guard, 0x5a, sizeof(s.guard));
+	assert_int_equal(s.stats.level, 1);
+}
+
 static const struct fresh_test tests[] = {
 	FRESH(levels_0_to_3_may_be_set_before_and_after_open),
 	FRESH(other_levels_are_refused_5022),
@@ -297,6 +405,9 @@ static const struct fresh_test tests[] = {
 	FRESH(after_a_stop_the_numbers_stay_as_they_stood),
 	FRESH(a_reset_zeroes_running_and_stopped_numbers),
 	FRESH(no_read_of_many_threads_is_lost),
+	FRESH(a_vectored_call_counts_as_one_and_by_its_elements),
+	FRESH(entries_of_a_batch_count_from_submit_to_end),
+	FRESH(stats_of_another_size_are_filled_as_far_as_known),
 };
 
 FRESH_MAIN(tests, 30)
