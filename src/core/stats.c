@@ -10,7 +10,6 @@
 #include "core/stats.h"
 
 #include <string.h>
-#include <time.h>
 #include "core/log.h"
 #include "core/stats_file.h"
 #include "core/stats_internal.h"
@@ -35,14 +34,6 @@ static struct {
 static int counting(void)
 {
 	return atomic_load_explicit(&cf_stats_counting, memory_order_relaxed);
-}
-
-uint64_t cf_stats_clock(void)
-{
-	struct timespec ts = { 0 };
-
-	cf_os->clock_gettime(CLOCK_MONOTONIC, &ts);
-	return (uint64_t)ts.tv_sec * 1000000000 + (uint64_t)ts.tv_nsec;
 }
 
 void cf_stats_call(enum cf_stats_op op, bool ok)
@@ -176,6 +167,8 @@ static void apply(void)
 {
 	bool counts = control.started && control.level > 0;
 
+	if (counts)
+		cf_stats_clock_begin();
 	if (counts && !control.tried_file) {
 		control.tried_file = true;
 		cf_stats_file_begin();
@@ -199,7 +192,7 @@ static void view_now(struct cf_stats_numbers *numbers)
 	}
 	cf_stats_sum(&sum);
 	cf_stats_view(&sum,
-		      control.period_ns + cf_stats_clock() - control.since_ns,
+		      control.period_ns + cf_stats_now() - control.since_ns,
 		      numbers);
 }
 
@@ -222,7 +215,7 @@ void cf_stats_start(void)
 {
 	if (control.started)
 		return;
-	control.since_ns = cf_stats_clock();
+	control.since_ns = cf_stats_now();
 	control.started = true;
 	apply();
 }
@@ -236,7 +229,7 @@ void cf_stats_stop(void)
 	atomic_store_explicit(&cf_stats_counting, 0, memory_order_relaxed);
 	view_now(&last);
 	control.stopped = last;
-	control.period_ns += cf_stats_clock() - control.since_ns;
+	control.period_ns += cf_stats_now() - control.since_ns;
 	control.started = false;
 	apply();
 }
@@ -246,7 +239,7 @@ void cf_stats_reset(void)
 	cf_stats_zero();
 	memset(&control.stopped, 0, sizeof(control.stopped));
 	control.period_ns = 0;
-	control.since_ns = cf_stats_clock();
+	control.since_ns = cf_stats_now();
 	apply();
 }
 

@@ -19,6 +19,7 @@
 #include <sys/types.h>
 #include "core/memory.h"
 #include "core/piece.h"
+#include "core/stats_clock.h"
 
 /* The level being counted, 0 for none. Written by stats.c only. */
 extern _Atomic int cf_stats_counting;
@@ -47,9 +48,6 @@ void cf_stats_call(enum cf_stats_op op, bool ok);
 
 /* A buffer call as its GPU sees it, besides cf_stats_call; host: nothing. */
 void cf_stats_buffer(enum cf_stats_op op, const struct cf_memory *mem, bool ok);
-
-/* Nanoseconds, for start_ns. */
-uint64_t cf_stats_clock(void);
 
 /* One read or write that has come back. */
 struct cf_stats_io {

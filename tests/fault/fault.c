@@ -240,6 +240,12 @@ static int fault_map_anon_at(void *mem, size_t size)
 		       cf_os_real.map_anon_at(mem, size);
 }
 
+/* It cannot fail. */
+static uint64_t fault_ticks(void)
+{
+	return cf_os_real.ticks();
+}
+
 static int fault_clock(clockid_t clock, struct timespec *ts)
 {
 	return should_fail(FAULT_CLOCK) ? -rule.err :
@@ -278,6 +284,7 @@ static const struct cf_os faulty = {
 	.seal = fault_seal,
 	.map_file_at = fault_map_file_at,
 	.map_anon_at = fault_map_anon_at,
+	.ticks = fault_ticks,
 	.clock_gettime = fault_clock,
 	.getenv = fault_getenv,
 };

@@ -42,6 +42,11 @@ static int test_clock(clockid_t clock, struct timespec *ts)
 	return 0;
 }
 
+static uint64_t no_ticks(void)
+{
+	return 0;
+}
+
 static ssize_t test_write(int fd, const void *buf, size_t size)
 {
 	size_t len = strlen(log_text);
@@ -118,6 +123,7 @@ static int set_up(void **state)
 	(void)state;
 	os = cf_os_real;
 	os.clock_gettime = test_clock;
+	os.ticks = no_ticks;
 	cf_os = &os;
 	now_ns = 1000000000;
 	cf_stats_open(0);
