@@ -30,6 +30,10 @@ have_pytest() {
 	/usr/bin/python3 -c 'import pytest' 2>/dev/null ||
 		python3 -c 'import pytest' 2>/dev/null
 }
+have_numpy() {
+	/usr/bin/python3 -c 'import numpy' 2>/dev/null ||
+		python3 -c 'import numpy' 2>/dev/null
+}
 have_libc_headers() {
 	echo '#include <stdio.h>' | gcc -E - >/dev/null 2>&1
 }
@@ -53,6 +57,7 @@ need_build() {
 	missing liburing-dev have_library liburing
 	missing python3 have python3
 	missing python3-pytest have_pytest
+	missing python3-numpy have_numpy
 	install_packages "${wanted[@]}"
 	meson_is_new_enough
 }

@@ -1,0 +1,27 @@
+# SPDX-License-Identifier: Apache-2.0
+"""cufile: files to and from GPU memory, for Python.
+
+    import cufile, torch
+    tensor = torch.empty(1 << 20, device="cuda")
+    with cufile.open("data.bin") as file:
+        file.read(tensor)
+
+Arrays of PyTorch, CuPy, Numba and NumPy work as they are, and so does every
+object with __cuda_array_interface__, DLPack or the buffer protocol. docs/python.md
+tells the rest. The package needs libcufile.so.0 and nothing else.
+"""
+from . import driver, stats
+from ._errors import CuFileError
+from ._file import File, open
+from ._library import path as library_path, version
+from ._memory import Memory
+from ._registration import Registration, register
+from .driver import Properties, parameters, properties
+
+__version__ = "0.1.0"
+
+__all__ = [
+    "CuFileError", "File", "Memory", "Properties", "Registration", "driver",
+    "library_path", "open", "parameters", "properties", "register", "stats",
+    "version",
+]

@@ -1,0 +1,59 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The few calls of the GPU driver that the package makes itself.
+
+Only for arrays that name a stream, and for streams: the driver is there then.
+"""
+import ctypes
+from typing import Any, Optional
+
+from ._errors import CuFileError
+
+_CUDA_DRIVER_ERROR = 5011
+_INVALID_CONTEXT = 201
+_POINTER_CONTEXT = 1
+_driver: Optional[Any] = None
+
+
+def _get() -> Any:
+    global _driver
+    if _driver is None:
+        driver = ctypes.CDLL("libcuda.so.1")
+        driver.cuStreamSynchronize.argtypes = [ctypes.c_void_p]
+        driver.cuStreamQuery.argtypes = [ctypes.c_void_p]
+        driver.cuPointerGetAttribute.argtypes = [
+            ctypes.POINTER(ctypes.c_void_p), ctypes.c_int, ctypes.c_uint64]
+        driver.cuCtxPushCurrent_v2.argtypes = [ctypes.c_void_p]
+        driver.cuCtxPopCurrent_v2.argtypes = [ctypes.POINTER(ctypes.c_void_p)]
+        _driver = driver
+    return _driver
+
+
+def _synchronize_in_context_of(address: int, stream: int) -> int:
+    """A thread without a context: the default streams are the pointer's."""
+    driver = _get()
+    context = ctypes.c_void_p()
+    result = driver.cuPointerGetAttribute(ctypes.byref(context),
+                                          _POINTER_CONTEXT, address)
+    if result or not context.value:
+        return int(result or _INVALID_CONTEXT)
+    result = driver.cuCtxPushCurrent_v2(context)
+    if result:
+        return int(result)
+    result = driver.cuStreamSynchronize(stream)
+    driver.cuCtxPopCurrent_v2(ctypes.byref(context))
+    return int(result)
+
+
+def is_idle(stream: int) -> bool:
+    """Is nothing queued on the stream? Also no where it cannot be known."""
+    return int(_get().cuStreamQuery(stream)) == 0
+
+
+def synchronize(stream: Optional[int], address: int = 0) -> None:
+    """Waits for all work queued on a stream; address is where it belongs."""
+    result = int(_get().cuStreamSynchronize(stream))
+    if result == _INVALID_CONTEXT and address:
+        result = _synchronize_in_context_of(address, stream or 0)
+    if result:
+        raise CuFileError(f"waiting for stream {stream or 0:#x}",
+                          _CUDA_DRIVER_ERROR, result)

@@ -1,0 +1,81 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The package's layouts, codes and numbers are those of cufile.h."""
+import ctypes
+import re
+
+import pytest
+
+from conftest import ROOT
+
+HEADER = (ROOT / "include/cufile.h").read_text()
+STRUCTURES = {
+    "CUfileError_t": "Error", "CUfileDescr_t": "Descr",
+    "CUfileDrvProps_t": "DrvProps", "CUfileIOParams_t": "IOParams",
+    "CUfileIOEvents_t": "IOEvents", "CUfileOpCounter_t": "OpCounter",
+    "CUfileStatsLevel1_t": "StatsLevel1", "CUfileStatsLevel2_t": "StatsLevel2",
+    "CUfilePerGpuStats_t": "PerGpuStats", "CUfileStatsLevel3_t": "StatsLevel3",
+    "struct timespec": "Timespec",
+}
+
+
+@pytest.fixture(scope="module")
+def abi(cufile):
+    return cufile._abi
+
+
+def offset_of(structure, dotted):
+    offset = 0
+    for name in dotted.split("."):
+        field = getattr(structure, name)
+        offset += field.offset
+        structure = dict((f[0], f[1]) for f in structure._fields_)[name]
+    return offset
+
+
+def test_every_structure_has_the_size_that_the_header_guards(abi):
+    sizes = dict(re.findall(r"CUFILE_SIZE\(([\w ]+), (\d+)\)", HEADER))
+    for name, ours in STRUCTURES.items():
+        assert ctypes.sizeof(getattr(abi, ours)) == int(sizes[name]), name
+
+
+def test_every_field_is_where_the_header_guards_it(abi):
+    rows = re.findall(r"CUFILE_AT\((\w+), ([\w.]+), (\d+)\)", HEADER)
+    checked = 0
+    for structure, field, offset in rows:
+        if structure in STRUCTURES:
+            ours = getattr(abi, STRUCTURES[structure])
+            assert offset_of(ours, field) == int(offset), (structure, field)
+            checked += 1
+    assert checked > 100
+
+
+def test_every_code_has_the_name_and_text_of_the_header(cufile):
+    rows = re.findall(r'CUFILE_OP\((\d+), (\w+),\s*\\?\s*"([^"]*)"\)', HEADER)
+    codes = {int(code): (name, text) for code, name, text in rows if code != "0"}
+    assert len(codes) >= 48
+    assert cufile._errors.CODES == codes
+
+
+@pytest.mark.parametrize("table, enum, prefix", [
+    ("SIZE_PARAMETERS", "CUFileSizeTConfigParameter", "CUFILE_PARAM_"),
+    ("BOOL_PARAMETERS", "CUFileBoolConfigParameter", "CUFILE_PARAM_"),
+    ("STRING_PARAMETERS", "CUFileStringConfigParameter", "CUFILE_PARAM_")])
+def test_every_parameter_has_the_number_of_the_header(abi, table, enum, prefix):
+    body = re.search(r"typedef enum %s \{(.*?)\}" % enum, HEADER, re.S)[1]
+    numbers = {name[len(prefix):]: int(number)
+               for name, number in re.findall(r"(\w+) = (\d+)", body)}
+    assert {name: number for number, name
+            in enumerate(getattr(abi, table))} == numbers
+
+
+def test_every_batch_status_has_the_number_of_the_header(abi):
+    body = re.search(r"typedef enum CUFILEStatus_enum \{(.*?)\}", HEADER, re.S)[1]
+    numbers = {int(number, 16): name for name, number
+               in re.findall(r"CUFILE_(\w+) = (0x\w+)", body)}
+    assert abi.STATUS_NAMES == numbers
+
+
+def test_every_call_of_the_package_is_in_the_library(abi, cufile):
+    for name in abi.CALLS:
+        getattr(cufile._library.get(), name)
+        assert re.search(r"\b%s\(" % name, HEADER), name

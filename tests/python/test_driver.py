@@ -1,0 +1,173 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Driver, parameters, statistics and registrations of the package."""
+import os
+import pathlib
+import shutil
+import subprocess
+import sys
+
+import pytest
+
+from conftest import ROOT
+
+LIBRARY = os.environ.get("OPENCUFILE_LIBRARY", "")
+
+
+def python(code, **environment):
+    """Runs code in a process of its own; its output, or its error."""
+    env = {name: value for name, value in os.environ.items()
+           if not name.startswith(("LD_", "CUFILE_"))}
+    env["PYTHONPATH"] = str(ROOT / "python")
+    env.update(environment)
+    env = {name: value for name, value in env.items() if value is not None}
+    done = subprocess.run([sys.executable, "-B", "-c", code], env=env, check=False,
+                          capture_output=True, text=True)
+    return done.stdout.strip() or done.stderr.strip()
+
+
+# ------------------------------------------------------- finding the library
+
+def test_the_environment_names_the_library(cufile):
+    assert os.path.samefile(cufile.library_path(), LIBRARY)
+    assert cufile.version() >= 1190
+
+
+def test_an_environment_that_names_no_library_is_an_import_error(cufile):
+    said = python("import cufile; cufile.version()",
+                  OPENCUFILE_LIBRARY="/nowhere/libcufile.so.0")
+    assert "ImportError: OPENCUFILE_LIBRARY=/nowhere/libcufile.so.0" in said
+
+
+def test_the_loader_finds_the_library_without_the_environment(cufile):
+    said = python("import cufile; print(cufile.library_path())",
+                  OPENCUFILE_LIBRARY=None,
+                  LD_LIBRARY_PATH=str(pathlib.Path(LIBRARY).parent))
+    assert os.path.samefile(said, LIBRARY)
+
+
+def test_a_copy_beside_the_package_is_found_last(cufile, tmp_path):
+    shutil.copytree(ROOT / "python/cufile", tmp_path / "cufile")
+    code = "import cufile; print(cufile.library_path())"
+    alone = {"OPENCUFILE_LIBRARY": None, "PYTHONPATH": str(tmp_path)}
+    said = python(code, **alone)
+    if "ImportError" not in said:
+        pytest.skip(f"the loader of this machine has a library: {said}")
+    assert "set OPENCUFILE_LIBRARY" in said
+    shutil.copy(LIBRARY, tmp_path / "cufile/libcufile.so.0")
+    assert python(code, **alone) == str(tmp_path / "cufile/libcufile.so.0")
+
+
+def test_importing_the_package_loads_nothing(cufile):
+    code = ("import cufile; "
+            "print('libcufile' in open('/proc/self/maps').read())")
+    assert python(code) == "False"
+
+
+# ------------------------------------------------------------------- driver
+
+def test_opens_are_counted(cufile):
+    before = cufile.driver.use_count()
+    cufile.driver.open()
+    assert cufile.driver.use_count() == before + 1
+    cufile.driver.close()
+    assert cufile.driver.use_count() == before
+
+
+def test_properties_have_names_and_follow_the_setters(cufile):
+    cufile.driver.open()
+    try:
+        cufile.driver.set_max_direct_io_size(8192)
+        cufile.driver.set_poll_mode(False, 8)
+        got = cufile.properties()
+        assert got.max_direct_io_size == 8192
+        assert got.poll_thresh_size == 8
+        assert got.max_batch_io_size > 0
+    finally:
+        cufile.driver.close()
+
+
+def test_parameters_are_read_and_written_by_name(cufile):
+    said = python("""
+import cufile
+p = cufile.parameters
+p["execution_max_io_threads"] = 3
+p["CUFILE_PARAM_PROPERTIES_USE_POLL_MODE"] = True
+p["logging_level"] = "WARN"
+print(p["EXECUTION_MAX_IO_THREADS"], p["PROPERTIES_USE_POLL_MODE"],
+      p["LOGGING_LEVEL"], p.bounds("EXECUTION_MAX_IO_THREADS")[0] <= 3,
+      len(p) == len(list(p)) == len(dict(p)) > 20)
+""")
+    assert said == "3 True WARN True True"
+
+
+@pytest.mark.parametrize("name, value, error", [
+    ("NO_SUCH", 1, KeyError), ("EXECUTION_MAX_IO_THREADS", "3", TypeError),
+    ("EXECUTION_MAX_IO_THREADS", True, TypeError),
+    ("EXECUTION_MAX_IO_THREADS", -1, ValueError),
+    ("EXECUTION_MAX_IO_THREADS", 1 << 64, ValueError),
+    ("PROPERTIES_USE_POLL_MODE", 1, TypeError), ("LOGGING_LEVEL", 3, TypeError)])
+def test_parameters_refuse_wrong_names_and_types(cufile, name, value, error):
+    with pytest.raises(error, match=name):
+        cufile.parameters[name] = value
+
+
+def test_parameters_of_an_open_driver_stay(cufile):
+    cufile.driver.open()
+    try:
+        with pytest.raises(cufile.CuFileError) as caught:
+            cufile.parameters["EXECUTION_MAX_IO_THREADS"] = 2
+        assert caught.value.name == "CU_FILE_DRIVER_ALREADY_OPEN"
+        assert "EXECUTION_MAX_IO_THREADS to 2" in str(caught.value)
+    finally:
+        cufile.driver.close()
+
+
+def test_parameters_cannot_be_removed_and_texts_have_no_bounds(cufile):
+    with pytest.raises(TypeError):
+        del cufile.parameters["LOGGING_LEVEL"]
+    with pytest.raises(TypeError, match="LOGGING_LEVEL"):
+        cufile.parameters.bounds("LOGGING_LEVEL")
+
+
+# --------------------------------------------------------------- statistics
+
+def test_statistics_count_what_was_done(cufile, place, data_file):
+    path, _ = data_file(100000)
+    array = place.array(50000)
+    with cufile.open(path) as file, cufile.stats.counting(3) as counts:
+        for _ in range(3):
+            file.read(place.give(array))
+        numbers = counts()
+    assert numbers["read_ops"] == {"ok": 3, "err": 0}
+    assert numbers["read_bytes"] == 150000
+    assert sum(numbers["read_size_kb_hist"]) == 3
+    assert len(numbers["write_size_kb_hist"]) == 32
+    assert all(len(gpu["uuid"]) == 32 for gpu in numbers["gpus"])
+
+
+def test_a_level_that_is_none_is_refused(cufile):
+    with pytest.raises(cufile.CuFileError, match="level to 9"):
+        cufile.stats.start(9)
+
+
+# ------------------------------------------------------------ registrations
+
+def test_a_registered_buffer_is_read_into_and_let_go(cufile, place, data_file):
+    path, data = data_file(8192)
+    array = place.array(8192)
+    with cufile.open(path) as file:
+        with cufile.register(place.give(array)) as registration:
+            assert registration.nbytes == 8192 and not registration.closed
+            file.read(place.give(array))
+            with pytest.raises(cufile.CuFileError) as caught:
+                cufile.register(place.give(array))
+            assert caught.value.name == "CU_FILE_MEMORY_ALREADY_REGISTERED"
+        assert registration.closed
+        registration.close()
+        cufile.register(place.give(array)).close()
+    assert array.get() == data
+
+
+def test_an_empty_buffer_is_not_registered(cufile):
+    with pytest.raises(cufile.CuFileError, match="registering 0 bytes"):
+        cufile.register(bytearray())
