@@ -1,0 +1,121 @@
+# SPDX-License-Identifier: Apache-2.0
+"""save_file."""
+import errno
+import json
+import os
+from functools import partial
+from typing import Any, Dict, List, Mapping, NamedTuple, Optional, Tuple
+
+from .._errors import Path
+from .._file import File, open as open_file
+from .._memory import Memory, describe, kind_of
+from .._progress import Progress
+from . import _pieces
+from ._header import DTYPES, MAX_HEADER, SafetensorsError
+from ._load import ALIGNMENT, PIECE, THREADS
+
+# how PyTorch, NumPy, CuPy and ml_dtypes call the dtypes
+_NAMES = {"bool": "BOOL", "uint8": "U8", "int8": "I8", "int16": "I16",
+          "uint16": "U16", "float16": "F16", "bfloat16": "BF16", "int32": "I32",
+          "uint32": "U32", "float32": "F32", "int64": "I64", "uint64": "U64",
+          "float64": "F64", "complex64": "C64", "float8_e5m2": "F8_E5M2",
+          "float8_e4m3fn": "F8_E4M3", "float8_e8m0fnu": "F8_E8M0",
+          "float8_e4m3fnuz": "F8_E4M3FNUZ", "float8_e5m2fnuz": "F8_E5M2FNUZ"}
+
+
+class _Source(NamedTuple):
+    name: str
+    dtype: str
+    shape: Tuple[int, ...]
+    memory: Memory
+
+
+def save_file(tensors: Mapping[str, Any], path: Path,
+              metadata: Optional[Mapping[str, str]] = None, *,
+              progress: Optional[bool] = None) -> None:
+    """Writes tensors of PyTorch, CuPy or NumPy to a safetensors file.
+
+    The file is written beside the path and takes its place when it is whole,
+    so a failure leaves what was there. It is durable after fsync.
+    """
+    sources = [_source(name, value, path) for name, value in tensors.items()]
+    # large elements first, so that each tensor is aligned to its elements
+    sources.sort(key=lambda source: (-DTYPES[source.dtype], source.name))
+    head = _head(sources, metadata, path)
+    if isinstance(path, int):
+        raise TypeError("save_file needs a path, not a descriptor")
+    target = os.path.realpath(os.fsdecode(path))
+    partial_path = f"{target}.{os.getpid()}.partial"
+    try:
+        with open_file(partial_path, "w") as file:
+            _write(file, head, sources, progress)
+        os.replace(partial_path, target)
+    except BaseException:
+        if os.path.exists(partial_path):
+            os.unlink(partial_path)
+        raise
+
+
+def _source(name: Any, value: Any, path: Path) -> _Source:
+    if not isinstance(name, str) or name == "__metadata__":
+        raise SafetensorsError(path, f"{name!r} is no name for a tensor")
+    dtype, shape = getattr(value, "dtype", None), getattr(value, "shape", None)
+    if dtype is None or shape is None:
+        raise TypeError(f"tensor {name!r}: {kind_of(value)} has no dtype and shape")
+    # "torch.float32" of PyTorch, "float32" of NumPy
+    known = _NAMES.get(str(dtype).rsplit(".", 1)[-1])
+    if known is None or getattr(dtype, "byteorder", "=") == ">":
+        raise SafetensorsError(path, f"tensor {name!r}: the format has no dtype "
+                                     f"for {dtype!r}")
+    try:
+        memory = describe(value, False, "tensor")
+    except (TypeError, ValueError) as error:
+        raise type(error)(f"tensor {name!r}: {error}") from None
+    return _Source(name, known, tuple(int(extent) for extent in shape), memory)
+
+
+def _head(sources: List[_Source], metadata: Optional[Mapping[str, str]],
+          path: Path) -> bytes:
+    entries: Dict[str, Any] = {}
+    if metadata:
+        if not all(isinstance(text, str) for pair in metadata.items()
+                   for text in pair):
+            raise SafetensorsError(path, "the metadata are no table of texts")
+        entries["__metadata__"] = dict(metadata)
+    end = 0
+    for source in sources:
+        begin, end = end, end + source.memory.nbytes
+        entries[source.name] = {"dtype": source.dtype, "shape": source.shape,
+                                "data_offsets": [begin, end]}
+    text = json.dumps(entries, separators=(",", ":"), ensure_ascii=False).encode()
+    # spaces are allowed there, and put the data where whole blocks begin
+    text += b" " * (-(8 + len(text)) % ALIGNMENT)
+    if len(text) > MAX_HEADER:
+        raise SafetensorsError(path, f"a header of {len(text)} bytes is longer "
+                                     f"than the {MAX_HEADER} that are allowed")
+    return len(text).to_bytes(8, "little") + text
+
+
+def _write_piece(file: File, memory: Memory, size: int, file_offset: int,
+                 offset: int) -> int:
+    left = size
+    while left:
+        done = file.write(memory, left, file_offset, offset, wait=False)
+        if not done:
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), file.name)
+        left, file_offset, offset = left - done, file_offset + done, offset + done
+    return size
+
+
+def _write(file: File, head: bytes, sources: List[_Source],
+           progress: Optional[bool]) -> None:
+    pieces: List[_pieces.Piece] = []
+    place = 0
+    for memory in [describe(head)] + [source.memory for source in sources]:
+        memory.wait()
+        for offset in range(0, memory.nbytes, PIECE):
+            size = min(PIECE, memory.nbytes - offset)
+            pieces.append(partial(_write_piece, file, memory, size,
+                                  place + offset, offset))
+        place += memory.nbytes
+    _pieces.run(pieces, THREADS, Progress("saving", place, progress))
