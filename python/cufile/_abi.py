@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Types and numbers of cufile.h, as ctypes sees them.
+"""Types and numbers of cufile.h and opencufile.h, as ctypes sees them.
 
-tests/python/test_abi.py compares every layout, code and number here with the
-header, so nothing in this file is right by memory.
+tests/python/test_abi.py compares the layouts, codes and numbers here with the
+headers, so nothing in this file is right by memory.
 """
 import ctypes
 from ctypes import (c_bool, c_char, c_char_p, c_int, c_int64, c_size_t, c_ssize_t,
@@ -151,6 +151,28 @@ class StatsLevel3(ctypes.Structure):
                 ("per_gpu_stats", PerGpuStats * 16)]
 
 
+class Refusal(ctypes.Structure):
+    """ocf_refusal_t"""
+    _fields_ = [("path", c_char_p), ("reason", c_char_p), ("remedy", c_char_p)]
+
+
+MAX_REFUSALS = 16
+UNKNOWN = (1 << 64) - 1
+
+
+class Explain(ctypes.Structure):
+    """ocf_explain_t"""
+    _fields_ = [("struct_size", c_size_t), ("code", c_int), ("op", c_int),
+                ("memory", c_int), ("gpu", c_int), ("handle", c_uint),
+                ("block", c_uint), ("path", c_char_p), ("problem", c_char_p),
+                ("page_cache", c_char_p), ("page_cache_remedy", c_char_p),
+                ("aligned", c_uint), ("registered", c_uint), ("size", c_uint64),
+                ("direct_bytes", c_uint64), ("buffered_bytes", c_uint64),
+                ("cached_bytes", c_uint64), ("carriers", c_uint),
+                ("nr_refusals", c_uint), ("parts", c_uint64),
+                ("part_size", c_uint64), ("refusals", Refusal * MAX_REFUSALS)]
+
+
 _P = ctypes.POINTER
 _IO = [c_void_p, c_void_p, c_size_t, c_int64, c_int64]
 _ASYNC = [c_void_p, c_void_p, _P(c_size_t), _P(c_int64), _P(c_int64),
@@ -198,4 +220,10 @@ CALLS: Dict[str, Tuple[Any, List[Any]]] = {
     "cuFileGetStatsL1": (Error, [_P(StatsLevel1)]),
     "cuFileGetStatsL2": (Error, [_P(StatsLevel2)]),
     "cuFileGetStatsL3": (Error, [_P(StatsLevel3)]),
+    # opencufile.h, of this library alone
+    "ocf_explain_read": (Error, _IO + [_P(Explain)]),
+    "ocf_explain_write": (Error, _IO + [_P(Explain)]),
+    "ocf_explain_memory": (Error, [c_void_p, c_int, c_int, c_size_t, c_int64,
+                                   c_int64, _P(Explain)]),
+    "ocf_explain_text": (c_size_t, [_P(Explain), c_char_p, c_size_t]),
 }

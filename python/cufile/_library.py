@@ -36,7 +36,7 @@ class Library:
             call: Callable[..., Any] = getattr(self.handle, name)
         except AttributeError:
             raise NotImplementedError(
-                f"{path()} has no {name}: it is older than this call") from None
+                f"{path()} has no {name}") from None
         call.restype, call.argtypes = _abi.CALLS[name]  # type: ignore
         setattr(self, name, call)
         return call

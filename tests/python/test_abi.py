@@ -8,6 +8,7 @@ import pytest
 from conftest import ROOT
 
 HEADER = (ROOT / "include/cufile.h").read_text()
+OURS = (ROOT / "include/opencufile.h").read_text()
 STRUCTURES = {
     "CUfileError_t": "Error", "CUfileDescr_t": "Descr",
     "CUfileDrvProps_t": "DrvProps", "CUfileIOParams_t": "IOParams",
@@ -78,4 +79,29 @@ def test_every_batch_status_has_the_number_of_the_header(abi):
 def test_every_call_of_the_package_is_in_the_library(abi, cufile):
     for name in abi.CALLS:
         getattr(cufile._library.get(), name)
-        assert re.search(r"\b%s\(" % name, HEADER), name
+        assert re.search(r"\b%s\(" % name, HEADER + OURS), name
+
+
+def test_streams_have_the_flags_of_the_header(cufile):
+    flags = dict(re.findall(r"#define CU_FILE_STREAM_(\w+) (\d+)", HEADER))
+    assert flags
+    for name, number in flags.items():
+        assert getattr(cufile._stream, name) == int(number)
+
+
+def fields_in_order(text, structure):
+    """Names of a struct's members, by its text in a header."""
+    body = re.search(r"typedef struct %s \{(.*?)\n\} " % structure, text, re.S)[1]
+    body = re.sub(r"/\*.*?\*/", "", body, flags=re.S)
+    return [re.split(r"\W+", line.split("[")[0].strip())[-1]
+            for line in body.split(";") if line.strip()]
+
+
+@pytest.mark.parametrize("structure, ours", [("ocf_explain", "Explain"),
+                                             ("ocf_refusal", "Refusal")])
+def test_the_structures_of_explain_have_the_members_of_the_header(
+        abi, structure, ours):
+    names = [field[0] for field in getattr(abi, ours)._fields_]
+    assert names == fields_in_order(OURS, structure)
+    assert int(re.search(r"#define OCF_MAX_REFUSALS (\d+)", OURS)[1]) \
+        == abi.MAX_REFUSALS

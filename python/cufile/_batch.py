@@ -1,0 +1,214 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Batches: many requests, one call.
+
+    with cufile.Batch(64) as batch:
+        for number, tensor in enumerate(tensors):
+            batch.read(file, tensor, file_offset=number * size, cookie=number)
+        batch.submit()
+        for event in batch.wait():
+            print(event.cookie, event.nbytes)
+
+A batch keeps arrays and files of its entries alive until their events are
+taken. Its methods may be called from any thread.
+"""
+import ctypes
+import threading
+from types import TracebackType
+from typing import Any, Dict, List, NamedTuple, Optional, Type
+
+from . import _abi, _library
+from ._errors import CuFileError, check
+from ._file import File
+from ._memory import Buffer, Memory, describe
+
+
+class Event(NamedTuple):
+    """How an entry ended.
+
+    cookie  what was given with the entry
+    status  "COMPLETE", "FAILED", "CANCELED" ..., the names of CUfileStatus_t
+    nbytes  bytes moved; 0 where it failed
+    error   the failure, or None
+    """
+    cookie: Any
+    status: str
+    nbytes: int
+    error: Optional[CuFileError]
+
+
+class _Entry(NamedTuple):
+    opcode: int
+    file: File
+    memory: Memory
+    size: int
+    file_offset: int
+    offset: int
+    cookie: Any
+
+    def fill(self, params: _abi.IOParams, number: int) -> None:
+        params.mode = _abi.BATCH_MODE
+        params.opcode = self.opcode
+        params.fh = self.file.handle
+        params.cookie = number
+        place = params.u.batch
+        place.devPtr_base = self.memory.address
+        place.devPtr_offset = self.offset
+        place.file_offset = self.file_offset
+        place.size = self.size
+
+    def event(self, status: int, result: int) -> Event:
+        name = _abi.STATUS_NAMES.get(status, str(status))
+        if name == "COMPLETE" and result >= 0:
+            return Event(self.cookie, name, result, None)
+        verb = "read" if self.opcode == _abi.OPCODE_READ else "write"
+        error = CuFileError(f"{verb} of {self.size} bytes at {self.file_offset} of "
+                            f"{self.file._name} in a batch", max(-result, 0),
+                            path=self.file.name) if result < 0 else None
+        return Event(self.cookie, name, 0, error)
+
+
+class Batch:
+    """A batch of at most `capacity` requests at a time."""
+
+    def __init__(self, capacity: int) -> None:
+        self._library = _library.get()
+        batch = ctypes.c_void_p()
+        # a batch needs an open driver, and does not open it itself
+        check(self._library.cuFileDriverOpen(), "opening the driver for a batch")
+        status = self._library.cuFileBatchIOSetUp(ctypes.byref(batch), capacity)
+        if status.err:
+            self._library.cuFileDriverClose_v2()
+            check(status, f"setting up a batch of {capacity}")
+        self.capacity = capacity
+        self._batch: Optional[int] = batch.value
+        self._queued: List[_Entry] = []
+        self._running: Dict[int, _Entry] = {}
+        self._next = 1
+        self._lock = threading.Lock()
+
+    def _open_batch(self) -> int:
+        if self._batch is None:
+            raise ValueError("the batch is closed")
+        return self._batch
+
+    def read(self, file: File, dst: Buffer, size: Optional[int] = None,
+             file_offset: int = 0, dst_offset: int = 0, cookie: Any = None) -> None:
+        """Adds a read to what the next submit() starts."""
+        memory = describe(dst, True, "destination")
+        self._add(_abi.OPCODE_READ, "read", file, memory, size, file_offset,
+                  dst_offset, cookie)
+
+    def write(self, file: File, src: Buffer, size: Optional[int] = None,
+              file_offset: int = 0, src_offset: int = 0, cookie: Any = None) -> None:
+        """Adds a write to what the next submit() starts."""
+        memory = describe(src, False, "source")
+        self._add(_abi.OPCODE_WRITE, "write", file, memory, size, file_offset,
+                  src_offset, cookie)
+
+    def _add(self, opcode: int, verb: str, file: File, memory: Memory,
+             size: Optional[int], file_offset: int, offset: int,
+             cookie: Any) -> None:
+        self._open_batch()
+        size = file._check(verb, memory, size, file_offset, offset)
+        with self._lock:
+            self._queued.append(_Entry(opcode, file, memory, size, file_offset,
+                                       offset, cookie))
+
+    def submit(self, *, wait: bool = True) -> int:
+        """Starts what was added, all or nothing, and says how many entries.
+
+        Where it raises, the entries are still there to be submitted again:
+        after CU_FILE_BATCH_FULL, when wait() has made room; cancel() drops
+        them. wait: first wait for the GPU work queued before on the streams of
+        the arrays.
+        """
+        batch = self._open_batch()
+        with self._lock:
+            entries, first = self._queued, self._next
+            params = (_abi.IOParams * len(entries))()
+            for number, entry in enumerate(entries):
+                entry.fill(params[number], first + number)
+            self._queued, self._next = [], first + len(entries)
+            self._running.update(enumerate(entries, first))
+        try:
+            if wait:
+                for entry in entries:
+                    entry.memory.wait()
+            if entries:
+                check(self._library.cuFileBatchIOSubmit(
+                    batch, len(entries), params, 0),
+                    f"submitting {len(entries)} entries")
+        except BaseException:
+            self._take_back(entries, first)
+            raise
+        return len(entries)
+
+    def _take_back(self, entries: List[_Entry], first: int) -> None:
+        with self._lock:
+            for number in range(first, first + len(entries)):
+                self._running.pop(number, None)
+            self._queued = entries + self._queued
+
+    @property
+    def outstanding(self) -> int:
+        """Entries that were submitted and whose events were not taken."""
+        return len(self._running)
+
+    def wait(self, min_nr: Optional[int] = None,
+             timeout: Optional[float] = None) -> List[Event]:
+        """Takes the events of entries that have ended.
+
+        min_nr   wait for so many; by default for all that are outstanding
+        timeout  seconds; None: no limit
+        """
+        batch, room = self._open_batch(), self.outstanding
+        if not room:
+            return []
+        least = room if min_nr is None else min(min_nr, room)
+        taken = ctypes.c_uint(room)
+        events = (_abi.IOEvents * room)()
+        limit = None
+        if timeout is not None:
+            limit = ctypes.byref(_abi.Timespec(int(timeout),
+                                               int(timeout % 1 * 1e9)))
+        check(self._library.cuFileBatchIOGetStatus(
+            batch, least, ctypes.byref(taken), events, limit),
+            f"waiting for {least} of {room} entries")
+        return [self._event(events[i]) for i in range(taken.value)]
+
+    def _event(self, event: _abi.IOEvents) -> Event:
+        with self._lock:
+            entry = self._running.pop(event.cookie)
+        return entry.event(event.status, event.ret)
+
+    def cancel(self) -> None:
+        """Drops what has not begun, also what was not submitted, and waits for
+        what has; no event is left."""
+        check(self._library.cuFileBatchIOCancel(self._open_batch()),
+              "cancelling a batch")
+        with self._lock:
+            self._running.clear()
+            self._queued.clear()
+
+    def close(self) -> None:
+        """Cancels and frees; a second time does nothing."""
+        with self._lock:
+            batch, self._batch = self._batch, None
+        if batch is None:
+            return
+        self._library.cuFileBatchIODestroy(batch)
+        self._library.cuFileDriverClose_v2()
+        self._running.clear()
+        self._queued.clear()
+
+    def __enter__(self) -> "Batch":
+        return self
+
+    def __exit__(self, kind: Optional[Type[BaseException]],
+                 error: Optional[BaseException],
+                 trace: Optional[TracebackType]) -> None:
+        self.close()
+
+    def __del__(self) -> None:
+        if getattr(self, "_batch", None) is not None:
+            self.close()

@@ -1,0 +1,109 @@
+# SPDX-License-Identifier: Apache-2.0
+"""cufile.Stream: requests in the order of a GPU's stream."""
+import ctypes
+import gc
+import os
+import weakref
+
+import pytest
+
+
+def test_requests_of_a_stream_follow_each_other(cufile, gpu, tmp_path):
+    data = os.urandom(100003)
+    first, second = gpu.array(len(data), data), gpu.array(len(data))
+    with cufile.open(tmp_path / "f", "w+") as file, \
+            cufile.Stream(gpu.stream()) as stream:
+        out = stream.write(file, first)
+        back = stream.read(file, second)
+        assert back.result() == len(data) == out.result()
+    assert second.get() == data and second.guards_whole()
+    assert (tmp_path / "f").read_bytes() == data
+
+
+def test_parts_go_where_the_offsets_say(cufile, gpu, data_file):
+    path, data = data_file(10000)
+    array = gpu.array(10000)
+    before = array.get()
+    with cufile.open(path) as file, cufile.Stream(gpu.stream(), flags=15) as stream:
+        assert stream.read(file, array, 4096, 4096, 4096).result() == 4096
+    assert array.get() == before[:4096] + data[4096:8192] + before[8192:]
+
+
+def test_the_end_of_the_file_is_a_short_count(cufile, gpu, data_file):
+    path, data = data_file(100)
+    array = gpu.array(4096)
+    with cufile.open(path) as file:
+        assert cufile.Stream(gpu.stream()).read(file, array).result() == 100
+    assert array.get()[:100] == data
+
+
+def test_what_fails_raises_with_its_error(cufile, gpu, data_file):
+    path, _ = data_file(100)
+    array = gpu.array(64)
+    with cufile.open(path) as file:
+        stream = cufile.Stream(gpu.stream())
+        with pytest.raises(cufile.CuFileError) as caught:
+            stream.write(file, array).result()
+        assert caught.value.filename == path
+        assert "64 bytes at 0" in str(caught.value)
+        with pytest.raises(ValueError, match="65 bytes"):
+            stream.read(file, array, 65)
+        with pytest.raises(TypeError, match="read-only"):
+            stream.read(file, bytes(4))
+
+
+def test_streams_of_the_frameworks_are_taken(cufile, gpu):
+    number = gpu.stream()
+
+    class Torch:
+        cuda_stream = number
+
+    class Cupy:
+        ptr = number
+
+    class Numba:
+        handle = ctypes.c_void_p(number)
+
+    class Core:
+        def __cuda_stream__(self):
+            return (0, number)
+
+    for stream in (number, Torch(), Cupy(), Numba(), Core()):
+        assert cufile.Stream(stream).handle == number
+    assert cufile.Stream(None).handle == 0
+    with pytest.raises(TypeError, match="object is no stream"):
+        cufile.Stream(object())
+
+
+def test_a_stream_keeps_its_arrays_until_they_are_passed(cufile, gpu, data_file):
+    path, data = data_file(4096)
+    array = gpu.array(4096)
+    gone = weakref.ref(array)
+    with cufile.open(path) as file:
+        stream = cufile.Stream(gpu.stream())
+        stream.read(file, array)
+        del array
+        gc.collect()
+        assert gone() is not None
+        stream.synchronize()
+        gc.collect()
+        assert gone() is None
+
+
+def test_who_never_waits_lets_go_of_what_is_over(cufile, gpu, data_file):
+    path, _ = data_file(4096)
+    array = gpu.array(4096)
+    with cufile.open(path) as file, cufile.Stream(gpu.stream()) as stream:
+        for _ in range(50):
+            stream.read(file, array)
+            gpu.ok("cuCtxSynchronize")
+        assert len(stream._running) <= 1
+
+
+def test_a_stream_is_registered_once(cufile, gpu):
+    number = gpu.stream()
+    with cufile.Stream(number, flags=0):
+        with pytest.raises(cufile.CuFileError) as caught:
+            cufile.Stream(number, flags=0)
+        assert caught.value.name == "CU_FILE_INVALID_VALUE"
+    cufile.Stream(number, flags=0).close()
