@@ -12,7 +12,7 @@ import sys
 ROOT = pathlib.Path(__file__).resolve().parents[1]
 NOT_OURS = re.compile(r"build.*|\..*|__pycache__|shared|subprojects")
 LICENSED = {".c", ".h", ".py", ".sh", ".build", ".options", ".map", ".cu"}
-LICENSED_NAMES = {"dev", "meson_options.txt"}
+LICENSED_NAMES = {"dev", "meson_options.txt", "ocf-run"}
 TEXT = LICENSED | {".md", ".txt", ".json", ".yml", ".1", ".3", ".5", ".7"}
 MAX_FILE = 500
 MAX_FUNCTION = 100

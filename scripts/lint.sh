@@ -23,7 +23,8 @@ mapfile -t c_files < <(scripts/c_files.sh)
 mapfile -t sources < <(scripts/c_files.sh | grep '\.c$')
 mapfile -t shell_files < <(find dev .ci/run scripts tests tools bench \
 	-name build -prune -o -type f \
-	\( -name '*.sh' -o -path dev -o -path .ci/run \) -print | sort)
+	\( -name '*.sh' -o -path dev -o -path .ci/run \
+	-o -path tools/ocf-run \) -print | sort)
 
 run_clang_format() {
 	local file status=0
