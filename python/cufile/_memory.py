@@ -269,7 +269,7 @@ def _describe(thing: Any) -> Memory:
     if torch is not None and hasattr(torch, "Tensor"):
         if isinstance(thing, torch.Tensor):
             return _from_torch(torch, thing)
-        if isinstance(thing, torch.UntypedStorage):
+        if isinstance(thing, getattr(torch, "UntypedStorage", ())):
             return _from_torch_storage(torch, thing)
     interface = getattr(thing, "__cuda_array_interface__", None)
     if interface is not None:

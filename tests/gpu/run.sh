@@ -78,6 +78,13 @@ for client in tests/gpu/client_*.py; do
 	run "$(basename "$client" .py)" env LD_PRELOAD="$OCF_LIB" python3 "$client" "$work"
 done
 
+if python3 -c 'import pytest' 2>/dev/null; then
+	for suite in tests/python/test_*.py; do
+		run "python_$(basename "$suite" .py)" env OPENCUFILE_LIBRARY="$OCF_LIB" \
+			python3 -B -m pytest -q -rs -p no:cacheprovider "$suite"
+	done
+fi
+
 line="$passed passed, $failed failed"
 [ "$skipped" = 0 ] || line="$line, $skipped skipped"
 echo "$line"

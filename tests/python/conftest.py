@@ -22,6 +22,21 @@ os.environ.setdefault("TMPDIR", "/var/tmp")
 GUARD = 4096
 
 
+def plain_environment(**changes):
+    """The environment of a child process with no libcufile in its way; what
+    the library itself needs from LD_LIBRARY_PATH stays. None removes."""
+    env = {name: value for name, value in os.environ.items()
+           if not name.startswith(("LD_", "CUFILE_"))}
+    folders = os.environ.get("LD_LIBRARY_PATH", "").split(":")
+    folders.insert(0, changes.pop("LD_LIBRARY_PATH", ""))
+    kept = [folder for i, folder in enumerate(folders) if folder and (
+        i == 0 or not list(pathlib.Path(folder).glob("libcufile.so*")))]
+    if kept:
+        env["LD_LIBRARY_PATH"] = ":".join(kept)
+    env.update(changes)
+    return {name: value for name, value in env.items() if value is not None}
+
+
 def pytest_collection_modifyitems(items):
     if os.environ.get("OCF_SANITIZED") == "1":
         mark = pytest.mark.skip(

@@ -5,21 +5,18 @@ import pathlib
 import shutil
 import subprocess
 import sys
+import zipfile
 
 import pytest
 
-from conftest import ROOT
+from conftest import ROOT, plain_environment
 
 LIBRARY = os.environ.get("OPENCUFILE_LIBRARY", "")
 
 
 def python(code, **environment):
     """Runs code in a process of its own; its output, or its error."""
-    env = {name: value for name, value in os.environ.items()
-           if not name.startswith(("LD_", "CUFILE_"))}
-    env["PYTHONPATH"] = str(ROOT / "python")
-    env.update(environment)
-    env = {name: value for name, value in env.items() if value is not None}
+    env = plain_environment(**{"PYTHONPATH": str(ROOT / "python"), **environment})
     done = subprocess.run([sys.executable, "-B", "-c", code], env=env, check=False,
                           capture_output=True, text=True)
     return done.stdout.strip() or done.stderr.strip()
@@ -55,6 +52,25 @@ def test_a_copy_beside_the_package_is_found_last(cufile, tmp_path):
     assert "set OPENCUFILE_LIBRARY" in said
     shutil.copy(LIBRARY, tmp_path / "cufile/libcufile.so.0")
     assert python(code, **alone) == str(tmp_path / "cufile/libcufile.so.0")
+
+
+def test_a_wheel_can_carry_the_library(cufile, tmp_path):
+    pytest.importorskip("wheel")
+    pytest.importorskip("pip")
+    shutil.copytree(ROOT / "python", tmp_path / "source",
+                    ignore=shutil.ignore_patterns("__pycache__", "build"))
+    command = [sys.executable, "-m", "pip", "wheel", "-q", "--no-deps", "--no-index",
+               "--no-build-isolation", "-w", tmp_path, tmp_path / "source"]
+    for bundle, platform in ((None, "py3-none-any"), (LIBRARY, "py3-none-linux")):
+        done = subprocess.run(command, check=False, capture_output=True, text=True,
+                              env=plain_environment(OPENCUFILE_BUNDLE=bundle))
+        assert done.returncode == 0, done.stderr
+        [wheel] = tmp_path.glob(f"cufile-*{platform}*.whl")
+        with zipfile.ZipFile(wheel) as archive:
+            names = [name.split("cufile/", 1)[1] for name in archive.namelist()
+                     if "cufile/" in name]
+        assert {"__init__.py", "py.typed", "safetensors/_load.py"} <= set(names)
+        assert ("libcufile.so.0" in names) == (bundle is not None)
 
 
 def test_importing_the_package_loads_nothing(cufile):

@@ -8,7 +8,7 @@ import sys
 
 import pytest
 
-from conftest import ROOT
+from conftest import ROOT, plain_environment
 
 RUN = str(ROOT / "tools/ocf-run")
 LIBRARY = os.environ.get("OPENCUFILE_LIBRARY", "")
@@ -19,10 +19,7 @@ SAY = ("import os; print(os.environ['LD_PRELOAD']); "
 
 
 def run(*command, **environment):
-    env = {name: value for name, value in os.environ.items()
-           if not name.startswith("LD_")}
-    env["OPENCUFILE_LIBRARY"] = LIBRARY
-    env.update(environment)
+    env = plain_environment(**{"OPENCUFILE_LIBRARY": LIBRARY, **environment})
     return subprocess.run([RUN, *command], env=env, check=False,
                           capture_output=True, text=True)
 
@@ -139,8 +136,7 @@ def test_the_library_that_was_installed_with_it_is_found(tmp_path):
     (tmp_path / "lib/x86_64-linux-gnu").mkdir(parents=True)
     copy = tmp_path / "bin/ocf-run"
     shutil.copy(RUN, copy)
-    env = {name: value for name, value in os.environ.items()
-           if name != "OPENCUFILE_LIBRARY" and not name.startswith("LD_")}
+    env = plain_environment(OPENCUFILE_LIBRARY=None)
     command = [copy, "-n", "true"]
     done = subprocess.run(command, env=env, check=False, capture_output=True,
                           text=True)

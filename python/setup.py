@@ -1,0 +1,34 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Puts the library that OPENCUFILE_BUNDLE names into the wheel, if it is set.
+
+Such a wheel is for one platform, and still for every Python.
+"""
+import os
+import shutil
+
+from setuptools import setup
+from setuptools.command.build_py import build_py
+from wheel.bdist_wheel import bdist_wheel
+
+BUNDLE = os.environ.get("OPENCUFILE_BUNDLE")
+
+
+class BuildPy(build_py):
+    def run(self):
+        super().run()
+        if BUNDLE:
+            folder = os.path.join(self.build_lib, "cufile")
+            shutil.copy(BUNDLE, os.path.join(folder, "libcufile.so.0"))
+
+
+class BdistWheel(bdist_wheel):
+    def finalize_options(self):
+        super().finalize_options()
+        self.root_is_pure = not BUNDLE
+
+    def get_tag(self):
+        _, _, platform = super().get_tag()
+        return "py3", "none", platform if BUNDLE else "any"
+
+
+setup(cmdclass={"build_py": BuildPy, "bdist_wheel": BdistWheel})
