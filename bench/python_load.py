@@ -149,9 +149,11 @@ def table(names, arguments):
                 for name in times:
                     seconds, share = measure(name, every[name], kind, state, arguments)
                     times[name].append(seconds)
-                    shares.append(-1 if share is None else share)
-            print(f"\n{kind}, {state} (in the page cache before: "
-                  f"{min(shares):.0%} to {max(shares):.0%})")
+                    if share is not None:
+                        shares.append(share)
+            before = (f"{min(shares):.0%} to {max(shares):.0%}" if shares
+                      else "not known")
+            print(f"\n{kind}, {state} (in the page cache before: {before})")
             for name, seconds in times.items():
                 middle = statistics.median(seconds)
                 print(f"  {name:20} {middle:8.3f} s  {size / middle / 1e9:6.2f} GB/s"

@@ -5,10 +5,12 @@ The package finds the library under test in OPENCUFILE_LIBRARY. OCF_FAKECUDA
 is the fake GPU driver, loaded by the real one's name; without it the tests
 use the machine's own driver, and skip what needs a GPU where there is none.
 """
+import contextlib
 import ctypes
 import gc
 import os
 import pathlib
+import resource
 import sys
 
 import pytest
@@ -185,6 +187,32 @@ def cufile():
         pytest.skip("OPENCUFILE_LIBRARY does not name the library under test")
     import cufile as package
     return package
+
+
+@pytest.fixture
+def full_disk(tmp_path):
+    """with full_disk(): no file grows beyond 1 MiB. A limit stands in for a
+    disk that is full; the signal that comes with it Python ignores."""
+    limits = resource.getrlimit(resource.RLIMIT_FSIZE)
+
+    @contextlib.contextmanager
+    def limit():
+        resource.setrlimit(resource.RLIMIT_FSIZE, (1 << 20, limits[1]))
+        try:
+            yield
+        finally:
+            resource.setrlimit(resource.RLIMIT_FSIZE, limits)
+
+    with open(tmp_path / "probe", "wb", buffering=0) as probe, limit():
+        try:
+            os.pwrite(probe.fileno(), b"1", 1 << 20)
+            kept = False
+        except OSError:
+            kept = True
+    os.unlink(tmp_path / "probe")
+    if not kept:
+        pytest.skip("this kernel does not keep the limit of a file's size")
+    return limit
 
 
 def descriptors():

@@ -2,7 +2,6 @@
 """cufile.Batch: bytes, events, room, cancelling, and what stays alive."""
 import gc
 import os
-import resource
 import weakref
 
 import pytest
@@ -49,19 +48,16 @@ def test_a_read_at_the_end_of_the_file_is_a_short_event(cufile, place, data_file
     assert array.get()[:100] == data[900:]
 
 
-def test_an_entry_that_fails_is_an_event_with_its_error(cufile, place, data_file):
+def test_an_entry_that_fails_is_an_event_with_its_error(
+        cufile, place, data_file, full_disk):
     path, data = data_file(4096)
     array = place.array(4096, os.urandom(4096))
-    limits = resource.getrlimit(resource.RLIMIT_FSIZE)
     with cufile.open(path, "r+") as file, cufile.Batch(2) as batch:
         batch.read(file, bytearray(10), cookie="good")
         batch.write(file, place.give(array), file_offset=1 << 20, cookie="bad")
-        resource.setrlimit(resource.RLIMIT_FSIZE, (1 << 20, limits[1]))
-        try:
+        with full_disk():
             batch.submit()
             events = {event.cookie: event for event in batch.wait()}
-        finally:
-            resource.setrlimit(resource.RLIMIT_FSIZE, limits)
     assert events["good"].error is None and events["good"].nbytes == 10
     bad = events["bad"]
     assert bad.status == "FAILED" and bad.nbytes == 0

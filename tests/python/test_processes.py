@@ -75,10 +75,36 @@ def test_the_dataset_loads_with_four_workers(torch, start):
     assert f"40 samples on cpu by 4 workers ({start}): equal" in said
 
 
+HAND_OVER = """
+import torch, torch.multiprocessing as mp
+
+def work(queue, done):
+    queue.put(torch.ones(4, device="cuda"))
+    done.wait(60)
+
+if __name__ == "__main__":
+    spawn = mp.get_context("spawn")
+    queue, done = spawn.Queue(), spawn.Event()
+    process = spawn.Process(target=work, args=(queue, done))
+    process.start()
+    assert queue.get(timeout=60).sum().item() == 4
+    done.set()
+    process.join()
+"""
+
+
 @pytest.mark.parametrize("workers", ["0", "4"])
-def test_the_dataset_loads_to_a_gpu(torch, workers):
+def test_the_dataset_loads_to_a_gpu(torch, tmp_path, workers):
     if os.environ.get("OCF_FAKECUDA") or not torch.cuda.is_available():
         pytest.skip("torch sees no GPU")
+    if workers != "0":
+        script = tmp_path / "hand_over.py"
+        script.write_text(HAND_OVER)
+        done = subprocess.run([sys.executable, script], check=False,
+                              capture_output=True, text=True, timeout=200)
+        if done.returncode:
+            pytest.skip("PyTorch cannot hand GPU memory from process to process "
+                        "here: " + done.stderr.strip().rsplit("\n", 1)[-1])
     said = example("gds_dataset.py", "--device", "cuda:0", "--workers", workers)
     assert "equal to the files" in said
 
