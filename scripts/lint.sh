@@ -48,6 +48,10 @@ run_codespell() {
 		--skip='./build*,./.git,./LICENSE,*.pyc' .
 }
 
+run_mypy() {
+	(cd python && mypy --no-error-summary --cache-dir=/dev/null)
+}
+
 check "floors: includes point downward" python3 scripts/check_floors.py
 check "source: licences, lengths, known mistakes" python3 scripts/check_source.py
 check "symbols: header, export list, contract, status page" \
@@ -59,6 +63,7 @@ check "clang-format" run_clang_format
 check "cppcheck" run_cppcheck
 check "shellcheck" shellcheck -x "${shell_files[@]}"
 check "codespell" run_codespell
+check "mypy" run_mypy
 
 if [ "${#failed[@]}" -gt 0 ]; then
 	echo "lint: ${#failed[@]} failed"

@@ -73,6 +73,7 @@ need_lint() {
 	missing cppcheck have cppcheck
 	missing shellcheck have shellcheck
 	missing codespell have codespell
+	missing mypy have mypy
 	install_packages "${wanted[@]}"
 }
 
