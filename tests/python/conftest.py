@@ -48,14 +48,14 @@ def pytest_collection_modifyitems(items):
 
 
 class Gpu:
-    """The first GPU, by the driver's own calls."""
+    """A GPU, by the driver's own calls."""
 
-    def __init__(self):
+    def __init__(self, number=0):
         self.driver = ctypes.CDLL(os.environ.get("OCF_FAKECUDA", "libcuda.so.1"),
                                   mode=ctypes.RTLD_GLOBAL)
         self.ok("cuInit", 0)
         device, self.context = ctypes.c_int(), ctypes.c_void_p()
-        self.ok("cuDeviceGet", ctypes.byref(device), 0)
+        self.ok("cuDeviceGet", ctypes.byref(device), number)
         self.ok("cuDevicePrimaryCtxRetain", ctypes.byref(self.context), device)
         self.use()
 
@@ -100,6 +100,7 @@ class GpuArray:
 
     def __init__(self, gpu, nbytes, fill=None):
         self.gpu, self.nbytes = gpu, nbytes
+        gpu.use()
         self.base = gpu.alloc(nbytes + 2 * GUARD)
         self.address = self.base + GUARD
         self.before = os.urandom(nbytes + 2 * GUARD)
@@ -113,12 +114,15 @@ class GpuArray:
 
     def set(self, data):
         assert len(data) == self.nbytes
+        self.gpu.use()
         self.gpu.put(self.address, bytes(data))
 
     def get(self):
+        self.gpu.use()
         return self.gpu.get(self.address, self.nbytes)
 
     def guards_whole(self):
+        self.gpu.use()
         got = self.gpu.get(self.base, self.nbytes + 2 * GUARD)
         return (got[:GUARD] == self.before[:GUARD]
                 and got[-GUARD:] == self.before[-GUARD:])
@@ -170,6 +174,17 @@ def the_gpu():
 def gpu(the_gpu):
     the_gpu.use()
     return the_gpu
+
+
+@pytest.fixture
+def two_gpus(gpu):
+    """[the first, the second]; the first is current."""
+    try:
+        second = Gpu(1)
+    except AssertionError as error:
+        pytest.skip(f"no second GPU: {error}")
+    gpu.use()
+    return [gpu, second]
 
 
 @pytest.fixture(params=["host", "gpu"])

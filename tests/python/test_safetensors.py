@@ -152,6 +152,26 @@ def test_several_files_are_loaded_to_several_devices(st, gpu, tmp_path):
     assert devices[5:] == ["gpu:0"] * 5
 
 
+def test_every_gpu_gets_its_files(st, two_gpus, tmp_path):
+    class Blocks(GpuBlocks):
+        """Each tensor with the GPU that its memory is on."""
+
+        def empty(self, nbytes, device):
+            return two_gpus[device].array(nbytes)
+
+        def view(self, block, start, tensor):
+            data = block.get()[start:start + tensor.stop - tensor.start]
+            assert block.guards_whole()
+            return two_gpus.index(block.gpu), data
+
+    expected, files = {}, {}
+    for number in range(6):
+        header, data = contents({f"{number}": ("F32", (300007 + number,))})
+        files[write(tmp_path / str(number), header, *data.values())] = number % 2
+        expected[f"{number}"] = (number % 2, data[f"{number}"])
+    assert st.load_files(files, framework=Blocks(None), piece=131072) == expected
+
+
 def test_a_name_in_two_files_is_refused_before_anything_is_made(st, gpu, tmp_path):
     header, data = contents({"same": ("U8", (10,))})
     paths = [write(tmp_path / name, header, data["same"]) for name in "ab"]
@@ -205,6 +225,24 @@ def test_a_file_that_shrinks_while_it_is_read_is_named(st, gpu, tmp_path):
     gc.collect()
     assert blocks.made[0]() is None
     assert not descriptors_of(path)
+
+
+def test_a_load_that_failed_frees_its_memory_with_the_error(st, gpu, tmp_path):
+    """At once: memory that waits for the collector is not there for the next."""
+    header, data = contents({"a": ("U8", (1 << 20,))})
+    path = write(tmp_path / "m", header, data["a"])
+    blocks = GpuBlocks(gpu)
+    plain = blocks.empty
+    blocks.empty = lambda nbytes, device: (os.truncate(path, 5000),
+                                           plain(nbytes, device))[1]
+    gc.collect()
+    gc.disable()
+    try:
+        with pytest.raises(st.SafetensorsError):
+            st.load_file(path, framework=blocks, piece=65536)
+        assert len(blocks.made) == 1 and blocks.made[0]() is None
+    finally:
+        gc.enable()
 
 
 def test_dtypes_that_numpy_lacks_are_refused_before_the_read(st, numpy, tmp_path):
