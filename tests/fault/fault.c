@@ -7,6 +7,7 @@
 #include <stdatomic.h>
 #include <stdlib.h>
 #include "core/ring.h"
+#include "engine/worker.h"
 #include "harness.h"
 #include "seam/os.h"
 #include "seam/uring.h"
@@ -399,6 +400,8 @@ static const struct cf_uring faulty_uring = {
 
 void fault_begin(const struct fault *fault)
 {
+	/* one that has just been made may still look at the table */
+	cf_workers_close();
 	rule = *fault;
 	for (int i = 0; i < FAULT_NR_CALLS; i++)
 		atomic_store(&calls[i], 0);
@@ -411,6 +414,7 @@ void fault_begin(const struct fault *fault)
 
 void fault_end(void)
 {
+	cf_workers_close();
 	cf_os = &cf_os_real;
 	cf_rings_close();
 	cf_uring = &cf_uring_real;
