@@ -7,6 +7,7 @@
 # the machine's own libcuda.so.1 stands first on the library path. BUILD/deps
 # may hold the shared libraries that this machine lacks (see pack.sh). Real
 # clients follow where they are installed. The last line counts.
+# OCF_GPU_PATIENCE: seconds until a program counts as hung (300).
 set -uo pipefail
 cd "$(dirname "$0")/../.." || exit
 build=${1:?usage: run.sh BUILD}
@@ -52,7 +53,7 @@ count() {
 run() {
 	local name=$1
 	shift
-	timeout 300 "$@" >"$work/log" 2>&1
+	timeout "${OCF_GPU_PATIENCE:-300}" "$@" >"$work/log" 2>&1
 	count "$name" $? "$work/log"
 }
 
