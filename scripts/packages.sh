@@ -34,6 +34,10 @@ have_numpy() {
 	/usr/bin/python3 -c 'import numpy' 2>/dev/null ||
 		python3 -c 'import numpy' 2>/dev/null
 }
+have_python_module() {
+	/usr/bin/python3 -c "import $1" 2>/dev/null ||
+		python3 -c "import $1" 2>/dev/null
+}
 have_libc_headers() {
 	echo '#include <stdio.h>' | gcc -E - >/dev/null 2>&1
 }
@@ -74,6 +78,14 @@ need_lint() {
 	missing shellcheck have shellcheck
 	missing codespell have codespell
 	missing mypy have mypy
+	install_packages "${wanted[@]}"
+}
+
+need_package() {
+	local wanted=()
+	missing dpkg-dev have dpkg-shlibdeps
+	missing python3-setuptools have_python_module setuptools
+	missing python3-wheel have_python_module wheel
 	install_packages "${wanted[@]}"
 }
 

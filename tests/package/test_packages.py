@@ -1,0 +1,252 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The packages of `./dev package`: what is in them, and that they get along
+with NVIDIA's files, whoever packed those.
+
+Each test installs with dpkg into a root of its own that holds nothing else;
+which library the loader would take there is what ldconfig's cache says.
+"""
+import os
+import pathlib
+import shutil
+import subprocess
+import zipfile
+
+import pytest
+
+from conftest import ROOT, need, plain_environment, run
+
+OUT = pathlib.Path(os.environ["OCF_PACKAGES"])
+NAMES = ["libcufile-opencufile-dev", "libcufile0-opencufile",
+         "opencufile-default", "opencufile-tools", "python3-cufile"]
+NVIDIA = "usr/local/cuda-13.0/targets/x86_64-linux/lib"
+
+
+@pytest.fixture(scope="module")
+def packages():
+    need("dpkg-deb", "dpkg-shlibdeps", "ldconfig")
+    if os.geteuid() != 0:
+        pytest.skip("dpkg installs as root only")
+    run(ROOT / "scripts/package.sh", OUT / "tree", OUT / "packages")
+    return OUT / "packages"
+
+
+@pytest.fixture(scope="module")
+def multiarch():
+    need("dpkg-architecture")
+    return run("dpkg-architecture", "-qDEB_HOST_MULTIARCH").strip()
+
+
+class Machine:
+    """A root with dpkg's books and nothing else."""
+
+    def __init__(self, root, packages, multiarch):
+        self.root, self.packages = root, packages
+        self.lib = f"/usr/lib/{multiarch}"
+        for folder in ("var/lib/dpkg/info", "var/lib/dpkg/updates",
+                       "var/lib/dpkg/triggers", "etc/ld.so.conf.d", "var/cache"):
+            (root / folder).mkdir(parents=True)
+        (root / "var/lib/dpkg/status").touch()
+        (root / "etc/ld.so.conf").write_text("include /etc/ld.so.conf.d/*.conf\n")
+        # as libc's own file of that name says
+        (root / "etc/ld.so.conf.d" / f"{multiarch}.conf").write_text(
+            f"/lib/{multiarch}\n{self.lib}\n")
+
+    def dpkg(self, *arguments):
+        return subprocess.run(
+            ["dpkg", f"--root={self.root}", "--force-depends",
+             "--force-unsafe-io", *map(str, arguments)], check=False,
+            capture_output=True, text=True, env=plain_environment(LC_ALL="C"))
+
+    def install(self, *debs):
+        done = self.dpkg("-i", *debs)
+        assert done.returncode == 0, done.stderr
+        return done
+
+    def ours(self, *names):
+        return [next(self.packages.glob(f"{name}_*.deb")) for name in names]
+
+    def found(self):
+        """What a program that needs libcufile.so.0 would get."""
+        run("ldconfig", "-r", self.root)
+        for line in run("ldconfig", "-r", self.root, "-p").splitlines():
+            if line.split()[:1] == ["libcufile.so.0"]:
+                return line.split()[-1]
+        return None
+
+    def is_ours(self, path):
+        real = os.path.realpath(f"{self.root}{path}")
+        return b"ocf_explain_read" in pathlib.Path(real).read_bytes()
+
+
+@pytest.fixture
+def machine(tmp_path, packages, multiarch):
+    return Machine(tmp_path / "root", packages, multiarch)
+
+
+def foreign(folder, name, files, fields=""):
+    """A package of somebody else's: {path: content}."""
+    tree = folder / name
+    for path, content in {"DEBIAN/control": (
+            f"Package: {name}\nVersion: 12.2-1\nArchitecture: all\n{fields}"
+            "Maintainer: x <x@localhost>\nDescription: x\n"), **files}.items():
+        target = tree / path
+        target.parent.mkdir(parents=True, exist_ok=True)
+        target.write_bytes(content if isinstance(content, bytes)
+                           else content.encode())
+    run("dpkg-deb", "--root-owner-group", "--build", tree, folder)
+    return next(folder.glob(f"{name}_*.deb"))
+
+
+@pytest.fixture
+def other_library():
+    """Another libcufile.so.0, as bytes."""
+    return pathlib.Path(os.environ["OCF_IMPOSTOR"]).read_bytes()
+
+
+@pytest.fixture
+def toolkit(tmp_path, other_library):
+    """NVIDIA's packages: all of it below /usr/local/cuda-13.0."""
+    return foreign(tmp_path, "libcufile-13-0", {
+        f"{NVIDIA}/libcufile.so.0": other_library,
+        "usr/local/cuda-13.0/gds/cufile.json": "{}",
+        "etc/ld.so.conf.d/000_cuda.conf": f"/{NVIDIA}\n"})
+
+
+def files_of(deb):
+    return {line.split(None, 5)[5].split(" -> ")[0][1:] for line in
+            run("dpkg-deb", "-c", deb).splitlines() if not line.startswith("d")}
+
+
+def test_every_file_is_in_one_package(packages):
+    debs = list(packages.glob("*.deb"))
+    assert sorted(deb.name.split("_")[0] for deb in debs) == NAMES
+    seen = [path for deb in debs for path in files_of(deb)]
+    assert len(seen) == len(set(seen))
+    assert not [path for path in seen if not path.startswith(
+        ("/usr/", "/etc/ld.so.conf.d/0000-opencufile.conf"))]
+    assert not [path for path in seen if path.startswith("/usr/local")]
+
+
+def test_nobody_but_root_owns_or_writes_a_packed_file(packages):
+    for deb in packages.glob("*.deb"):
+        for line in run("dpkg-deb", "-c", deb).splitlines():
+            mode, owner = line.split()[:2]
+            assert owner == "root/root", line
+            assert mode[0] == "l" or mode[5] != "w" and mode[8] != "w", line
+
+
+def test_the_library_package_depends_on_what_it_is_linked_to(packages):
+    deb = next(packages.glob("libcufile0-opencufile_*.deb"))
+    depends = run("dpkg-deb", "-f", deb, "Depends")
+    assert all(name in depends for name in ("libc6", "liburing2", "libyyjson0"))
+    assert "cuda" not in depends
+
+
+def test_packing_twice_gives_the_same_bytes(packages, tmp_path):
+    before = {deb.name: deb.read_bytes() for deb in packages.iterdir()}
+    run(ROOT / "scripts/package.sh", OUT / "tree", tmp_path / "again")
+    after = {deb.name: deb.read_bytes()
+             for deb in (tmp_path / "again").iterdir()}
+    assert before == after
+
+
+def test_all_packages_install_and_go_without_a_trace(machine):
+    before = sorted(machine.root.rglob("*"))
+    machine.install(*machine.ours(*NAMES))
+    assert machine.is_ours(machine.found())
+    assert (machine.root / "usr/include/cufile.h").exists()
+    done = machine.dpkg("--purge", *NAMES)
+    assert done.returncode == 0, done.stderr
+    left = [path for path in sorted(machine.root.rglob("*"))
+            if path not in before and "var/" not in str(path)
+            and path.name != "ld.so.cache"]
+    assert left == []
+
+
+def test_the_installed_tools_run_where_the_library_is_the_roots(machine, tmp_path):
+    machine.install(*machine.ours("libcufile0-opencufile", "opencufile-tools"))
+    lib = f"{machine.root}{machine.lib}"
+    source, copy = tmp_path / "source", tmp_path / "copy"
+    source.write_bytes(os.urandom(345678))
+    run(machine.root / "usr/bin/gdscp", source, copy, cwd=tmp_path,
+        env=plain_environment(LD_LIBRARY_PATH=lib))
+    assert copy.read_bytes() == source.read_bytes()
+    said = run(machine.root / "usr/bin/ocf-run", "-n", "true").strip()
+    assert pathlib.Path(said).samefile(f"{lib}/libcufile.so.0")
+
+
+def test_the_package_of_the_same_library_gives_way(machine, tmp_path, other_library):
+    """Replacing: Debian's libcufile0 is in the same place."""
+    theirs = foreign(tmp_path, "libcufile0", {
+        f"{machine.lib[1:]}/libcufile.so.0": other_library})
+    machine.install(theirs)
+    assert not machine.is_ours(machine.found())
+    done = machine.dpkg("-B", "-i", *machine.ours("libcufile0-opencufile"))
+    assert done.returncode == 0, done.stderr
+    assert "removing libcufile0" in (done.stdout + done.stderr).lower()
+    assert machine.is_ours(machine.found())
+
+
+def test_both_packages_of_the_library_at_once_are_refused(
+        machine, tmp_path, other_library):
+    machine.install(*machine.ours("libcufile0-opencufile"))
+    theirs = foreign(tmp_path, "libcufile0", {
+        f"{machine.lib[1:]}/libcufile.so.0": other_library})
+    done = machine.dpkg("-i", theirs)
+    assert done.returncode != 0
+    assert "conflict" in done.stderr.lower()
+    assert machine.is_ours(machine.found())
+
+
+def test_beside_a_toolkit_nothing_is_overwritten(machine, toolkit):
+    machine.install(toolkit, *machine.ours("libcufile0-opencufile"))
+    assert machine.found() == f"/{NVIDIA}/libcufile.so.0"
+    assert not machine.is_ours(machine.found())
+    assert machine.is_ours(f"{machine.lib}/libcufile.so.0")
+
+
+def test_opencufile_default_goes_before_a_toolkit_until_it_is_removed(
+        machine, toolkit):
+    machine.install(toolkit, *machine.ours("libcufile0-opencufile",
+                                           "opencufile-default"))
+    assert machine.is_ours(machine.found())
+    assert not machine.is_ours(f"/{NVIDIA}/libcufile.so.0")
+    done = machine.dpkg("--purge", "opencufile-default")
+    assert done.returncode == 0, done.stderr
+    assert machine.found() == f"/{NVIDIA}/libcufile.so.0"
+
+
+def test_a_diverted_library_is_ours_through_an_upgrade_and_back_after(
+        machine, toolkit):
+    """Diverting: for programs that name the toolkit's path themselves."""
+    need("dpkg-divert")
+    machine.install(toolkit, *machine.ours("libcufile0-opencufile"))
+    theirs = f"/{NVIDIA}/libcufile.so.0"
+    divert = ["dpkg-divert", f"--root={machine.root}", "--local", "--rename"]
+    run(*divert, "--divert", f"{theirs}.nvidia", "--add", theirs)
+    os.symlink(f"{machine.lib}/libcufile.so.0", f"{machine.root}{theirs}")
+    machine.install(toolkit)  # an upgrade writes beside the link
+    link = os.readlink(f"{machine.root}{theirs}")
+    assert machine.is_ours(link)
+    assert not machine.is_ours(f"{theirs}.nvidia")
+    os.unlink(f"{machine.root}{theirs}")
+    run(*divert, "--remove", theirs)
+    assert not machine.is_ours(theirs)
+
+
+def test_the_wheel_brings_the_library_and_reads_with_it(packages, tmp_path):
+    wheel = next(packages.glob("cufile-*.whl"))
+    zipfile.ZipFile(wheel).extractall(tmp_path)
+    package = next(tmp_path.rglob("cufile/__init__.py")).parent
+    data = tmp_path / "data"
+    data.write_bytes(os.urandom(54321))
+    code = ("import cufile, sys\n"
+            "with cufile.open(sys.argv[1]) as file:\n"
+            "    room = bytearray(54321)\n"
+            "    assert file.read(room) == 54321\n"
+            "assert room == open(sys.argv[1], 'rb').read()\n"
+            "print(cufile.library_path())\n")
+    python = "/usr/bin/python3" if shutil.which("/usr/bin/python3") else "python3"
+    said = run(python, "-B", "-c", code, data, cwd=tmp_path,
+               env=plain_environment(PYTHONPATH=str(package.parent)))
+    assert pathlib.Path(said.strip()).samefile(package / "libcufile.so.0")
