@@ -16,7 +16,9 @@ typedef struct CUevent_st *CUevent;
 typedef unsigned long long CUdeviceptr;
 #define cuMemAlloc cuMemAlloc_v2
 #define cuMemFree cuMemFree_v2
+#define cuMemcpyDtoH cuMemcpyDtoH_v2
 #define cuMemcpyDtoHAsync cuMemcpyDtoHAsync_v2
+#define cuMemsetD8 cuMemsetD8_v2
 #define cuStreamDestroy cuStreamDestroy_v2
 #define cuEventDestroy cuEventDestroy_v2
 #define CU_STREAM_NON_BLOCKING 1
@@ -28,6 +30,8 @@ CUresult cuMemAlloc(CUdeviceptr *mem, size_t size);
 CUresult cuMemFree(CUdeviceptr mem);
 CUresult cuMemHostAlloc(void **mem, size_t size, unsigned flags);
 CUresult cuMemFreeHost(void *mem);
+CUresult cuMemcpyDtoH(void *to, CUdeviceptr from, size_t size);
+CUresult cuMemsetD8(CUdeviceptr mem, unsigned char byte, size_t size);
 CUresult cuMemsetD8Async(CUdeviceptr mem, unsigned char byte, size_t size,
 			 CUstream stream);
 CUresult cuMemcpyDtoHAsync(void *to, CUdeviceptr from, size_t size,

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * stream_copy FROM TO - copies a file through GPU memory with one stream.
+ * stream_copy FROM TO - copies a file through GPU memory with one stream
+ * (IO pattern 7).
  *
  * Clear, read and write are queued at once, and the stream keeps their order:
  * this thread waits a single time. Parameters and results stay in place until

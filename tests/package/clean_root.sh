@@ -4,6 +4,7 @@
 # clean_root.sh PACKAGES - installs the packages of ./dev package with apt in a
 # fresh Debian 13 that debootstrap makes, and uses them there. As root, with a
 # mirror in reach; SUITE names another release, ROOT_DIR keeps the root.
+# shellcheck disable=SC2016 # what stands in quotes is for the shell inside
 set -euo pipefail
 packages=$(realpath "${1:?usage: clean_root.sh PACKAGES}")
 cd "$(dirname "$0")/../.."
