@@ -58,6 +58,8 @@ check "symbols: header, export list, contract, status page" \
 	python3 scripts/check_symbols.py
 check "cuda_abi: every constant is compared with cuda.h" \
 	python3 scripts/check_cuda_abi.py
+check "reference: docs/reference is what the headers say" \
+	python3 scripts/reference.py --check
 check "headers: compile alone in C and C++" tests/abi/headers.sh include
 check "clang-format" run_clang_format
 check "cppcheck" run_cppcheck

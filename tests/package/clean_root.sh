@@ -11,11 +11,13 @@ cd "$(dirname "$0")/../.."
 # shellcheck source=scripts/packages.sh
 . scripts/packages.sh
 suite=${SUITE:-trixie}
-mirror=${MIRROR:-$(debian_mirror)}
+mirror=${MIRROR:-$(debian_mirror || true)}
+[ -n "$mirror" ] || die "apt's sources name no Debian mirror: MIRROR=URL"
 root=${ROOT_DIR:-$(mktemp -d "${TMPDIR:-/var/tmp}/clean_root.XXXXXX")}
 [ -n "${ROOT_DIR:-}" ] || trap 'rm -rf "$root"' EXIT
 
 inside() { chroot "$root" env -i PATH=/usr/sbin:/usr/bin:/sbin:/bin \
+	http_proxy="${http_proxy:-}" https_proxy="${https_proxy:-}" \
 	DEBIAN_FRONTEND=noninteractive LC_ALL=C.UTF-8 "$@"; }
 step() { echo "clean_root: $*"; }
 
