@@ -111,6 +111,9 @@ control_files() {
 		echo /etc/ld.so.conf.d/0000-opencufile.conf >"$folder/DEBIAN/conffiles"
 		echo "activate-noawait ldconfig" >"$folder/DEBIAN/triggers"
 		;;
+	python3-cufile)
+		install -m 755 scripts/deb/python3-cufile.prerm "$folder/DEBIAN/prerm"
+		;;
 	esac
 }
 
