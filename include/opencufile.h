@@ -4,7 +4,7 @@
  *
  * By family: explain (which way bytes would travel, and why), configuration
  * (every value and where it came from), statistics (what cufile.h's have no
- * room for). The rules of cufile.h hold: any
+ * room for), streams (batches in their order). The rules of cufile.h hold: any
  * thread, never from device code; cu_err is 0 unless err is 5011.
  *
  * A program that must also run on another libcufile looks the calls up with
@@ -220,6 +220,38 @@ typedef struct ocf_stats {
  * Errors: 5001 (closed); 5022 (@stats NULL, struct_size too small, level 0).
  */
 CUfileError_t ocf_stats_get(ocf_stats_t *stats);
+
+#pragma GCC visibility pop
+
+/* ------------------------------------------------------------ streams */
+
+#pragma GCC visibility push(default)
+
+/**
+ * ocf_batch_submit_stream - a batch's entries in the order of a stream.
+ * @batch: from cuFileBatchIOSetUp.
+ * @nr, @params: as for cuFileBatchIOSubmit; copied, and the caller's again
+ *	when the call returns.
+ * @flags: 0.
+ * @stream: a stream of any context, or NULL for the legacy default stream.
+ *
+ * The entries begin when all that the stream was given before has ended, and
+ * what it is given afterwards begins when all of them have ended. The call
+ * waits for none of it. Their events come by cuFileBatchIOGetStatus, which
+ * waits for them from now on; they are there before the stream goes on. A
+ * cancel, a destroy or a close of the driver lets the stream go on without
+ * the entries that had not begun. Files and memory are looked up again when
+ * the stream comes to them: an entry whose file was deregistered meanwhile
+ * ends with an event that says CUFILE_FAILED.
+ *
+ * Errors, and nothing was submitted: those of cuFileBatchIOSubmit (5040,
+ * 5037, 5049, 5043); 5022 (@flags); 5001 (driver not open); 5038 (no stream
+ * IO here); 5011 (CUDA, among them 900 for a stream in capture: a replay
+ * would find no room in the batch, and nobody to reap it).
+ */
+CUfileError_t ocf_batch_submit_stream(CUfileBatchHandle_t batch, unsigned nr,
+				      const CUfileIOParams_t *params,
+				      unsigned flags, CUstream stream);
 
 #pragma GCC visibility pop
 

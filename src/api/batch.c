@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 /* batch - the batch calls (contract 3.12, behaviour "Batch"). */
-#include <cufile.h>
+#include <opencufile.h>
 
 #include "api/translate.h"
 #include "core/stats.h"
 #include "engine/batch.h"
 #include "engine/session.h"
+#include "engine/stream.h"
 
 /* Any size that makes sense, whatever properties.io_batchsize says. */
 CUfileError_t cuFileBatchIOSetUp(CUfileBatchHandle_t *batch_idp, unsigned nr)
@@ -33,6 +34,18 @@ CUfileError_t cuFileBatchIOSubmit(CUfileBatchHandle_t batch_idp, unsigned nr,
 		err = cf_batch_submit(batch, nr, iocbp);
 		cf_batch_put(batch);
 	}
+	cf_stats_call(CF_STATS_BATCH_SUBMIT, !err);
+	return cf_error(err);
+}
+
+CUfileError_t ocf_batch_submit_stream(CUfileBatchHandle_t batch, unsigned nr,
+				      const CUfileIOParams_t *params,
+				      unsigned flags, CUstream stream)
+{
+	int err = -CU_FILE_INVALID_VALUE;
+
+	if (!flags)
+		err = cf_stream_submit_batch(batch, nr, params, stream);
 	cf_stats_call(CF_STATS_BATCH_SUBMIT, !err);
 	return cf_error(err);
 }

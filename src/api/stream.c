@@ -20,7 +20,7 @@ CUfileError_t cuFileReadAsync(CUfileHandle_t fh, void *bufPtr_base,
 {
 	return submit(&(struct cf_sop_call){ CF_READ, fh, bufPtr_base, size_p,
 					     file_offset_p, bufPtr_offset_p,
-					     bytes_read_p, stream });
+					     bytes_read_p, stream, NULL });
 }
 
 CUfileError_t cuFileWriteAsync(CUfileHandle_t fh, void *bufPtr_base,
@@ -30,7 +30,7 @@ CUfileError_t cuFileWriteAsync(CUfileHandle_t fh, void *bufPtr_base,
 {
 	return submit(&(struct cf_sop_call){ CF_WRITE, fh, bufPtr_base, size_p,
 					     file_offset_p, bufPtr_offset_p,
-					     bytes_written_p, stream });
+					     bytes_written_p, stream, NULL });
 }
 
 CUfileError_t cuFileStreamRegister(CUstream stream, unsigned flags)

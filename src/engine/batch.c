@@ -15,8 +15,9 @@
 #include <stdlib.h>
 #include "core/log.h"
 #include "core/stats.h"
-#include "engine/session.h"
-#include "engine/submission.h"
+#include "engine/entry.h"
+#include "engine/parcel.h"
+#include "engine/worker.h"
 
 #define CHUNK_BITS 4
 #define CHUNK_SIZE (1u << CHUNK_BITS)
@@ -237,47 +238,6 @@ void cf_batches_fork_child(void)
 
 /* ---------------------------------------------------------- submitting */
 
-static int refuse(unsigned i, unsigned nr, const CUfileIOParams_t *params,
-		  const char *why)
-{
-	cf_log(CF_LOG_ERROR,
-	       "batch submit: entry %u of %u (mode %d opcode %d handle %p buf "
-	       "%p+%lld len %zu off %lld): %s, nothing is submitted",
-	       i, nr, (int)params->mode, (int)params->opcode, params->fh,
-	       params->u.batch.devPtr_base,
-	       (long long)params->u.batch.devPtr_offset, params->u.batch.size,
-	       (long long)params->u.batch.file_offset, why);
-	return -CU_FILE_INTERNAL_BATCH_SUBMIT_ERROR;
-}
-
-static int fill_entry(struct cf_entry *entry, unsigned i, unsigned nr,
-		      const CUfileIOParams_t *params, struct cf_facts *last)
-{
-	struct cf_call call = {
-		.op = params->opcode == CUFILE_WRITE ? CF_WRITE : CF_READ,
-		.handle = params->fh,
-		.base = params->u.batch.devPtr_base,
-		.size = params->u.batch.size,
-		.file_off = params->u.batch.file_offset,
-		.buf_off = params->u.batch.devPtr_offset,
-	};
-
-	if (params->mode != CUFILE_BATCH)
-		return refuse(i, nr, params, "no such mode");
-	if (params->opcode != CUFILE_READ && params->opcode != CUFILE_WRITE)
-		return refuse(i, nr, params, "no such opcode");
-	if (cf_request_init_next(&entry->req, &call, last))
-		return refuse(i, nr, params, "not a valid request");
-	entry->cookie = params->cookie;
-	if (entry->req.route.path)
-		return 0;
-	cf_request_fini(&entry->req);
-	(void)refuse(i, nr, params, "no path may carry it");
-	return cf_config_bool(cf_session_config(), CF_CFG_ALLOW_COMPAT_MODE) ?
-		       -CU_FILE_INTERNAL_BATCH_SUBMIT_ERROR :
-		       -CU_FILE_BATCH_NOCOMPAT_ERROR;
-}
-
 /* The first nr entries hold requests. */
 static void give_up(struct cf_submission *sub, unsigned nr)
 {
@@ -291,13 +251,14 @@ static int fill(struct cf_submission *sub, const CUfileIOParams_t *params)
 	struct cf_facts last = { .base = NULL };
 
 	for (unsigned i = 0; i < sub->nr; i++) {
-		int err = fill_entry(&sub->entries[i], i, sub->nr, &params[i],
-				     &last);
+		const char *why;
+		int err = cf_entry_init(&sub->entries[i], &params[i], &last,
+					&why);
 
 		if (!err)
 			continue;
 		give_up(sub, i);
-		return err;
+		return cf_entry_refuse(err, i, sub->nr, &params[i], why);
 	}
 	return 0;
 }
@@ -318,17 +279,32 @@ static int make_ready(struct cf_batch *batch, struct cf_submission *sub)
 	return err;
 }
 
+static int check_numbers(const struct cf_batch *batch, unsigned nr,
+			 const CUfileIOParams_t *params)
+{
+	if (nr && nr <= batch->size && params)
+		return 0;
+	cf_log(CF_LOG_ERROR, "batch submit: %u entries at %p, of %u", nr,
+	       (const void *)params, batch->size);
+	return -CU_FILE_INTERNAL_BATCH_SUBMIT_ERROR;
+}
+
+int cf_batch_pack(struct cf_batch *batch, unsigned nr,
+		  const CUfileIOParams_t *params, struct cf_parcel **parcel)
+{
+	int err = check_numbers(batch, nr, params);
+
+	return err ? err : cf_parcel_new(&batch->queue, nr, params, parcel);
+}
+
 int cf_batch_submit(struct cf_batch *batch, unsigned nr,
 		    const CUfileIOParams_t *params)
 {
 	struct cf_submission *sub;
-	int err;
+	int err = check_numbers(batch, nr, params);
 
-	if (!nr || nr > batch->size || !params) {
-		cf_log(CF_LOG_ERROR, "batch submit: %u entries at %p, of %u",
-		       nr, (const void *)params, batch->size);
-		return -CU_FILE_INTERNAL_BATCH_SUBMIT_ERROR;
-	}
+	if (err)
+		return err;
 	sub = cf_submission_new(&batch->queue, nr);
 	if (!sub)
 		return -CU_FILE_NOMEM_ERROR;
@@ -355,6 +331,7 @@ int cf_batch_status(struct cf_batch *batch, unsigned min_nr, unsigned *nr,
 void cf_batch_cancel(struct cf_batch *batch)
 {
 	cf_events_drop_begin(&batch->queue.events);
+	cf_parcels_strip(&batch->queue);
 	cf_queue_strip(&batch->queue);
 	cf_events_drop_end(&batch->queue.events);
 }

@@ -18,6 +18,7 @@
 #define CF_BATCH_MAX 65536
 
 struct cf_batch;
+struct cf_parcel;
 
 /* 1 to CF_BATCH_MAX entries; the session is open and locked. 0, -5039 or
  * -5043. */
@@ -34,6 +35,13 @@ void cf_batch_put(struct cf_batch *batch);
  */
 int cf_batch_submit(struct cf_batch *batch, unsigned nr,
 		    const CUfileIOParams_t *params);
+
+/*
+ * The same checks, and the same room taken, for entries that wait for their
+ * stream: see parcel.h. 0, -5040, -5037, -5049 or -5043.
+ */
+int cf_batch_pack(struct cf_batch *batch, unsigned nr,
+		  const CUfileIOParams_t *params, struct cf_parcel **parcel);
 
 /* See cf_events_take. */
 int cf_batch_status(struct cf_batch *batch, unsigned min_nr, unsigned *nr,

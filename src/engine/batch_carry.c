@@ -10,9 +10,8 @@
 #include "core/device.h"
 #include "core/probe.h"
 #include "core/stats.h"
+#include "engine/entry.h"
 #include "engine/session.h"
-#include "engine/submission.h"
-#include "seam/cuda.h"
 
 /* A worker that finds a good deal to do wakes so many others. */
 #define FAN_OUT 2
@@ -30,8 +29,18 @@ static void carry_each(struct cf_submission *sub, struct cf_group *group)
 	}
 }
 
+/*
+ * Where a stream waits, no launch: the first one loads a module, for which
+ * the driver may wait for the whole context.
+ */
+static bool may_launch(const struct cf_submission *sub)
+{
+	return !sub->ended &&
+	       cf_config_bool(cf_session_config(), CF_CFG_BATCH_KERNEL);
+}
+
 /* Begun is the bundle as a whole: a cancel comes before it or after it. */
-static void carry_bundle(struct cf_group *group)
+static void carry_bundle(struct cf_submission *sub, struct cf_group *group)
 {
 	const struct cf_piece *pieces[CF_GROUP_MAX];
 	ssize_t results[CF_GROUP_MAX];
@@ -40,8 +49,7 @@ static void carry_bundle(struct cf_group *group)
 		pieces[i] = &group->entries[i]->req.piece;
 	cf_worker_settle(cf_device_node(&pieces[0]->mem));
 	cf_probe_bundle_begin(group, group->nr);
-	cf_bundle_run(pieces, results, group->nr,
-		      cf_config_bool(cf_session_config(), CF_CFG_BATCH_KERNEL));
+	cf_bundle_run(pieces, results, group->nr, may_launch(sub));
 	cf_probe_bundle_end(group, group->nr);
 	for (unsigned i = 0; i < group->nr; i++) {
 		group->entries[i]->result = results[i];
@@ -53,23 +61,9 @@ static void carry(struct cf_submission *sub, struct cf_group *group)
 {
 	if (group->sort->way == CF_WAY_BUNDLE &&
 	    !cf_events_are_dropped(&sub->queue->events))
-		carry_bundle(group);
+		carry_bundle(sub, group);
 	else
 		carry_each(sub, group);
-}
-
-/* A CUDA error has no place in an event: it is told as 5011. */
-static CUfileIOEvents_t event_of(const struct cf_entry *entry)
-{
-	ssize_t n = entry->result;
-
-	if (n < 0 && cf_is_cuda_error((int)n))
-		n = -CU_FILE_CUDA_DRIVER_ERROR;
-	return (CUfileIOEvents_t){
-		.cookie = entry->cookie,
-		.status = n < 0 ? CUFILE_FAILED : CUFILE_COMPLETE,
-		.ret = (size_t)n,
-	};
 }
 
 static void count(const struct cf_submission *sub, const struct cf_entry *entry)
@@ -89,13 +83,15 @@ static void end_group(struct cf_submission *sub, struct cf_group *group)
 	CUfileIOEvents_t ended[CF_GROUP_MAX];
 
 	for (unsigned i = 0; i < group->nr; i++) {
-		ended[i] = event_of(group->entries[i]);
+		ended[i] = cf_entry_event(group->entries[i]->cookie,
+					  group->entries[i]->result);
 		if (sub->start_ns && !dropped)
 			count(sub, group->entries[i]);
 		cf_request_fini(&group->entries[i]->req);
 	}
 	cf_submission_done(sub, group);
 	cf_events_post(&sub->queue->events, ended, group->nr);
+	cf_submission_ended(sub, group->nr);
 }
 
 void cf_batch_carry(struct cf_task *task)

@@ -17,6 +17,7 @@
 #include "seam/cuda.h"
 
 struct cf_dock;
+struct cf_parcel;
 struct cf_sop;
 struct cf_stream_ref;
 
@@ -67,6 +68,7 @@ struct cf_sop {
 	size_t *size_p;
 	off_t *file_off_p, *buf_off_p;
 	ssize_t *bytes_p;
+	struct cf_parcel *parcel; /* a batch instead of all that; or NULL */
 };
 
 /* Whether new docks may use memory operations; at open. */

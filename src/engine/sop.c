@@ -14,6 +14,7 @@
 #include "core/handle.h"
 #include "core/log.h"
 #include "engine/call.h"
+#include "engine/parcel.h"
 
 #define LOOK_AGAIN_NS (20 * 1000 * 1000)
 
@@ -126,19 +127,40 @@ static void run_over_locked(struct cf_run *run)
  * Release: the bytes are there when their count is, for those who look at it
  * instead of waiting, and both when the gate is open.
  */
-static void finish(struct cf_run *run, ssize_t n)
+static void open_gate(struct cf_run *run)
 {
-	struct cf_sop *sop = run->sop;
-
-	if (n < 0 && cf_is_cuda_error((int)n))
-		n = -CU_FILE_CUDA_DRIVER_ERROR;
-	__atomic_store_n(sop->bytes_p, n, __ATOMIC_RELEASE);
 	pthread_mutex_lock(&sops.lock);
-	atomic_fetch_add_explicit(&sop->words->gate, 1, memory_order_release);
+	atomic_fetch_add_explicit(&run->sop->words->gate, 1,
+				  memory_order_release);
 	run_over_locked(run);
 	sops.begun--;
 	tell_locked();
 	pthread_mutex_unlock(&sops.lock);
+}
+
+static void finish(struct cf_run *run, ssize_t n)
+{
+	if (n < 0 && cf_is_cuda_error((int)n))
+		n = -CU_FILE_CUDA_DRIVER_ERROR;
+	__atomic_store_n(run->sop->bytes_p, n, __ATOMIC_RELEASE);
+	open_gate(run);
+}
+
+/* The last event of a batch is there, or there is nothing left of it. */
+static void batch_ended(void *run)
+{
+	open_gate(run);
+}
+
+/* One that no worker will carry. */
+static void fail(struct cf_run *run, int err)
+{
+	if (!run->sop->parcel) {
+		finish(run, err);
+		return;
+	}
+	cf_parcel_fail(run->sop->parcel, err);
+	open_gate(run);
 }
 
 /* The values count now, but for those that were promised not to change. */
@@ -170,7 +192,10 @@ static void carry(struct cf_task *task)
 {
 	struct cf_run *run = (struct cf_run *)task;
 
-	finish(run, serve(run->sop));
+	if (run->sop->parcel)
+		cf_parcel_open(run->sop->parcel, batch_ended, run);
+	else
+		finish(run, serve(run->sop));
 }
 
 /* --------------------------------------- the beginning, in a callback */
@@ -205,7 +230,7 @@ static void go(struct cf_run *run, bool open)
 	int err = open ? cf_workers_post(&run->task) : -CU_FILE_DRIVER_CLOSING;
 
 	if (err)
-		finish(run, err);
+		fail(run, err);
 	if (awaited)
 		wait_in_callback(run);
 }

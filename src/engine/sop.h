@@ -13,7 +13,11 @@
 
 #include "engine/dock.h"
 
-/* What a client asks for; the pointers are not NULL. */
+/*
+ * What a client asks for; the pointers are not NULL. Or a parcel, which is
+ * the stream's as soon as the submission succeeds; base is then any memory of
+ * its entries, and the rest is not looked at.
+ */
 struct cf_sop_call {
 	enum cf_op op;
 	CUfileHandle_t handle;
@@ -22,6 +26,7 @@ struct cf_sop_call {
 	off_t *file_off_p, *buf_off_p;
 	ssize_t *bytes_p;
 	CUstream stream;
+	struct cf_parcel *parcel;
 };
 
 /* A registered stream; the fields of all are guarded by the lock of sop.c. */

@@ -14,6 +14,8 @@
 #include <stdlib.h>
 #include "core/device.h"
 #include "core/log.h"
+#include "engine/batch.h"
+#include "engine/parcel.h"
 #include "engine/session.h"
 
 #define ALL_FLAGS \
@@ -358,6 +360,57 @@ int cf_stream_submit(const struct cf_sop_call *call)
 		       "%s in stream %p, handle %p buf %p: refused, code %d%s%s",
 		       cf_op_name(call->op), (void *)call->stream, call->handle,
 		       call->base, err, cf_is_cuda_error(err) ? " " : "",
+		       cf_is_cuda_error(err) ?
+			       cf_cuda_error_name(cf_cuda_result(err)) :
+			       "");
+	return err;
+}
+
+static int pack(CUfileBatchHandle_t value, unsigned nr,
+		const CUfileIOParams_t *params, struct cf_parcel **parcel)
+{
+	struct cf_batch *batch = cf_batch_get(value);
+	int err = -CU_FILE_INTERNAL_BATCH_SUBMIT_ERROR;
+
+	if (batch) {
+		err = cf_batch_pack(batch, nr, params, parcel);
+		cf_batch_put(batch);
+	}
+	return err;
+}
+
+static int pack_and_submit(CUfileBatchHandle_t batch, unsigned nr,
+			   const CUfileIOParams_t *params, CUstream stream)
+{
+	struct cf_sop_call call = { .stream = stream };
+	const struct cf_cuda *cuda;
+	int err = find_driver(-CU_FILE_ASYNC_NOT_SUPPORTED, &cuda);
+
+	if (!err)
+		err = pack(batch, nr, params, &call.parcel);
+	if (err)
+		return err;
+	call.base = params->u.batch.devPtr_base;
+	err = submit(cuda, &call);
+	if (err)
+		cf_parcel_free(call.parcel);
+	return err;
+}
+
+int cf_stream_submit_batch(CUfileBatchHandle_t batch, unsigned nr,
+			   const CUfileIOParams_t *params, CUstream stream)
+{
+	int err = cf_sops_enter();
+
+	if (!err) {
+		err = pack_and_submit(batch, nr, params, stream);
+		cf_sops_leave();
+	}
+	if (err)
+		cf_log(CF_LOG_ERROR,
+		       "batch %p of %u in stream %p: refused, code %d%s%s",
+		       batch, nr, (void *)stream, err,
+		       cf_is_cuda_error(err) ? " " : "",
 		       cf_is_cuda_error(err) ?
 			       cf_cuda_error_name(cf_cuda_result(err)) :
 			       "");

@@ -27,6 +27,13 @@ int cf_stream_deregister(CUstream stream);
 /* 0, and it will happen; or a negative code, and nothing was put anywhere. */
 int cf_stream_submit(const struct cf_sop_call *call);
 
+/*
+ * The same for a batch's entries: as cf_batch_submit, with 5011 also for a
+ * stream that is recorded.
+ */
+int cf_stream_submit_batch(CUfileBatchHandle_t batch, unsigned nr,
+			   const CUfileIOParams_t *params, CUstream stream);
+
 void cf_streams_open(const struct cf_config *config);
 /* Before the handles go; see cf_sops_close. */
 void cf_streams_close(void);

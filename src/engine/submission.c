@@ -25,6 +25,7 @@ void cf_queue_init(struct cf_queue *queue)
 {
 	pthread_mutex_init(&queue->lock, NULL);
 	queue->first = NULL;
+	queue->parcels = NULL;
 	cf_events_init(&queue->events);
 }
 
@@ -37,7 +38,9 @@ struct cf_submission *cf_submission_new(struct cf_queue *queue, unsigned nr)
 
 	if (!sub)
 		return NULL;
-	*sub = (struct cf_submission){ .queue = queue, .nr = nr, .refs = 1 };
+	*sub = (struct cf_submission){
+		.queue = queue, .nr = nr, .left = nr, .refs = 1
+	};
 	pthread_mutex_lock(&live_lock);
 	nr_live++;
 	pthread_mutex_unlock(&live_lock);
@@ -329,6 +332,14 @@ void cf_submission_done(struct cf_submission *sub, struct cf_group *group)
 	pthread_mutex_unlock(&sub->queue->lock);
 }
 
+/* Acquire and release: all of it is over for who is told. */
+void cf_submission_ended(struct cf_submission *sub, unsigned nr)
+{
+	if (sub->ended && atomic_fetch_sub_explicit(&sub->left, nr,
+						    memory_order_acq_rel) == nr)
+		sub->ended(sub->ended_arg);
+}
+
 /* The first submission's entries, off their lists; counts them. */
 static struct cf_entry *strip_locked(struct cf_queue *queue, unsigned *nr)
 {
@@ -367,8 +378,9 @@ void cf_queue_strip(struct cf_queue *queue)
 		pthread_mutex_unlock(&queue->lock);
 		for (; entry; entry = entry->next)
 			cf_request_fini(&entry->req);
-		cf_submission_put(sub);
 		cf_events_forget(&queue->events, nr);
+		cf_submission_ended(sub, nr);
+		cf_submission_put(sub);
 		pthread_mutex_lock(&queue->lock);
 	}
 	pthread_mutex_unlock(&queue->lock);

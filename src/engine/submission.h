@@ -22,6 +22,7 @@
 struct cf_queue {
 	pthread_mutex_t lock;	     /* the lists; nothing is called under it */
 	struct cf_submission *first; /* those with entries that wait */
+	struct cf_parcel *parcels;   /* those that wait for their streams */
 	struct cf_events events;
 };
 
@@ -68,6 +69,10 @@ struct cf_submission {
 	_Atomic unsigned posted; /* relaxed: hands out the tasks */
 	_Atomic unsigned refs;
 	struct cf_carrier *tasks; /* one each; for the carriers */
+	/* NULL: nobody waits. Else told once, behind the last entry's event */
+	void (*ended)(void *arg);
+	void *ended_arg;
+	_Atomic unsigned left; /* entries that have not ended */
 	unsigned nr;
 	struct cf_entry entries[];
 };
@@ -110,8 +115,10 @@ struct cf_group {
 
 /* The next group, taken off its list; false: there is none for this task. */
 bool cf_submission_take(struct cf_submission *sub, struct cf_group *group);
-/* The group has ended. */
+/* The group's bytes are there. */
 void cf_submission_done(struct cf_submission *sub, struct cf_group *group);
+/* So many entries have ended and are events, or forgotten. */
+void cf_submission_ended(struct cf_submission *sub, unsigned nr);
 
 /* Ends all entries of the queue that nobody has begun, without an event. */
 void cf_queue_strip(struct cf_queue *queue);

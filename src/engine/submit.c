@@ -127,13 +127,8 @@ static int put_in_graph(const struct cf_cuda *cuda, struct cf_sop *sop,
 	return cf_cuda_code(res);
 }
 
-static void fill(struct cf_sop *sop, const struct cf_sop_call *call,
-		 bool captured, struct cf_stream_ref *ref)
+static void fill_call(struct cf_sop *sop, const struct cf_sop_call *call)
 {
-	sop->state = CF_SOP_QUEUED;
-	sop->held = !captured;
-	sop->captured = captured;
-	sop->busy = false;
 	sop->call = (struct cf_call){ .op = call->op,
 				      .handle = call->handle,
 				      .base = call->base,
@@ -144,8 +139,20 @@ static void fill(struct cf_sop *sop, const struct cf_sop_call *call,
 	sop->file_off_p = call->file_off_p;
 	sop->buf_off_p = call->buf_off_p;
 	sop->bytes_p = call->bytes_p;
+}
+
+static void fill(struct cf_sop *sop, const struct cf_sop_call *call,
+		 bool captured, struct cf_stream_ref *ref)
+{
+	sop->state = CF_SOP_QUEUED;
+	sop->held = !captured;
+	sop->captured = captured;
+	sop->busy = false;
+	sop->parcel = call->parcel;
 	sop->fixed = 0;
 	sop->ref = NULL;
+	if (!call->parcel)
+		fill_call(sop, call);
 	if (ref)
 		cf_sop_belongs_to(sop, ref);
 }
@@ -162,6 +169,9 @@ int cf_sop_submit(const struct cf_sop_call *call, CUcontext ctx,
 	if (!cuda)
 		return CF_ECUDA(CF_CU_DEINITIALIZED);
 	err = ask_capture(cuda, call->stream, &captured, &graph);
+	/* a replay would find no room in the batch, and nobody who reaps */
+	if (!err && captured && call->parcel)
+		err = CF_ECUDA(CF_CU_STREAM_CAPTURE_UNSUPPORTED);
 	if (!err)
 		err = cf_dock_lease(ctx, ctx_id, &sop);
 	if (err)

@@ -4,6 +4,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <opencufile.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -113,17 +114,54 @@ static ssize_t in_stream(struct scenario *s, CUfileHandle_t fh, bool write,
 	return -1;
 }
 
+/* Through the stream as a batch of one entry. */
+static ssize_t in_batch(struct scenario *s, CUfileHandle_t fh, bool write,
+			off_t file_off, off_t buf_off)
+{
+	CUfileIOParams_t params = { .mode = CUFILE_BATCH,
+				    .fh = fh,
+				    .opcode = write ? CUFILE_WRITE :
+						      CUFILE_READ };
+	CUfileBatchHandle_t batch = NULL;
+	CUfileIOEvents_t event = { 0 };
+	CUfileError_t e;
+	unsigned nr = 1;
+
+	params.u.batch.devPtr_base = s->mem.ptr;
+	params.u.batch.devPtr_offset = buf_off;
+	params.u.batch.file_offset = file_off;
+	params.u.batch.size = SIZE;
+	e = cuFileBatchIOSetUp(&batch, 1);
+	if (!e.err)
+		e = ocf_batch_submit_stream(batch, 1, &params, 0, s->stream);
+	if (!e.err)
+		e = cuFileBatchIOGetStatus(batch, 1, &nr, &event, NULL);
+	while (cuStreamQuery(s->stream) == CF_CU_NOT_READY)
+		th_sleep_ms(0);
+	cuFileBatchIODestroy(batch);
+	if (!e.err && nr == 1 && event.status == CUFILE_COMPLETE)
+		return (ssize_t)event.ret;
+	errno = e.err ? errno_of(e.err) : (int)-(ssize_t)event.ret;
+	if (!fh && e.err == CU_FILE_INTERNAL_BATCH_SUBMIT_ERROR)
+		errno = EINVAL; /* what a batch says of it */
+	return -1;
+}
+
 static ssize_t do_read(struct scenario *s, CUfileHandle_t fh)
 {
-	if (s->streamed)
+	if (s->door == STREAMED)
 		return in_stream(s, fh, false, READ_OFF, READ_AT);
+	if (s->door == STREAMED_BATCH)
+		return in_batch(s, fh, false, READ_OFF, READ_AT);
 	return cuFileRead(fh, s->mem.ptr, SIZE, READ_OFF, READ_AT);
 }
 
 static ssize_t do_write(struct scenario *s, CUfileHandle_t fh)
 {
-	if (s->streamed)
+	if (s->door == STREAMED)
 		return in_stream(s, fh, true, WRITE_OFF, WRITE_AT);
+	if (s->door == STREAMED_BATCH)
+		return in_batch(s, fh, true, WRITE_OFF, WRITE_AT);
 	return cuFileWrite(fh, s->mem.ptr, SIZE, WRITE_OFF, WRITE_AT);
 }
 

@@ -17,10 +17,17 @@ struct answers {
 	int read_errno, write_errno;
 };
 
+/* By which calls IO goes. */
+enum door {
+	PLAIN,
+	STREAMED,
+	STREAMED_BATCH,
+};
+
 struct scenario {
 	enum th_mem_kind mem_kind;
 	enum th_file_kind file_kind;
-	bool streamed;	 /* set before prepare: IO goes through a stream */
+	enum door door;	 /* set before prepare */
 	CUstream stream; /* of ours, if there is a GPU */
 	struct th_mem mem;
 	struct th_file file;

@@ -113,7 +113,7 @@ struct cell {
 	enum th_mem_kind mem_kind;
 	enum th_file_kind file_kind;
 	bool persist;
-	bool streamed;
+	enum door door;
 };
 
 /* Long rows of the same kind of call (getenv) are looked at here and there. */
@@ -129,10 +129,10 @@ static void any_system_call_may_fail(void **state)
 	struct scenario s;
 
 	th_mem_need(cell->mem_kind);
-	if (cell->streamed)
+	if (cell->door)
 		th_need_gpu();
 	scenario_init(&s, cell->mem_kind, cell->file_kind);
-	s.streamed = cell->streamed;
+	s.door = cell->door;
 	run_clean(&s, "before any fault");
 	for (size_t i = 0; i < NR_OS_ROWS; i++)
 		for (unsigned nth = 1;
@@ -255,7 +255,7 @@ static void any_driver_call_may_fail(void **state)
 	(void)th_need_fake();
 	th_mem_need(cell->mem_kind);
 	scenario_init(&s, cell->mem_kind, cell->file_kind);
-	s.streamed = cell->streamed;
+	s.door = cell->door;
 	run_clean(&s, "before any fault");
 	for (size_t i = 0; i < NR_CUDA_ROWS; i++) {
 		unsigned nr = calls_in_steps(&s, cuda_rows[i].name);
@@ -271,21 +271,24 @@ static void any_driver_call_may_fail(void **state)
 	scenario_fini(&s);
 }
 
-#define CELL_OF(test, mem, file, persists, streams, text) \
+#define CELL_OF(test, mem, file, persists, door, text) \
 	{ \
 		.name = #test " (" #mem ", " #file ", " text ")", \
 		.test_func = test, .teardown_func = teardown, \
 		.initial_state = &(struct cell) \
 		{ \
-			mem, file, persists, streams \
+			mem, file, persists, door \
 		} \
 	}
 #define CELL(test, mem, file, persists, text) \
-	CELL_OF(test, mem, file, persists, false, text)
-#define STREAMED(test, mem, file) \
-	CELL_OF(test, mem, file, false, true, "in a stream, once"), \
-		CELL_OF(test, mem, file, true, true, \
+	CELL_OF(test, mem, file, persists, PLAIN, text)
+#define IN_STREAM(test, mem, file) \
+	CELL_OF(test, mem, file, false, STREAMED, "in a stream, once"), \
+		CELL_OF(test, mem, file, true, STREAMED, \
 			"in a stream, from then on")
+#define IN_BATCH(test, mem, file, persists, text) \
+	CELL_OF(test, mem, file, persists, STREAMED_BATCH, \
+		"batches in a stream, " text)
 #define BOTH(test, mem, file) \
 	CELL(test, mem, file, false, "once"), \
 		CELL(test, mem, file, true, "from then on")
@@ -306,8 +309,12 @@ int main(void)
 		BOTH(any_driver_call_may_fail, TH_DEVICE, TH_ODIRECT),
 		BOTH(any_driver_call_may_fail, TH_POOL, TH_BUFFERED),
 		BOTH(any_driver_call_may_fail, TH_MANAGED, TH_ODIRECT),
-		STREAMED(any_system_call_may_fail, TH_DEVICE, TH_BUFFERED),
-		STREAMED(any_driver_call_may_fail, TH_DEVICE, TH_BUFFERED),
+		IN_STREAM(any_system_call_may_fail, TH_DEVICE, TH_BUFFERED),
+		IN_STREAM(any_driver_call_may_fail, TH_DEVICE, TH_BUFFERED),
+		IN_BATCH(any_system_call_may_fail, TH_DEVICE, TH_BUFFERED,
+			 false, "once"),
+		IN_BATCH(any_driver_call_may_fail, TH_DEVICE, TH_BUFFERED, true,
+			 "from then on"),
 	};
 
 	int failed;

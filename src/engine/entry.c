@@ -1,0 +1,68 @@
+// SPDX-License-Identifier: Apache-2.0
+/* entry - see entry.h. */
+#include "engine/entry.h"
+
+#include <errno.h>
+#include "core/log.h"
+#include "engine/session.h"
+
+int cf_entry_init(struct cf_entry *entry, const CUfileIOParams_t *params,
+		  struct cf_facts *last, const char **why)
+{
+	struct cf_call call = {
+		.op = params->opcode == CUFILE_WRITE ? CF_WRITE : CF_READ,
+		.handle = params->fh,
+		.base = params->u.batch.devPtr_base,
+		.size = params->u.batch.size,
+		.file_off = params->u.batch.file_offset,
+		.buf_off = params->u.batch.devPtr_offset,
+	};
+	int err;
+
+	*why = "no such mode";
+	if (params->mode != CUFILE_BATCH)
+		return -EINVAL;
+	*why = "no such opcode";
+	if (params->opcode != CUFILE_READ && params->opcode != CUFILE_WRITE)
+		return -EINVAL;
+	*why = "not a valid request";
+	err = cf_request_init_next(&entry->req, &call, last);
+	if (err)
+		return err;
+	entry->cookie = params->cookie;
+	if (entry->req.route.path)
+		return 0;
+	*why = "no path may carry it";
+	cf_request_fini(&entry->req);
+	return -CU_FILE_IO_NOT_SUPPORTED;
+}
+
+int cf_entry_refuse(int err, unsigned i, unsigned nr,
+		    const CUfileIOParams_t *params, const char *why)
+{
+	bool strict =
+		!cf_config_bool(cf_session_config(), CF_CFG_ALLOW_COMPAT_MODE);
+
+	cf_log(CF_LOG_ERROR,
+	       "batch submit: entry %u of %u (mode %d opcode %d handle %p buf "
+	       "%p+%lld len %zu off %lld): %s, nothing is submitted",
+	       i, nr, (int)params->mode, (int)params->opcode, params->fh,
+	       params->u.batch.devPtr_base,
+	       (long long)params->u.batch.devPtr_offset, params->u.batch.size,
+	       (long long)params->u.batch.file_offset, why);
+	return err == -CU_FILE_IO_NOT_SUPPORTED && strict ?
+		       -CU_FILE_BATCH_NOCOMPAT_ERROR :
+		       -CU_FILE_INTERNAL_BATCH_SUBMIT_ERROR;
+}
+
+/* A CUDA error has no place in an event: it is told as 5011. */
+CUfileIOEvents_t cf_entry_event(void *cookie, ssize_t result)
+{
+	if (result < 0 && cf_is_cuda_error((int)result))
+		result = -CU_FILE_CUDA_DRIVER_ERROR;
+	return (CUfileIOEvents_t){
+		.cookie = cookie,
+		.status = result < 0 ? CUFILE_FAILED : CUFILE_COMPLETE,
+		.ret = (size_t)result,
+	};
+}

@@ -1,0 +1,41 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * parcel - entries that were given to a batch and wait for their stream.
+ *
+ * They are pending from the start, so that who reaps waits for them and a
+ * cancel drops them, but hold no file: what they name is looked up when the
+ * stream comes to them. Owned by its submitter, then by what it put into the
+ * stream; it may outlive its batch, which takes the entries out of it.
+ */
+#ifndef CF_ENGINE_PARCEL_H
+#define CF_ENGINE_PARCEL_H
+
+#include "engine/submission.h"
+
+struct cf_parcel;
+
+/*
+ * Checks the entries, of which there is at least one, makes them pending and
+ * copies them: 0, or what cf_batch_submit answers, and nothing has changed.
+ */
+int cf_parcel_new(struct cf_queue *queue, unsigned nr,
+		  const CUfileIOParams_t *params, struct cf_parcel **parcel);
+
+/* The entries are no longer wanted, and bring no event. */
+void cf_parcel_free(struct cf_parcel *parcel);
+
+/*
+ * The stream is there: has workers carry the entries. Takes the parcel. Calls
+ * ended once, behind the last event, on any thread and perhaps at once; an
+ * entry that cannot be carried any more has an event that says so.
+ */
+void cf_parcel_open(struct cf_parcel *parcel, void (*ended)(void *arg),
+		    void *arg);
+
+/* All entries end with this code. Takes the parcel. */
+void cf_parcel_fail(struct cf_parcel *parcel, int code);
+
+/* Takes all entries out of the queue's parcels, without an event. */
+void cf_parcels_strip(struct cf_queue *queue);
+
+#endif
