@@ -253,6 +253,36 @@ CUfileError_t ocf_batch_submit_stream(CUfileBatchHandle_t batch, unsigned nr,
 				      const CUfileIOParams_t *params,
 				      unsigned flags, CUstream stream);
 
+/**
+ * ocf_read_async - cuFileReadAsync with offsets by value.
+ * @fh, @bufPtr_base, @stream: as for cuFileReadAsync.
+ * @size_p: read when the stream comes to the operation; at most 0x7ffff000
+ *	bytes are moved, as read(2) does.
+ * @file_offset, @bufPtr_offset: fixed by the call.
+ * @bytes_read_p: receives the bytes read, -1 for an IO error, or a negative
+ *	cuFile code.
+ *
+ * The form that the API reference of 2022 announced; cufile_legacy.h has its
+ * names. Errors: those of cuFileReadAsync.
+ */
+CUfileError_t ocf_read_async(CUfileHandle_t fh, void *bufPtr_base,
+			     size_t *size_p, off_t file_offset,
+			     off_t bufPtr_offset, int *bytes_read_p,
+			     CUstream stream);
+
+/**
+ * ocf_write_async - cuFileWriteAsync with offsets by value.
+ * @fh, @bufPtr_base, @stream: as for cuFileWriteAsync.
+ * @size_p, @file_offset, @bufPtr_offset, @bytes_written_p: as for
+ *	ocf_read_async.
+ *
+ * Errors: those of cuFileWriteAsync.
+ */
+CUfileError_t ocf_write_async(CUfileHandle_t fh, void *bufPtr_base,
+			      size_t *size_p, off_t file_offset,
+			      off_t bufPtr_offset, int *bytes_written_p,
+			      CUstream stream);
+
 #pragma GCC visibility pop
 
 #ifdef __cplusplus

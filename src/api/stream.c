@@ -1,14 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
 /* stream - the stream-ordered calls (contract 3.10). */
-#include <cufile.h>
+#include <opencufile.h>
 
 #include "api/translate.h"
 #include "engine/stream.h"
 
+#define FIXED_OFFSETS \
+	(CU_FILE_STREAM_FIXED_BUF_OFFSET | CU_FILE_STREAM_FIXED_FILE_OFFSET)
+
 static CUfileError_t submit(const struct cf_sop_call *call)
 {
 	if (!call->handle || !call->base || !call->size_p ||
-	    !call->file_off_p || !call->buf_off_p || !call->bytes_p)
+	    !call->file_off_p || !call->buf_off_p ||
+	    (!call->bytes_p && !call->int_p))
 		return cf_error(-CU_FILE_INVALID_VALUE);
 	return cf_error(cf_stream_submit(call));
 }
@@ -18,9 +22,14 @@ CUfileError_t cuFileReadAsync(CUfileHandle_t fh, void *bufPtr_base,
 			      off_t *bufPtr_offset_p, ssize_t *bytes_read_p,
 			      CUstream stream)
 {
-	return submit(&(struct cf_sop_call){ CF_READ, fh, bufPtr_base, size_p,
-					     file_offset_p, bufPtr_offset_p,
-					     bytes_read_p, stream, NULL });
+	return submit(&(struct cf_sop_call){ .op = CF_READ,
+					     .handle = fh,
+					     .base = bufPtr_base,
+					     .size_p = size_p,
+					     .file_off_p = file_offset_p,
+					     .buf_off_p = bufPtr_offset_p,
+					     .bytes_p = bytes_read_p,
+					     .stream = stream });
 }
 
 CUfileError_t cuFileWriteAsync(CUfileHandle_t fh, void *bufPtr_base,
@@ -28,9 +37,46 @@ CUfileError_t cuFileWriteAsync(CUfileHandle_t fh, void *bufPtr_base,
 			       off_t *bufPtr_offset_p, ssize_t *bytes_written_p,
 			       CUstream stream)
 {
-	return submit(&(struct cf_sop_call){ CF_WRITE, fh, bufPtr_base, size_p,
-					     file_offset_p, bufPtr_offset_p,
-					     bytes_written_p, stream, NULL });
+	return submit(&(struct cf_sop_call){ .op = CF_WRITE,
+					     .handle = fh,
+					     .base = bufPtr_base,
+					     .size_p = size_p,
+					     .file_off_p = file_offset_p,
+					     .buf_off_p = bufPtr_offset_p,
+					     .bytes_p = bytes_written_p,
+					     .stream = stream });
+}
+
+CUfileError_t ocf_read_async(CUfileHandle_t fh, void *bufPtr_base,
+			     size_t *size_p, off_t file_offset,
+			     off_t bufPtr_offset, int *bytes_read_p,
+			     CUstream stream)
+{
+	return submit(&(struct cf_sop_call){ .op = CF_READ,
+					     .handle = fh,
+					     .base = bufPtr_base,
+					     .size_p = size_p,
+					     .file_off_p = &file_offset,
+					     .buf_off_p = &bufPtr_offset,
+					     .int_p = bytes_read_p,
+					     .fixed = FIXED_OFFSETS,
+					     .stream = stream });
+}
+
+CUfileError_t ocf_write_async(CUfileHandle_t fh, void *bufPtr_base,
+			      size_t *size_p, off_t file_offset,
+			      off_t bufPtr_offset, int *bytes_written_p,
+			      CUstream stream)
+{
+	return submit(&(struct cf_sop_call){ .op = CF_WRITE,
+					     .handle = fh,
+					     .base = bufPtr_base,
+					     .size_p = size_p,
+					     .file_off_p = &file_offset,
+					     .buf_off_p = &bufPtr_offset,
+					     .int_p = bytes_written_p,
+					     .fixed = FIXED_OFFSETS,
+					     .stream = stream });
 }
 
 CUfileError_t cuFileStreamRegister(CUstream stream, unsigned flags)

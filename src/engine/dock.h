@@ -68,6 +68,7 @@ struct cf_sop {
 	size_t *size_p;
 	off_t *file_off_p, *buf_off_p;
 	ssize_t *bytes_p;
+	int *int_p;		  /* instead of bytes_p, or NULL */
 	struct cf_parcel *parcel; /* a batch instead of all that; or NULL */
 };
 

@@ -123,6 +123,19 @@ static void run_over_locked(struct cf_run *run)
 		go_home_locked(sop, is_marked(sop));
 }
 
+/* An int has room for the codes of cuFile alone; all else is -1. */
+static void tell(const struct cf_sop *sop, ssize_t n)
+{
+	if (n < 0 && cf_is_cuda_error((int)n))
+		n = -CU_FILE_CUDA_DRIVER_ERROR;
+	if (!sop->int_p)
+		__atomic_store_n(sop->bytes_p, n, __ATOMIC_RELEASE);
+	else
+		__atomic_store_n(sop->int_p,
+				 n < 0 && n > -CUFILEOP_BASE_ERR ? -1 : (int)n,
+				 __ATOMIC_RELEASE);
+}
+
 /*
  * Release: the bytes are there when their count is, for those who look at it
  * instead of waiting, and both when the gate is open.
@@ -140,9 +153,7 @@ static void open_gate(struct cf_run *run)
 
 static void finish(struct cf_run *run, ssize_t n)
 {
-	if (n < 0 && cf_is_cuda_error((int)n))
-		n = -CU_FILE_CUDA_DRIVER_ERROR;
-	__atomic_store_n(run->sop->bytes_p, n, __ATOMIC_RELEASE);
+	tell(run->sop, n);
 	open_gate(run);
 }
 
@@ -183,6 +194,8 @@ static ssize_t serve(const struct cf_sop *sop)
 		call.file_off = *sop->file_off_p;
 	if (!(sop->fixed & CU_FILE_STREAM_FIXED_BUF_OFFSET))
 		call.buf_off = *sop->buf_off_p;
+	if (sop->int_p && call.size > CF_SOP_INT_MAX)
+		call.size = CF_SOP_INT_MAX;
 	n = cf_call_serve(&call, CF_DOOR_STREAM);
 	cf_handle_put(handle);
 	return n;
@@ -282,7 +295,7 @@ void cf_sop_replayed(void *arg)
 	if (run)
 		go(run, open);
 	else
-		__atomic_store_n(sop->bytes_p, -ENOMEM, __ATOMIC_RELEASE);
+		tell(sop, -ENOMEM);
 }
 
 void cf_sop_graph_gone(void *arg)
@@ -341,7 +354,7 @@ void cf_sop_disarm(struct cf_sop *sop)
 void cf_sop_belongs_to(struct cf_sop *sop, struct cf_stream_ref *ref)
 {
 	pthread_mutex_lock(&sops.lock);
-	sop->fixed = ref->flags;
+	sop->fixed |= ref->flags;
 	if (!sop->captured) {
 		sop->ref = ref;
 		ref->out++;

@@ -27,7 +27,12 @@ struct cf_sop_call {
 	ssize_t *bytes_p;
 	CUstream stream;
 	struct cf_parcel *parcel;
+	unsigned fixed; /* CU_FILE_STREAM_FIXED_*, beside the stream's own */
+	int *int_p;	/* instead of bytes_p, for at most CF_SOP_INT_MAX */
 };
+
+/* What a read(2) moves at most, and an int holds. */
+#define CF_SOP_INT_MAX ((size_t)0x7ffff000)
 
 /* A registered stream; the fields of all are guarded by the lock of sop.c. */
 struct cf_stream_ref {

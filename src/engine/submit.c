@@ -139,6 +139,8 @@ static void fill_call(struct cf_sop *sop, const struct cf_sop_call *call)
 	sop->file_off_p = call->file_off_p;
 	sop->buf_off_p = call->buf_off_p;
 	sop->bytes_p = call->bytes_p;
+	sop->int_p = call->int_p;
+	sop->fixed = call->fixed;
 }
 
 static void fill(struct cf_sop *sop, const struct cf_sop_call *call,

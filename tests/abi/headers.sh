@@ -18,6 +18,32 @@ source='#include <cufile.h>
 ours='#include <opencufile.h>
 extern ocf_explain_t explain;'
 
+# Code as the reference of 2022 has it, beside code of today.
+legacy='#include <cufile_legacy.h>
+CUfileError_t then_and_now(CUFileHandle_t fh, void *base, size_t *size,
+	CUStream stream, CUfileIOParams_t *io, cuFileDrvProps_t *props);
+CUfileError_t then_and_now(CUFileHandle_t fh, void *base, size_t *size,
+	CUStream stream, CUfileIOParams_t *io, cuFileDrvProps_t *props)
+{
+	static int bytes;
+	static ssize_t n;
+	static off_t at;
+	CUfileBatchHandle_t batch;
+
+	io->opcode = CU_FILE_READ;
+	cuFileGetDriverProperties(props);
+	cuFileDriverSetProperties(props);
+	cudaFileReadAsync(fh, base, size, 0, at, &bytes, stream);
+	cudaFileWriteAsync(fh, base, size, at, 0, &bytes, stream);
+	cuFileReadAsync(fh, base, size, 0, 0, &bytes, stream);
+	cuFileWriteAsync(fh, base, size, at, at, &bytes, stream);
+	cuFileReadAsync(fh, base, size, &at, &at, &n, stream);
+	cuFileWriteAsync(fh, base, size, &at, &at, &n, stream);
+	cuFileBatchIOSubmit(NULL, 1, io, 0);
+	cuFileBatchIOSubmit(&batch, 1, io, 0, stream);
+	return cudaFileBatchIOSubmit(&batch, 1, io, 0, stream);
+}'
+
 has_cuda() {
 	echo '#include <cuda.h>' | "$1" -fsyntax-only -x c - 2>/dev/null
 }
@@ -26,7 +52,7 @@ compile() {
 	local compiler=$1 language=$2 standard=$3
 	shift 3
 	done_nr=$((done_nr + 1))
-	for text in "$source" "$ours"; do
+	for text in "$source" "$ours" "$legacy"; do
 		if ! echo "$text" | "$compiler" -x "$language" "-std=$standard" \
 			"${flags[@]}" "$@" -; then
 			echo "failed: $compiler -std=$standard $*"
