@@ -41,6 +41,7 @@
 #include "engine/request.h"
 #include "engine/stream.h"
 #include "engine/worker.h"
+#include "seam/loaded.h"
 
 static pthread_mutex_t session_lock = PTHREAD_MUTEX_INITIALIZER;
 static pthread_once_t fork_once = PTHREAD_ONCE_INIT;
@@ -113,6 +114,18 @@ void cf_session_apply(void)
 		      << 10);
 }
 
+/* The wrong one of two may get the calls, and nobody notices. */
+static void warn_of_another(void)
+{
+	char path[1024];
+
+	if (cf_loaded_other_cufile(path, sizeof(path)))
+		cf_log(CF_LOG_WARN,
+		       "driver open: %s is in this process too: handles and "
+		       "buffers of the one are unknown to the other",
+		       path);
+}
+
 /* session_lock held */
 static int open_locked(void)
 {
@@ -144,6 +157,7 @@ static int open_locked(void)
 	cf_streams_open(config);
 	cf_log(CF_LOG_INFO, "driver open: configuration %s",
 	       cf_config_file(config) ? cf_config_file(config) : "built in");
+	warn_of_another();
 	return 0;
 }
 
