@@ -1,0 +1,196 @@
+// SPDX-License-Identifier: Apache-2.0
+/* life_ends - a process ends, from everywhere, with work in flight. */
+#include "life.h"
+
+#include <fcntl.h>
+#include <pthread.h>
+#include <unistd.h>
+
+void exit_in_flight(void)
+{
+	static struct life_busy busy;
+
+	life_be_busy(&busy);
+	say_done();
+	exit(0);
+}
+
+static void *end_the_process(void *arg)
+{
+	say_done();
+	exit(0);
+	return arg;
+}
+
+void exit_of_another_thread_in_flight(void)
+{
+	static struct life_busy busy;
+	pthread_t thread;
+
+	life_be_busy(&busy);
+	CHECK(!pthread_create(&thread, NULL, end_the_process, NULL));
+	/* the exit comes in the middle of these */
+	for (;;) {
+		(void)cuFileRead(busy.fh, busy.mem, LIFE_SIZE, 0, 0);
+		(void)cuFileDriverOpen();
+	}
+}
+
+void quick_exit_in_flight(void)
+{
+	static struct life_busy busy;
+
+	life_be_busy(&busy);
+	say_done();
+	quick_exit(0);
+}
+
+static void *outlive_main(void *arg)
+{
+	struct life_busy *busy = arg;
+
+	usleep(50000);
+	CHECK(!life_gpu.set_current(life_gpu.ctx));
+	life_gpu_round(busy->fh, busy->mem);
+	say_done();
+	exit(0);
+	return NULL;
+}
+
+/* The thread that opened, and whose the current context was, is gone. */
+void main_thread_leaves_first(void)
+{
+	static struct life_busy busy;
+	pthread_t thread;
+
+	life_gpu_open();
+	OK(cuFileDriverOpen());
+	busy.fh = life_handle(life_file());
+	busy.mem = life_gpu_alloc();
+	life_gpu_round(busy.fh, busy.mem);
+	CHECK(!pthread_create(&thread, NULL, outlive_main, &busy));
+	pthread_exit(NULL);
+}
+
+/* ------------------------------------------------------------- handlers */
+
+static CUfileHandle_t late_fh;
+static void *late_mem;
+
+/* Everything a program may still want: new files, memory, a batch. */
+static void work_late(void)
+{
+	static char buf[4096];
+	CUfileIOParams_t io = { .mode = CUFILE_BATCH, .opcode = CUFILE_READ };
+	CUfileIOEvents_t event;
+	CUfileBatchHandle_t batch;
+	unsigned nr = 1;
+
+	life_host_round(late_fh);
+	life_host_round(life_handle(life_file()));
+	OK(cuFileBufRegister(buf, sizeof(buf), 0));
+	OK(cuFileBufDeregister(buf));
+	io.fh = late_fh;
+	io.u.batch.devPtr_base = buf;
+	io.u.batch.size = sizeof(buf);
+	OK(cuFileBatchIOSetUp(&batch, 1));
+	OK(cuFileBatchIOSubmit(batch, 1, &io, 0));
+	OK(cuFileBatchIOGetStatus(batch, 1, &nr, &event, NULL));
+	CHECK(nr == 1 && event.status == CUFILE_COMPLETE &&
+	      event.ret == sizeof(buf));
+	cuFileBatchIODestroy(batch);
+	/* with the driver gone it is refused, else it is done: never a crash */
+	(void)cuFileRead(late_fh, late_mem, LIFE_SIZE, 0, 0);
+}
+
+static void first_to_be_set(void)
+{
+	work_late();
+	OK(cuFileDriverClose_v2());
+	OK(cuFileDriverOpen());
+	life_host_round(life_handle(life_file()));
+	OK(cuFileDriverClose_v2());
+	printf("worked late\n");
+	fflush(stdout);
+}
+
+static void last_to_be_set(void)
+{
+	work_late();
+}
+
+void work_in_exit_handlers(void)
+{
+	atexit(first_to_be_set);
+	life_gpu_open();
+	OK(cuFileDriverOpen());
+	late_fh = life_handle(life_file());
+	late_mem = life_gpu_alloc();
+	life_gpu_round(late_fh, late_mem);
+	atexit(last_to_be_set);
+	say_done();
+}
+
+/* ----------------------------------------------- constructor, destructor */
+
+static bool constructed;
+
+void life_constructor(void)
+{
+	OK(cuFileDriverOpen());
+	late_fh = life_handle(life_file());
+	life_host_round(late_fh);
+	if (getenv("OCF_EXIT_IN_CONSTRUCTOR")) {
+		say_done();
+		exit(0);
+	}
+	constructed = true;
+}
+
+__attribute__((destructor)) static void destruct(void)
+{
+	if (!constructed)
+		return;
+	life_host_round(late_fh);
+	cuFileHandleDeregister(late_fh);
+	OK(cuFileDriverClose_v2());
+	printf("destructed\n");
+	fflush(stdout);
+}
+
+void work_in_constructor_and_destructor(void)
+{
+	CHECK(constructed && cuFileUseCount() == 1);
+	life_gpu_open();
+	late_mem = life_gpu_alloc();
+	life_gpu_round(late_fh, late_mem);
+	say_done();
+}
+
+/* ----------------------------------------------------------------- exec */
+
+/* Nothing of ours goes through: descriptors, threads, mappings. */
+void after_exec(void)
+{
+	/* the three, and the directory that is counted */
+	CHECK(life_count("/proc/self/fd") <= 4);
+	CHECK(cuFileUseCount() == 0);
+	life_gpu_open();
+	OK(cuFileDriverOpen());
+	life_gpu_round(life_handle(life_file()), life_gpu_alloc());
+	OK(cuFileDriverClose_v2());
+	say_done();
+}
+
+void exec_in_flight(void)
+{
+	static struct life_busy busy;
+
+	CHECK(life_count("/proc/self/fd") <= 4);
+	life_be_busy(&busy);
+	OK(cuFileSetStatsLevel(3));
+	OK(cuFileStatsStart());
+	CHECK(life_count("/proc/self/fd") > 4);
+	execl(life_self, life_self, "after_exec", life_dir, (char *)NULL);
+	CHECK(false);
+}
