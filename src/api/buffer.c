@@ -5,6 +5,7 @@
 #include "api/translate.h"
 #include "core/buffer.h"
 #include "core/log.h"
+#include "core/log_tag.h"
 #include "core/stats.h"
 #include "engine/session.h"
 
@@ -38,9 +39,9 @@ CUfileError_t cuFileBufRegister(const void *bufPtr_base, size_t length,
 
 	if (err)
 		cf_log(CF_LOG_ERROR,
-		       "buffer register %p len %zu flags %d: "
+		       "buffer register " CF_TAG " len %zu flags %d: "
 		       "code %d",
-		       bufPtr_base, length, flags, err);
+		       cf_tag(bufPtr_base), length, flags, err);
 	cf_stats_call(CF_STATS_BUF_REGISTER, !err);
 	return cf_error(err);
 }
@@ -66,8 +67,8 @@ CUfileError_t cuFileBufDeregister(const void *bufPtr_base)
 	int err = deregister_buffer((uintptr_t)bufPtr_base);
 
 	if (err)
-		cf_log(CF_LOG_ERROR, "buffer deregister %p: code %d",
-		       bufPtr_base, err);
+		cf_log(CF_LOG_ERROR, "buffer deregister " CF_TAG ": code %d",
+		       cf_tag(bufPtr_base), err);
 	cf_stats_call(CF_STATS_BUF_DEREGISTER, !err);
 	return cf_error(err);
 }

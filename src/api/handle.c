@@ -43,7 +43,7 @@ void cuFileHandleDeregister(CUfileHandle_t fh)
 		return;
 	err = cf_handle_deregister(fh);
 	if (err)
-		cf_log(CF_LOG_ERROR, "handle deregister %p: no such handle",
-		       fh);
+		cf_log(CF_LOG_ERROR, "handle deregister %s: no such handle",
+		       cf_handle_words(fh));
 	cf_stats_call(CF_STATS_HDL_DEREGISTER, !err);
 }

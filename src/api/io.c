@@ -6,6 +6,7 @@
 #include <limits.h>
 #include "api/translate.h"
 #include "core/log.h"
+#include "core/log_tag.h"
 #include "core/stats.h"
 #include "engine/call.h"
 
@@ -102,12 +103,12 @@ static ssize_t try_vector(struct cf_call *call, const CUfileIOVec_t *iov,
 	int err = check_vector(iov, iovcnt, call->file_off, flags);
 
 	if (err) {
-		cf_log_limited(CF_LOG_ERROR,
-			       "%sv handle %p iov %p count %zu off %lld "
-			       "flags %u: not a valid vector",
-			       cf_op_name(call->op), call->handle,
-			       (const void *)iov, iovcnt,
-			       (long long)call->file_off, flags);
+		cf_log_limited(
+			CF_LOG_ERROR,
+			"%sv handle %s iov " CF_TAG " count %zu off %lld "
+			"flags %u: not a valid vector",
+			cf_op_name(call->op), cf_handle_words(call->handle),
+			cf_tag(iov), iovcnt, (long long)call->file_off, flags);
 		return err;
 	}
 	err = check_elements(call, iov, iovcnt);

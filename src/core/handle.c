@@ -21,9 +21,11 @@
 #include <fcntl.h>
 #include <pthread.h>
 #include <stdatomic.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include "core/file_facts.h"
 #include "core/log.h"
+#include "core/log_tag.h"
 #include "seam/os.h"
 
 #define CHUNK_BITS 8
@@ -129,6 +131,17 @@ void cf_handle_put(struct cf_handle *handle)
 unsigned cf_handle_number(const struct cf_handle *handle)
 {
 	return ((const struct entry *)handle)->index;
+}
+
+const char *cf_handle_text(CUfileHandle_t value, char text[CF_HANDLE_TEXT])
+{
+	uint64_t v = (uintptr_t)value;
+
+	if ((v & VALUE_TAG_MASK) == VALUE_TAG)
+		snprintf(text, CF_HANDLE_TEXT, "%u", (unsigned)(v & 0xffffff));
+	else
+		snprintf(text, CF_HANDLE_TEXT, CF_TAG, cf_tag(v));
+	return text;
 }
 
 /* table_lock held */

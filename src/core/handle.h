@@ -62,6 +62,14 @@ void cf_handle_put(struct cf_handle *handle);
 
 /* A number for log lines; stable while the handle lives. */
 unsigned cf_handle_number(const struct cf_handle *handle);
+/*
+ * A client's value as the log shows it: the number of a handle, live or not,
+ * and for what never was one, as the address it may be (core/log_tag.h).
+ */
+#define CF_HANDLE_TEXT 24
+const char *cf_handle_text(CUfileHandle_t value, char text[CF_HANDLE_TEXT]);
+#define cf_handle_words(value) \
+	cf_handle_text(value, (char[CF_HANDLE_TEXT]){ 0 })
 
 /* Deregisters all; waits for their requests. */
 void cf_handles_close(void);

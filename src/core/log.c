@@ -149,29 +149,36 @@ static int move_up(int fd)
 }
 
 /*
- * Not through a link that somebody left in a shared directory, and not into
- * a directory, a socket or a pipe nobody reads (O_NONBLOCK, or the open would
- * wait for a reader). A character device, a terminal for instance, is fine.
+ * Not through a link that somebody left in a shared directory, be it a second
+ * name of a file of ours, and not into a directory, a socket or a pipe nobody
+ * reads (O_NONBLOCK, or the open would wait for a reader). A character device,
+ * a terminal for instance, is fine.
  */
-static int open_checked(int extra_flags)
+static bool may_be_log(int fd)
 {
 	struct stat st;
+
+	if (cf_os->fstat(fd, &st))
+		return false;
+	return S_ISCHR(st.st_mode) || (S_ISREG(st.st_mode) && st.st_nlink < 2);
+}
+
+static int open_checked(void)
+{
 	int fd = cf_os->open(the_log.path,
 			     O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC |
-				     O_NOFOLLOW | O_NONBLOCK | O_NOCTTY |
-				     extra_flags,
+				     O_NOFOLLOW | O_NONBLOCK | O_NOCTTY,
 			     0644);
 
 	if (fd < 0)
 		return NOT_OPEN;
-	if (!cf_os->fstat(fd, &st) &&
-	    (S_ISREG(st.st_mode) || S_ISCHR(st.st_mode)))
+	if (may_be_log(fd))
 		return move_up(fd);
 	cf_os->close(fd);
 	return NOT_OPEN;
 }
 
-static void open_locked(int extra_flags)
+static void open_locked(void)
 {
 	the_log.owned = false;
 	if (!strcmp(the_log.path, "/dev/stderr"))
@@ -180,7 +187,7 @@ static void open_locked(int extra_flags)
 		the_log.fd = STDOUT_FILENO;
 	if (the_log.fd != NOT_OPEN)
 		return;
-	the_log.fd = open_checked(extra_flags);
+	the_log.fd = open_checked();
 	the_log.owned = the_log.fd != NOT_OPEN;
 	if (!the_log.owned)
 		set_threshold(-1);
@@ -196,8 +203,11 @@ static void truncate_if_full_locked(size_t line_size)
 		return;
 	if ((uint64_t)st.st_size + line_size <= the_log.limit)
 		return;
+	/* what is at the path may be another file by now */
 	close_locked();
-	open_locked(O_TRUNC);
+	open_locked();
+	if (the_log.owned)
+		(void)cf_os->resize(the_log.fd, 0);
 }
 
 static void write_locked(const char *line, size_t size)
@@ -206,7 +216,7 @@ static void write_locked(const char *line, size_t size)
 	if (atomic_load_explicit(&cf_log_threshold, memory_order_relaxed) < 0)
 		return;
 	if (the_log.fd == NOT_OPEN)
-		open_locked(0);
+		open_locked();
 	if (the_log.fd != NOT_OPEN)
 		truncate_if_full_locked(size);
 	/* a full disk costs the line and nothing else */

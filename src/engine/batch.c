@@ -14,6 +14,7 @@
 #include <stdint.h>
 #include <stdlib.h>
 #include "core/log.h"
+#include "core/log_tag.h"
 #include "core/stats.h"
 #include "engine/entry.h"
 #include "engine/parcel.h"
@@ -284,8 +285,8 @@ static int check_numbers(const struct cf_batch *batch, unsigned nr,
 {
 	if (nr && nr <= batch->size && params)
 		return 0;
-	cf_log(CF_LOG_ERROR, "batch submit: %u entries at %p, of %u", nr,
-	       (const void *)params, batch->size);
+	cf_log(CF_LOG_ERROR, "batch submit: %u entries at " CF_TAG ", of %u",
+	       nr, cf_tag(params), batch->size);
 	return -CU_FILE_INTERNAL_BATCH_SUBMIT_ERROR;
 }
 

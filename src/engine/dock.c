@@ -16,6 +16,7 @@
 #include <time.h>
 #include "core/device.h"
 #include "core/log.h"
+#include "core/log_tag.h"
 #include "seam/os.h"
 
 #define PAGE 4096
@@ -436,9 +437,10 @@ void cf_docks_close(void)
 
 		if (!wait_home(dock)) {
 			cf_log(CF_LOG_WARN,
-			       "driver close: a stream of context %p has not "
+			       "driver close: a stream of context " CF_TAG
+			       " has not "
 			       "come to all of its operations",
-			       (void *)dock->ctx);
+			       cf_tag(dock->ctx));
 			at = &dock->next;
 			continue;
 		}

@@ -4,6 +4,7 @@
 
 #include <errno.h>
 #include "core/log.h"
+#include "core/log_tag.h"
 #include "engine/session.h"
 
 int cf_entry_init(struct cf_entry *entry, const CUfileIOParams_t *params,
@@ -44,10 +45,10 @@ int cf_entry_refuse(int err, unsigned i, unsigned nr,
 		!cf_config_bool(cf_session_config(), CF_CFG_ALLOW_COMPAT_MODE);
 
 	cf_log(CF_LOG_ERROR,
-	       "batch submit: entry %u of %u (mode %d opcode %d handle %p buf "
-	       "%p+%lld len %zu off %lld): %s, nothing is submitted",
-	       i, nr, (int)params->mode, (int)params->opcode, params->fh,
-	       params->u.batch.devPtr_base,
+	       "batch submit: entry %u of %u (mode %d opcode %d handle %s buf " CF_TAG
+	       "+%lld len %zu off %lld): %s, nothing is submitted",
+	       i, nr, (int)params->mode, (int)params->opcode,
+	       cf_handle_words(params->fh), cf_tag(params->u.batch.devPtr_base),
 	       (long long)params->u.batch.devPtr_offset, params->u.batch.size,
 	       (long long)params->u.batch.file_offset, why);
 	return err == -CU_FILE_IO_NOT_SUPPORTED && strict ?

@@ -202,9 +202,9 @@ static void fill(struct cf_submission *sub, struct cf_parcel *parcel)
 			continue;
 		}
 		cf_log(CF_LOG_ERROR,
-		       "batch in stream: entry %u of %u, handle %p: %s (%d), "
+		       "batch in stream: entry %u of %u, handle %s: %s (%d), "
 		       "before the stream came to it",
-		       i, parcel->nr, params->fh, why, err);
+		       i, parcel->nr, cf_handle_words(params->fh), why, err);
 		count_failure(sub,
 			      params->opcode == CUFILE_WRITE ? CF_WRITE :
 							       CF_READ,

@@ -16,6 +16,7 @@
 #include "core/buffer.h"
 #include "core/device.h"
 #include "core/log.h"
+#include "core/log_tag.h"
 #include "core/probe.h"
 #include "engine/explain.h"
 #include "engine/plan.h"
@@ -149,11 +150,12 @@ int cf_request_init_next(struct cf_request *req, const struct cf_call *call,
 	int err = check(req, call, last, NULL, &problem);
 
 	if (err)
-		cf_log_limited(CF_LOG_ERROR,
-			       "%s handle %p buf %p+%lld len %zu off %lld: %s",
-			       cf_op_name(call->op), call->handle, call->base,
-			       (long long)call->buf_off, call->size,
-			       (long long)call->file_off, problem);
+		cf_log_limited(
+			CF_LOG_ERROR,
+			"%s handle %s buf " CF_TAG "+%lld len %zu off %lld: %s",
+			cf_op_name(call->op), cf_handle_words(call->handle),
+			cf_tag(call->base), (long long)call->buf_off,
+			call->size, (long long)call->file_off, problem);
 	return err;
 }
 

@@ -183,9 +183,9 @@ static ssize_t serve(const struct cf_sop *sop)
 
 	if (!handle) {
 		cf_log(CF_LOG_ERROR,
-		       "%s in stream: handle %p was deregistered before the "
+		       "%s in stream: handle %s was deregistered before the "
 		       "stream came to it",
-		       cf_op_name(call.op), call.handle);
+		       cf_op_name(call.op), cf_handle_words(call.handle));
 		return -CU_FILE_HANDLE_NOT_REGISTERED;
 	}
 	if (!(sop->fixed & CU_FILE_STREAM_FIXED_FILE_SIZE))

@@ -14,6 +14,7 @@
 #include <stdlib.h>
 #include "core/device.h"
 #include "core/log.h"
+#include "core/log_tag.h"
 #include "engine/batch.h"
 #include "engine/parcel.h"
 #include "engine/session.h"
@@ -196,7 +197,8 @@ static int find_driver(int unsupported, const struct cf_cuda **cuda)
 
 static int bad_stream(CUstream stream, const char *what, int err)
 {
-	cf_log(CF_LOG_ERROR, "stream %s stream %p: %s", what, (void *)stream,
+	cf_log(CF_LOG_ERROR, "stream %s stream " CF_TAG ": %s", what,
+	       cf_tag(stream),
 	       cf_is_cuda_error(err) ? cf_cuda_error_name(cf_cuda_result(err)) :
 				       "not possible");
 	return err;
@@ -357,9 +359,11 @@ int cf_stream_submit(const struct cf_sop_call *call)
 	}
 	if (err)
 		cf_log(CF_LOG_ERROR,
-		       "%s in stream %p, handle %p buf %p: refused, code %d%s%s",
-		       cf_op_name(call->op), (void *)call->stream, call->handle,
-		       call->base, err, cf_is_cuda_error(err) ? " " : "",
+		       "%s in stream " CF_TAG ", handle %s buf " CF_TAG
+		       ": refused, code %d%s%s",
+		       cf_op_name(call->op), cf_tag(call->stream),
+		       cf_handle_words(call->handle), cf_tag(call->base), err,
+		       cf_is_cuda_error(err) ? " " : "",
 		       cf_is_cuda_error(err) ?
 			       cf_cuda_error_name(cf_cuda_result(err)) :
 			       "");
@@ -408,8 +412,9 @@ int cf_stream_submit_batch(CUfileBatchHandle_t batch, unsigned nr,
 	}
 	if (err)
 		cf_log(CF_LOG_ERROR,
-		       "batch %p of %u in stream %p: refused, code %d%s%s",
-		       batch, nr, (void *)stream, err,
+		       "batch " CF_TAG " of %u in stream " CF_TAG
+		       ": refused, code %d%s%s",
+		       cf_tag(batch), nr, cf_tag(stream), err,
 		       cf_is_cuda_error(err) ? " " : "",
 		       cf_is_cuda_error(err) ?
 			       cf_cuda_error_name(cf_cuda_result(err)) :

@@ -345,6 +345,7 @@ static const struct {
 	SCENARIO(fork_of_a_fork),
 	SCENARIO(fork_in_an_exit_handler),
 	SCENARIO(spawn_in_flight),
+	SCENARIO(leave_traces),
 };
 
 static void take_environment(void)

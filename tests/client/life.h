@@ -64,6 +64,9 @@ void life_constructor(void);
 void exec_in_flight(void);
 void after_exec(void);
 
+/* life_traces.c */
+void leave_traces(void);
+
 /* life_forks.c */
 void fork_before_anything(void);
 void fork_after_close(void);

@@ -10,7 +10,7 @@ import subprocess
 import sys
 import time
 
-from test_process import CLEAN, Case, LIB, SANITIZED, main
+from test_process import CLEAN, LIB, SANITIZED, Case, main
 
 ROUNDS = int(os.environ.get("OCF_ROUNDS", "400"))
 FROM_EVERYWHERE = ("exit_in_flight", "exit_of_another_thread_in_flight",
@@ -134,17 +134,6 @@ class Beside(Life):
     def test_one_libcufile_is_no_news(self):
         self.live("one_library")
         self.assertEqual(self.said(), "")
-
-    def test_nothing_of_ours_runs_at_load(self):
-        """One constructor, the C runtime's own; one destructor."""
-        if SANITIZED:
-            self.skipTest("a sanitizer has constructors")
-        sections = subprocess.run(["readelf", "-SW", LIB], check=True,
-                                  capture_output=True, text=True).stdout
-        for name in (".init_array", ".fini_array"):
-            fields = next(line for line in sections.splitlines()
-                          if f" {name} " in line).split(name)[1].split()
-            self.assertEqual(int(fields[3], 16), 8, sections)
 
     def start_ms(self, **environment):
         env = {**CLEAN, **environment}

@@ -19,6 +19,7 @@
 
 #include "core/config.h"
 #include "core/log.h"
+#include "core/log_tag.h"
 #include "seam/os.h"
 
 static char dir[] = "/tmp/test_log_XXXXXX";
@@ -72,6 +73,15 @@ static char *content(const char *name)
 	text[n] = '\0';
 	fclose(f);
 	return text;
+}
+
+static void write_file(const char *name, const char *text)
+{
+	FILE *f = fopen(name, "w");
+
+	assert_non_null(f);
+	fputs(text, f);
+	fclose(f);
 }
 
 static bool file_has(const char *name, const char *part)
@@ -331,6 +341,80 @@ static void links_directories_and_pipes_are_refused(void **state)
 	assert_int_equal(opens, 1);
 }
 
+/* Who may make links in a shared directory could spoil any file of ours. */
+static void a_second_name_of_a_file_is_refused(void **state)
+{
+	char *text;
+
+	(void)state;
+	env_path = path;
+	close(creat("precious", 0600));
+	assert_int_equal(link("precious", path), 0);
+	configure();
+	cf_log(CF_LOG_ERROR, "x");
+	text = content("precious");
+	assert_string_equal(text, "");
+	free(text);
+	unlink("precious");
+	/* with one name it is as good as any */
+	configure();
+	cf_log(CF_LOG_ERROR, "its last name");
+	assert_true(file_has(path, "its last name"));
+}
+
+/* The full log is looked at again: the path may name another file by now. */
+static void a_full_log_empties_no_file_that_took_its_place(void **state)
+{
+	char *text;
+
+	(void)state;
+	env_path = path;
+	env_limit = "1";
+	configure();
+	cf_log(CF_LOG_ERROR, "first");
+	assert_int_equal(truncate(path, 1 << 20), 0);
+	unlink(path);
+	write_file("precious", "keep");
+	assert_int_equal(link("precious", path), 0);
+	cf_log(CF_LOG_ERROR, "too much");
+	text = content("precious");
+	assert_string_equal(text, "keep");
+	free(text);
+	unlink("precious");
+}
+
+static void a_directory_that_may_not_be_written_costs_the_lines(void **state)
+{
+	(void)state;
+	if (geteuid() == 0 && seteuid(65534))
+		skip();
+	/* the directory is root's, or the file in it of another */
+	env_path = "/proc/1/cufile.log";
+	configure();
+	cf_log(CF_LOG_ERROR, "lost");
+	cf_log(CF_LOG_ERROR, "lost");
+	assert_int_equal(opens, 1);
+	assert_int_equal(seteuid(getuid()), 0);
+}
+
+static void an_address_is_shown_by_a_tag_and_its_place_in_its_page(void **state)
+{
+	static char page[8192] __attribute__((aligned(4096)));
+	char line[64], again[64], other[64], null[64];
+
+	(void)state;
+	snprintf(line, sizeof(line), CF_TAG, cf_tag(page + 0x234));
+	snprintf(again, sizeof(again), CF_TAG, cf_tag(page + 0x234));
+	snprintf(other, sizeof(other), CF_TAG, cf_tag(page + 0x1234));
+	snprintf(null, sizeof(null), CF_TAG, cf_tag(NULL));
+	assert_int_equal(strlen(line), strlen("#00000000:000"));
+	assert_string_equal(line, again);
+	assert_string_equal(line + 9, ":234");
+	assert_string_equal(other + 9, ":234");
+	assert_string_not_equal(line, other);
+	assert_string_equal(null, "#00000000:000");
+}
+
 static void dev_stderr_is_our_own_stderr_and_stays_open(void **state)
 {
 	int saved = dup(STDERR_FILENO);
@@ -588,6 +672,10 @@ int main(void)
 		test(a_staged_directory_is_used_and_a_path_goes_before_it),
 		test(a_log_that_cannot_be_opened_is_given_up_until_configured_again),
 		test(links_directories_and_pipes_are_refused),
+		test(a_second_name_of_a_file_is_refused),
+		test(a_full_log_empties_no_file_that_took_its_place),
+		test(a_directory_that_may_not_be_written_costs_the_lines),
+		test(an_address_is_shown_by_a_tag_and_its_place_in_its_page),
 		test(dev_stderr_is_our_own_stderr_and_stays_open),
 		test(a_full_log_starts_over),
 		test(without_a_limit_the_log_grows),
