@@ -148,6 +148,23 @@ static void print_number(uint64_t number, FILE *out)
 		fprintf(out, "%" PRIu64, number);
 }
 
+/* The file's own way to write it: a quote inside ends no string. */
+static void print_text(const char *text, FILE *out)
+{
+	fputc('"', out);
+	for (; *text; text++) {
+		unsigned char c = (unsigned char)*text;
+
+		if (c < 0x20)
+			fprintf(out, "\\u%04x", c);
+		else if (c == '"' || c == '\\')
+			fprintf(out, "\\%c", c);
+		else
+			fputc(c, out);
+	}
+	fputc('"', out);
+}
+
 void cf_value_print(const struct cf_value *v, const struct cf_config_row *row,
 		    FILE *out)
 {
@@ -159,7 +176,7 @@ void cf_value_print(const struct cf_value *v, const struct cf_config_row *row,
 		print_number(cf_value_number(v), out);
 		return;
 	case CF_CFG_STRING:
-		fprintf(out, "\"%s\"", v->text);
+		print_text(v->text, out);
 		return;
 	case CF_CFG_SIZES:
 	case CF_CFG_STRINGS:
@@ -171,7 +188,7 @@ void cf_value_print(const struct cf_value *v, const struct cf_config_row *row,
 		if (row->type == CF_CFG_SIZES)
 			print_number(v->sizes[i], out);
 		else
-			fprintf(out, "\"%s\"", v->strings[i]);
+			print_text(v->strings[i], out);
 	}
 	fputc(']', out);
 }
