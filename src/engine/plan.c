@@ -282,23 +282,6 @@ static bool blocks_match(const struct cf_piece *piece)
 		 (piece->handle->dio_align - 1));
 }
 
-/* Parts that one carrier keeps under way through a ring, or 0. */
-static unsigned flights_for(const struct cf_piece *piece,
-			    const struct cf_path_ops *path, unsigned company)
-{
-	if (!cf_file_is_direct(piece->handle, piece->via) ||
-	    piece->handle->fs_ops ||
-	    piece->size <
-		    atomic_load_explicit(&ring_from, memory_order_relaxed))
-		return 0;
-	if (path != &cf_path_staged &&
-	    (path != &cf_path_host || !blocks_match(piece)))
-		return 0;
-	if (!cf_rings_usable())
-		return 0;
-	return (unsigned)clamp(RING_TOTAL / company, 2, RING_FLIGHTS);
-}
-
 /* Small ones are cut finer, to be several at all. */
 static size_t ring_step(const struct cf_piece *piece)
 {
@@ -307,6 +290,27 @@ static size_t ring_step(const struct cf_piece *piece)
 		clamp(power_below(piece->size / 4), RING_MIN_STEP, DIRECT_STEP);
 
 	return step < slot ? step : slot;
+}
+
+/*
+ * Parts that one carrier keeps under way through a ring, or 0. What is one
+ * part gains nothing, and may have a slot that is smaller than a whole one.
+ */
+static unsigned flights_for(const struct cf_piece *piece,
+			    const struct cf_path_ops *path, unsigned company)
+{
+	if (!cf_file_is_direct(piece->handle, piece->via) ||
+	    piece->handle->fs_ops ||
+	    piece->size <
+		    atomic_load_explicit(&ring_from, memory_order_relaxed) ||
+	    piece->size <= ring_step(piece))
+		return 0;
+	if (path != &cf_path_staged &&
+	    (path != &cf_path_host || !blocks_match(piece)))
+		return 0;
+	if (!cf_rings_usable())
+		return 0;
+	return (unsigned)clamp(RING_TOTAL / company, 2, RING_FLIGHTS);
 }
 
 struct cf_plan cf_plan_make(const struct cf_piece *piece,
