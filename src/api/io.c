@@ -49,6 +49,29 @@ static int check_vector(const CUfileIOVec_t *iov, size_t iovcnt,
 	return total > (size_t)(LLONG_MAX - file_offset) ? -EINVAL : 0;
 }
 
+static bool has_length(const CUfileIOVec_t *iov, size_t iovcnt)
+{
+	for (size_t i = 0; i < iovcnt; i++)
+		if (iov[i].len)
+			return true;
+	return false;
+}
+
+/* Nothing to move needs a handle all the same, as a read of 0 bytes does. */
+static int check_nothing(struct cf_call *call)
+{
+	static char nowhere;
+	struct cf_request req;
+	int err;
+
+	call->base = &nowhere;
+	call->size = 0;
+	err = cf_request_init(&req, call);
+	if (!err)
+		cf_request_fini(&req);
+	return err;
+}
+
 /* The element's request is made and given up again: only its checks count. */
 static int check_elements(struct cf_call *call, const CUfileIOVec_t *iov,
 			  size_t iovcnt)
@@ -111,7 +134,8 @@ static ssize_t try_vector(struct cf_call *call, const CUfileIOVec_t *iov,
 			cf_tag(iov), iovcnt, (long long)call->file_off, flags);
 		return err;
 	}
-	err = check_elements(call, iov, iovcnt);
+	err = has_length(iov, iovcnt) ? check_elements(call, iov, iovcnt) :
+					check_nothing(call);
 	return err ? err : run_elements(call, iov, iovcnt);
 }
 
