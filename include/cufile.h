@@ -825,10 +825,12 @@ CUfileError_t cuFileDriverSetMaxPinnedMemSize(size_t max_pinned_size);
 /**
  * cuFileDriverSetP2PFlags - allow transports for one kind of storage.
  * @status_flag: the kind of storage, a number, not a mask.
- * @p2p_flags: a mask of CU_FILE_P2P_FLAG_*.
+ * @p2p_flags: a mask of CU_FILE_P2P_FLAG_*: on x86 PCI_P2PDMA, on arm64 C2C;
+ * 0 changes nothing.
  *
- * Errors: 5007 (no transport can be chosen here), 5022.
- * Contract 3.11; since 1.16.
+ * Opens the driver if need be. The last close forgets, and so does
+ * cuFileExportPCIeTopology(). Errors: 5022 (no such target, a transport that
+ * cannot be chosen), and those of an open. Contract 3.11; since 1.16.
  */
 CUfileError_t cuFileDriverSetP2PFlags(CUfileDriverStatusFlags_t status_flag,
 				      CUfileP2PFlags_t p2p_flags);
@@ -836,20 +838,22 @@ CUfileError_t cuFileDriverSetP2PFlags(CUfileDriverStatusFlags_t status_flag,
 /**
  * cuFileDriverGetP2PFlags - the transports of one kind of storage.
  * @status_flag: the kind of storage, a number, not a mask.
- * @p2p_flags: receives a mask of CU_FILE_P2P_FLAG_*.
+ * @p2p_flags: receives a mask of CU_FILE_P2P_FLAG_*, 0 at first.
  *
- * Errors: 5007 (no transport can be chosen here), 5022.
- * Contract 3.11; since 1.16.
+ * Opens the driver if need be. Errors: 5022 (no such target, NULL), and those
+ * of an open. Contract 3.11; since 1.16.
  */
 CUfileError_t cuFileDriverGetP2PFlags(CUfileDriverStatusFlags_t status_flag,
 				      CUfileP2PFlags_t *p2p_flags);
 
 /**
  * cuFileExportPCIeTopology - write GPUs, storage and their distances to a file.
- * @filename: the file to make or replace.
+ * @filename: the file to make or replace: a comment, then JSON.
  *
- * Errors: 5007 (not available), 5022 (NULL, "", not writable).
- * Contract 3.16; since 1.17.
+ * Opens the driver if need be, and forgets the flags of
+ * cuFileDriverSetP2PFlags(). Errors: 5022 (NULL, "", not writable), 5030,
+ * 5043 and 5044 (reading the machine, writing the file), and those of an
+ * open. Contract 3.16; since 1.17.
  */
 CUfileError_t cuFileExportPCIeTopology(const char *filename);
 

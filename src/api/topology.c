@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
  * topology - BAR sizes, peer-to-peer flags, PCIe topology (contract 3.11,
- * 3.15, 3.16). Flags and export come with the direct paths; until then they
- * answer their documented error (docs/status.md).
+ * 3.15, 3.16).
  */
 #include <cufile.h>
 
 #include "api/translate.h"
+#include "core/p2p.h"
 #include "core/topology.h"
+#include "core/topology_file.h"
 #include "engine/session.h"
 
 CUfileError_t cuFileGetBARSizeInKB(int gpuIndex, size_t *barSize)
@@ -25,22 +26,44 @@ CUfileError_t cuFileGetBARSizeInKB(int gpuIndex, size_t *barSize)
 	return cf_error(err);
 }
 
+/* Known before and after an open; the last close forgets. */
 CUfileError_t cuFileDriverSetP2PFlags(CUfileDriverStatusFlags_t status_flag,
 				      CUfileP2PFlags_t p2p_flags)
 {
-	return cf_error(-CU_FILE_PLATFORM_NOT_SUPPORTED);
+	int err = cf_session_open_implicit();
+
+	if (!err)
+		err = cf_p2p_allow((int)status_flag, (unsigned)p2p_flags);
+	return cf_error(err);
 }
 
 CUfileError_t cuFileDriverGetP2PFlags(CUfileDriverStatusFlags_t status_flag,
 				      CUfileP2PFlags_t *p2p_flags)
 {
-	return cf_error(p2p_flags ? -CU_FILE_PLATFORM_NOT_SUPPORTED :
-				    -CU_FILE_INVALID_VALUE);
+	unsigned flags;
+	int err;
+
+	if (!p2p_flags)
+		return cf_error(-CU_FILE_INVALID_VALUE);
+	err = cf_session_open_implicit();
+	if (!err)
+		err = cf_p2p_allowed((int)status_flag, &flags);
+	if (!err)
+		*p2p_flags = (CUfileP2PFlags_t)flags;
+	return cf_error(err);
 }
 
+/* The flags are forgotten, as the reference does. */
 CUfileError_t cuFileExportPCIeTopology(const char *filename)
 {
-	return cf_error(filename && *filename ?
-				-CU_FILE_PLATFORM_NOT_SUPPORTED :
-				-CU_FILE_INVALID_VALUE);
+	int err;
+
+	if (!filename || !*filename)
+		return cf_error(-CU_FILE_INVALID_VALUE);
+	err = cf_session_open_implicit();
+	if (!err)
+		err = cf_topology_write(filename);
+	if (!err)
+		cf_p2p_forget();
+	return cf_error(err);
 }

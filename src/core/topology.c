@@ -4,49 +4,17 @@
 
 #include <cufile.h>
 #include <ctype.h>
-#include <fcntl.h>
-#include <inttypes.h>
 #include <stdatomic.h>
 #include <stdio.h>
-#include <string.h>
+#include "core/pci.h"
+#include "core/sysfs.h"
 #include "seam/cuda.h"
-#include "seam/os.h"
-
-/* Each line of the file is a region: first address, last address, flags. */
-static uint64_t largest_region(const char *text)
-{
-	uint64_t first, last, largest = 0;
-
-	for (const char *line = text; line; line = strchr(line, '\n')) {
-		line += *line == '\n';
-		if (sscanf(line, "%" SCNx64 " %" SCNx64, &first, &last) == 2 &&
-		    last > first && last - first + 1 > largest)
-			largest = last - first + 1;
-	}
-	return largest;
-}
-
-/* A whole file, ended by a zero. 0 or -errno. */
-static int read_text(const char *path, char *text, size_t size)
-{
-	int fd = cf_os->open(path, O_RDONLY | O_CLOEXEC, 0);
-	ssize_t n;
-
-	if (fd < 0)
-		return fd;
-	n = cf_os->read(fd, text, size - 1);
-	cf_os->close(fd);
-	if (n < 0)
-		return (int)n;
-	text[n] = '\0';
-	return 0;
-}
 
 /* What sysfs has under this name about a GPU. 0, -errno or a CUDA code. */
 static int read_of_gpu(const struct cf_cuda *cuda, CUdevice dev,
 		       const char *name, char *text, size_t size)
 {
-	char bus_id[32] = "", path[96];
+	char bus_id[32] = "";
 	CUresult res = cuda->device_get_pci_bus_id(bus_id, sizeof(bus_id), dev);
 
 	if (res != CF_CU_SUCCESS)
@@ -54,9 +22,8 @@ static int read_of_gpu(const struct cf_cuda *cuda, CUdevice dev,
 	/* the driver writes capitals, sysfs does not */
 	for (char *c = bus_id; *c; c++)
 		*c = (char)tolower((unsigned char)*c);
-	snprintf(path, sizeof(path), "/sys/bus/pci/devices/%s/%s", bus_id,
-		 name);
-	return read_text(path, text, size);
+	return cf_sysfs_text(text, size, "/sys/bus/pci/devices/%s/%s", bus_id,
+			     name);
 }
 
 int cf_gpu_bar_kib(int ordinal, uint64_t *kib)
@@ -77,7 +44,7 @@ int cf_gpu_bar_kib(int ordinal, uint64_t *kib)
 	err = read_of_gpu(cuda, dev, "resource", text, sizeof(text));
 	if (cf_is_cuda_error(err))
 		return err;
-	*kib = largest_region(text) >> 10;
+	*kib = cf_pci_largest_kib(text);
 	return 0;
 }
 
@@ -94,7 +61,7 @@ void cf_topology_configure(bool skip)
 static int read_list(const char *path, struct cf_cpus *list)
 {
 	char text[4096];
-	int err = read_text(path, text, sizeof(text));
+	int err = cf_sysfs_text(text, sizeof(text), "%s", path);
 
 	return err ? err : cf_cpus_parse(list, text);
 }

@@ -31,6 +31,7 @@
 #include "core/file.h"
 #include "core/handle.h"
 #include "core/log.h"
+#include "core/p2p.h"
 #include "core/ring.h"
 #include "core/stats.h"
 #include "core/topology.h"
@@ -176,6 +177,7 @@ static void close_locked(void)
 	cf_buffers_close();
 	cf_devices_close();
 	cf_denylist_configure(NULL);
+	cf_p2p_forget();
 	cf_log(CF_LOG_INFO, "driver close");
 	cf_log_reset();
 	atomic_store_explicit(&running, NULL, memory_order_release);

@@ -152,6 +152,13 @@ static ssize_t os_get_dents(int fd, void *buf, size_t size)
 	return n < 0 ? -errno : n;
 }
 
+static ssize_t os_read_link(const char *path, char *buf, size_t size)
+{
+	ssize_t n = readlink(path, buf, size);
+
+	return n < 0 ? -errno : n;
+}
+
 #ifndef MFD_NOEXEC_SEAL
 #define MFD_NOEXEC_SEAL 8u
 #endif
@@ -237,6 +244,7 @@ const struct cf_os cf_os_real = {
 	.get_affinity = os_get_affinity,
 	.set_affinity = os_set_affinity,
 	.get_dents = os_get_dents,
+	.read_link = os_read_link,
 	.memfd = os_memfd,
 	.set_mode = os_set_mode,
 	.resize = os_resize,

@@ -49,6 +49,8 @@ struct cf_os {
 	int (*set_affinity)(const unsigned long *mask, size_t size);
 	/* entries of a directory, as struct dirent64; 0: no more */
 	ssize_t (*get_dents)(int fd, void *buf, size_t size);
+	/* where a link leads, without a zero at the end; bytes or -errno */
+	ssize_t (*read_link)(const char *path, char *buf, size_t size);
 	/* a new memory file: can be sealed, close-on-exec, not executable */
 	int (*memfd)(const char *name);
 	int (*set_mode)(int fd, mode_t mode);

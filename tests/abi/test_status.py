@@ -75,9 +75,6 @@ class Cufile:
             "cuFileWriteAsync": self.async_arguments(),
             "cuFileStreamRegister": (None, 0),
             "cuFileStreamDeregister": (None,),
-            "cuFileDriverSetP2PFlags": (4, 1),
-            "cuFileDriverGetP2PFlags": (4, C.byref(C.c_int())),
-            "cuFileExportPCIeTopology": (str(self.scratch / "topology").encode(),),
         }[call]
 
 
@@ -113,8 +110,6 @@ REFUSED = [
      lambda: (None, 0, C.byref(C.c_uint(1)), None, None)),
     ("cuFileBatchIOGetStatus", "more wanted than there is room for",
      lambda: (None, 2, C.byref(C.c_uint(1)), C.create_string_buffer(48), None)),
-    ("cuFileExportPCIeTopology", "no name", lambda: (None,)),
-    ("cuFileExportPCIeTopology", "an empty name", lambda: (b"",)),
 ]
 
 

@@ -19,14 +19,17 @@ static atomic_uint fired;
 const char *fault_name(enum fault_call call)
 {
 	static const char *const names[] = {
-		"open",		"close",	 "read",	"write",
-		"pread",	"pwrite",	 "fstat",	"statx",
-		"fstatfs",	"get_flags",	 "cachestat",	"dup_above",
-		"map_anon",	"unmap",	 "prefer_node", "memory_policy",
-		"get_affinity", "set_affinity",	 "get_dents",	"memfd",
-		"set_mode",	"resize",	 "seal",	"map_file_at",
-		"map_anon_at",	"clock_gettime", "getenv",	"ring make",
-		"ring submit",	"ring wait",	 "ring result",
+		"open",		 "close",	 "read",
+		"write",	 "pread",	 "pwrite",
+		"fstat",	 "statx",	 "fstatfs",
+		"get_flags",	 "cachestat",	 "dup_above",
+		"map_anon",	 "unmap",	 "prefer_node",
+		"memory_policy", "get_affinity", "set_affinity",
+		"get_dents",	 "read_link",	 "memfd",
+		"set_mode",	 "resize",	 "seal",
+		"map_file_at",	 "map_anon_at",	 "clock_gettime",
+		"getenv",	 "ring make",	 "ring submit",
+		"ring wait",	 "ring result",
 	};
 
 	return names[call];
@@ -205,6 +208,13 @@ static ssize_t fault_get_dents(int fd, void *buf, size_t size)
 		       cf_os_real.get_dents(fd, buf, size);
 }
 
+static ssize_t fault_read_link(const char *path, char *buf, size_t size)
+{
+	return should_fail(FAULT_READ_LINK) ?
+		       -rule.err :
+		       cf_os_real.read_link(path, buf, size);
+}
+
 static int fault_memfd(const char *name)
 {
 	return should_fail(FAULT_MEMFD) ? -rule.err : cf_os_real.memfd(name);
@@ -279,6 +289,7 @@ static const struct cf_os faulty = {
 	.get_affinity = fault_get_affinity,
 	.set_affinity = fault_set_affinity,
 	.get_dents = fault_get_dents,
+	.read_link = fault_read_link,
 	.memfd = fault_memfd,
 	.set_mode = fault_set_mode,
 	.resize = fault_resize,
