@@ -10,6 +10,7 @@
 #include "core/device.h"
 #include "core/probe.h"
 #include "core/stats.h"
+#include "engine/batch_fleet.h"
 #include "engine/entry.h"
 #include "engine/session.h"
 
@@ -33,10 +34,19 @@ static void carry_each(struct cf_submission *sub, struct cf_group *group)
  * Where a stream waits, no launch: the first one loads a module, for which
  * the driver may wait for the whole context.
  */
-static bool may_launch(const struct cf_submission *sub)
+bool cf_batch_may_launch(const struct cf_submission *sub)
 {
 	return !sub->ended &&
 	       cf_config_bool(cf_session_config(), CF_CFG_BATCH_KERNEL);
+}
+
+/* Begun is each entry as it is taken. */
+static void carry_fleet(struct cf_submission *sub, struct cf_group *group)
+{
+	if (cf_batch_sail(sub, group))
+		return;
+	carry_each(sub, group);
+	cf_batch_end(sub, group->entries, group->nr);
 }
 
 /* Begun is the bundle as a whole: a cancel comes before it or after it. */
@@ -49,7 +59,7 @@ static void carry_bundle(struct cf_submission *sub, struct cf_group *group)
 		pieces[i] = &group->entries[i]->req.piece;
 	cf_worker_settle(cf_device_node(&pieces[0]->mem));
 	cf_probe_bundle_begin(group, group->nr);
-	cf_bundle_run(pieces, results, group->nr, may_launch(sub));
+	cf_bundle_run(pieces, results, group->nr, cf_batch_may_launch(sub));
 	cf_probe_bundle_end(group, group->nr);
 	for (unsigned i = 0; i < group->nr; i++) {
 		group->entries[i]->result = results[i];
@@ -59,11 +69,17 @@ static void carry_bundle(struct cf_submission *sub, struct cf_group *group)
 
 static void carry(struct cf_submission *sub, struct cf_group *group)
 {
-	if (group->sort->way == CF_WAY_BUNDLE &&
-	    !cf_events_are_dropped(&sub->queue->events))
+	bool dropped = cf_events_are_dropped(&sub->queue->events);
+
+	if (group->sort->way == CF_WAY_FLEET && !dropped) {
+		carry_fleet(sub, group);
+		return;
+	}
+	if (group->sort->way == CF_WAY_BUNDLE && !dropped)
 		carry_bundle(sub, group);
 	else
 		carry_each(sub, group);
+	cf_batch_end(sub, group->entries, group->nr);
 }
 
 static void count(const struct cf_submission *sub, const struct cf_entry *entry)
@@ -77,21 +93,21 @@ static void count(const struct cf_submission *sub, const struct cf_entry *entry)
 	cf_stats_batch_ended(&io);
 }
 
-static void end_group(struct cf_submission *sub, struct cf_group *group)
+void cf_batch_end(struct cf_submission *sub, struct cf_entry *const *entries,
+		  unsigned nr)
 {
 	bool dropped = cf_events_are_dropped(&sub->queue->events);
 	CUfileIOEvents_t ended[CF_GROUP_MAX];
 
-	for (unsigned i = 0; i < group->nr; i++) {
-		ended[i] = cf_entry_event(group->entries[i]->cookie,
-					  group->entries[i]->result);
+	for (unsigned i = 0; i < nr; i++) {
+		ended[i] =
+			cf_entry_event(entries[i]->cookie, entries[i]->result);
 		if (sub->start_ns && !dropped)
-			count(sub, group->entries[i]);
-		cf_request_fini(&group->entries[i]->req);
+			count(sub, entries[i]);
+		cf_request_fini(&entries[i]->req);
 	}
-	cf_submission_done(sub, group);
-	cf_events_post(&sub->queue->events, ended, group->nr);
-	cf_submission_ended(sub, group->nr);
+	cf_events_post(&sub->queue->events, ended, nr);
+	cf_submission_ended(sub, nr);
 }
 
 void cf_batch_carry(struct cf_task *task)
@@ -105,7 +121,7 @@ void cf_batch_carry(struct cf_task *task)
 			cf_submission_post(sub);
 		first = false;
 		carry(sub, &group);
-		end_group(sub, &group);
+		cf_submission_done(sub, &group);
 		/* a large batch lets the small ones behind it through */
 		if (group.more && cf_workers_have_tasks()) {
 			(void)cf_workers_post(task);

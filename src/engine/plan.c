@@ -24,6 +24,7 @@
 #include "core/slabs.h"
 #include "engine/worker.h"
 #include "path/bundle.h"
+#include "path/fleet.h"
 
 #define KIB (1ul << 10)
 #define MIB (1ul << 20)
@@ -63,6 +64,11 @@
 #define DISK_NS 100000
 #define BUNDLE_DEMOTE (16 * KIB)
 /* worth a wake and a launch; no longer than others should wait for its end */
+#define FLEET_SMALL (128 * KIB)
+#define FLEET_FLIGHTS 128      /* under way for one batch */
+#define FLEET_BYTES (32 * MIB) /* the same; more only queue up */
+#define FLEET_MIN_FLIGHTS 16   /* of a carrier that others help */
+#define FLEET_CARRIERS 4       /* system calls side by side */
 #define MIN_GROUP_NS 20000
 #define MAX_GROUP_NS 100000
 
@@ -357,6 +363,35 @@ size_t cf_plan_bundle_bytes(void)
 {
 	return clamp(atomic_load_explicit(&max_step, memory_order_relaxed), 0,
 		     CF_BUNDLE_MAX_BYTES);
+}
+
+bool cf_plan_has_fleets(const struct cf_piece *piece)
+{
+	return cf_fleet_need(piece) <=
+		       atomic_load_explicit(&max_step, memory_order_relaxed) &&
+	       cf_rings_usable();
+}
+
+bool cf_plan_is_large(const struct cf_piece *piece)
+{
+	return piece->size > FLEET_SMALL;
+}
+
+/*
+ * Small ones cost more of a thread than of the disk, so several threads ask
+ * for them; of large ones one thread keeps any disk busy.
+ */
+struct cf_fleet_plan cf_plan_fleet(size_t need, unsigned nr)
+{
+	unsigned most = least(FLEET_BYTES / need, FLEET_FLIGHTS);
+	unsigned flights = (unsigned)clamp(nr, 1, most ? most : 1);
+	unsigned carriers = 1;
+
+	if (need <= 2 * FLEET_SMALL)
+		carriers = (unsigned)clamp(flights / FLEET_MIN_FLIGHTS, 1,
+					   FLEET_CARRIERS);
+	flights = (flights + carriers - 1) / carriers;
+	return (struct cf_fleet_plan){ carriers, least(flights, CF_FLEET_MAX) };
 }
 
 /* One worker there always is, for what has no caller. */

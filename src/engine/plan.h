@@ -37,6 +37,22 @@ bool cf_plan_bundle_demotes(const struct cf_piece *piece);
 /* The most of a slot that a bundle may need. */
 size_t cf_plan_bundle_bytes(void);
 
+/*
+ * How a fleet (path/fleet.h) of nr entries is carried, whose largest needs so
+ * much of a slot: threads with a ring each, and flights of each.
+ */
+struct cf_fleet_plan {
+	unsigned carriers;
+	unsigned flights;
+};
+struct cf_fleet_plan cf_plan_fleet(size_t need, unsigned nr);
+
+/* Whether the entry can be one of a fleet: there are rings, and room. */
+bool cf_plan_has_fleets(const struct cf_piece *piece);
+
+/* Entries of one size class are a fleet: cells are as large as the largest. */
+bool cf_plan_is_large(const struct cf_piece *piece);
+
 /* How many workers should carry nr entries that cost so much in all. */
 unsigned cf_plan_carriers(unsigned long long cost_ns, unsigned nr);
 

@@ -88,6 +88,13 @@ void cf_submissions_fork_child(void)
 
 /* ------------------------------------------------------------- sorting */
 
+static bool may_sail(const struct cf_entry *entry)
+{
+	const struct cf_path_ops *path = entry->req.route.path;
+
+	return path == &cf_path_staged || path == &cf_path_host;
+}
+
 /*
  * Whether callbacks of a client may run side by side is not known. A piece
  * that is alone gains nothing by a bundle.
@@ -99,6 +106,9 @@ static enum cf_way way_of(const struct cf_submission *sub,
 
 	if (piece->handle->fs_ops)
 		return CF_WAY_SERIAL;
+	if (sub->nr > 1 && may_sail(entry) && cf_fleet_can(piece) &&
+	    cf_plan_has_fleets(piece))
+		return CF_WAY_FLEET;
 	if (sub->nr > 1 && entry->req.route.path == &cf_path_staged &&
 	    cf_bundle_can(piece) &&
 	    cf_bundle_need(piece) <= cf_plan_bundle_bytes())
@@ -109,10 +119,15 @@ static enum cf_way way_of(const struct cf_submission *sub,
 static bool fits(const struct cf_sort *sort, enum cf_way way,
 		 const struct cf_piece *piece)
 {
-	if (sort->way != way || way != CF_WAY_BUNDLE)
+	if (sort->way != way || way == CF_WAY_EACH || way == CF_WAY_SERIAL)
 		return sort->way == way;
-	return sort->op == piece->op && sort->ctx == piece->mem.ctx &&
-	       sort->ordinal == piece->mem.ordinal;
+	if (sort->op != piece->op ||
+	    sort->host != (piece->mem.kind == CF_MEMORY_HOST))
+		return false;
+	if (way == CF_WAY_FLEET && sort->large != cf_plan_is_large(piece))
+		return false;
+	return sort->host || (sort->ctx == piece->mem.ctx &&
+			      sort->ordinal == piece->mem.ordinal);
 }
 
 static struct cf_sort *sort_new(struct cf_submission *sub, enum cf_way way,
@@ -122,8 +137,11 @@ static struct cf_sort *sort_new(struct cf_submission *sub, enum cf_way way,
 
 	*sort = (struct cf_sort){ .way = way,
 				  .op = piece->op,
+				  .host = piece->mem.kind == CF_MEMORY_HOST,
+				  .large = cf_plan_is_large(piece),
 				  .ctx = piece->mem.ctx,
-				  .ordinal = piece->mem.ordinal };
+				  .ordinal = piece->mem.ordinal,
+				  .most = way == CF_WAY_SERIAL };
 	sort->last = &sort->first;
 	return sort;
 }
@@ -138,7 +156,8 @@ static struct cf_sort *sort_for(struct cf_submission *sub,
 	for (unsigned i = 0; i < sub->nr_sorts; i++)
 		if (fits(&sub->sorts[i], way, piece))
 			return &sub->sorts[i];
-	if (way != CF_WAY_BUNDLE || sub->nr_sorts + 2 < CF_MAX_SORTS)
+	if (way == CF_WAY_EACH || way == CF_WAY_SERIAL ||
+	    sub->nr_sorts + 2 < CF_MAX_SORTS)
 		return sort_new(sub, way, piece);
 	for (unsigned i = 0; i < sub->nr_sorts; i++)
 		if (sub->sorts[i].way == CF_WAY_EACH)
@@ -152,22 +171,47 @@ static void append(struct cf_sort *sort, struct cf_entry *entry)
 	*sort->last = entry;
 	sort->last = &entry->next;
 	sort->cost_ns += entry->cost_ns;
+	sort->nr++;
+	if (sort->way == CF_WAY_FLEET) {
+		size_t need = cf_fleet_need(&entry->req.piece);
+
+		sort->need = need > sort->need ? need : sort->need;
+	}
+}
+
+/* How many tasks the sorts are worth; a fleet has what it needs, no more. */
+static unsigned count_carriers(struct cf_submission *sub)
+{
+	unsigned long long cost_ns = 0;
+	unsigned nr = 0, carriers = 0;
+
+	for (unsigned i = 0; i < sub->nr_sorts; i++) {
+		struct cf_sort *sort = &sub->sorts[i];
+
+		if (sort->way == CF_WAY_FLEET) {
+			sort->most =
+				cf_plan_fleet(sort->need, sort->nr).carriers;
+			carriers += sort->most;
+			continue;
+		}
+		cost_ns += sort->cost_ns;
+		nr += sort->nr;
+	}
+	return carriers + (nr ? cf_plan_carriers(cost_ns, nr) : 0);
 }
 
 void cf_submission_sort(struct cf_submission *sub)
 {
-	unsigned long long cost_ns = 0;
 
 	for (unsigned i = 0; i < sub->nr; i++) {
 		struct cf_entry *entry = &sub->entries[i];
 
 		entry->cost_ns = cf_plan_cost_ns(&entry->req.piece);
-		cost_ns += entry->cost_ns;
 		entry->req.piece.demote =
 			cf_plan_bundle_demotes(&entry->req.piece);
 		append(sort_for(sub, entry), entry);
 	}
-	sub->carriers = cf_plan_carriers(cost_ns, sub->nr);
+	sub->carriers = count_carriers(sub);
 }
 
 /* ------------------------------------------------------------ settling */
@@ -278,10 +322,11 @@ static void take_locked(struct cf_submission *sub, struct cf_sort *sort,
 		cf_plan_group_ns(sort->cost_ns, sub->carriers);
 	unsigned long long cost_ns = 0;
 	size_t room = cf_plan_bundle_bytes();
+	unsigned most = sort->way == CF_WAY_FLEET ? 1 : CF_GROUP_MAX;
 
 	group->sort = sort;
 	group->nr = 0;
-	while (sort->first && group->nr < CF_GROUP_MAX) {
+	while (sort->first && group->nr < most) {
 		struct cf_entry *entry = sort->first;
 		size_t need = sort->way == CF_WAY_BUNDLE ?
 				      cf_bundle_need(&entry->req.piece) :
@@ -298,7 +343,7 @@ static void take_locked(struct cf_submission *sub, struct cf_sort *sort,
 	if (!sort->first)
 		sort->last = &sort->first;
 	sort->cost_ns -= cost_ns;
-	sort->busy = sort->way == CF_WAY_SERIAL;
+	sort->busy += sort->most > 0;
 }
 
 static bool has_more_locked(const struct cf_submission *sub)
@@ -309,12 +354,17 @@ static bool has_more_locked(const struct cf_submission *sub)
 	return false;
 }
 
+static bool has_place_locked(const struct cf_sort *sort)
+{
+	return !sort->most || sort->busy < sort->most;
+}
+
 bool cf_submission_take(struct cf_submission *sub, struct cf_group *group)
 {
 	group->nr = 0;
 	pthread_mutex_lock(&sub->queue->lock);
 	for (unsigned i = 0; i < sub->nr_sorts && !group->nr; i++)
-		if (sub->sorts[i].first && !sub->sorts[i].busy)
+		if (sub->sorts[i].first && has_place_locked(&sub->sorts[i]))
 			take_locked(sub, &sub->sorts[i], group);
 	group->more = has_more_locked(sub);
 	if (!group->more)
@@ -323,12 +373,33 @@ bool cf_submission_take(struct cf_submission *sub, struct cf_group *group)
 	return group->nr;
 }
 
+struct cf_entry *cf_submission_next(struct cf_submission *sub,
+				    struct cf_group *group)
+{
+	struct cf_sort *sort = group->sort;
+	struct cf_entry *entry;
+
+	pthread_mutex_lock(&sub->queue->lock);
+	entry = sort->first;
+	if (entry) {
+		sort->first = entry->next;
+		sort->cost_ns -= entry->cost_ns;
+	}
+	if (!sort->first)
+		sort->last = &sort->first;
+	group->more = has_more_locked(sub);
+	if (!group->more)
+		unlink_locked(sub);
+	pthread_mutex_unlock(&sub->queue->lock);
+	return entry;
+}
+
 void cf_submission_done(struct cf_submission *sub, struct cf_group *group)
 {
-	if (group->sort->way != CF_WAY_SERIAL)
+	if (!group->sort->most)
 		return;
 	pthread_mutex_lock(&sub->queue->lock);
-	group->sort->busy = false;
+	group->sort->busy--;
 	pthread_mutex_unlock(&sub->queue->lock);
 }
 

@@ -15,6 +15,7 @@
 #include "engine/request.h"
 #include "engine/worker.h"
 #include "path/bundle.h"
+#include "path/fleet.h"
 
 #define CF_MAX_SORTS 8
 
@@ -38,15 +39,21 @@ enum cf_way {
 	CF_WAY_EACH,   /* one request after the other */
 	CF_WAY_SERIAL, /* the same, by one worker at a time */
 	CF_WAY_BUNDLE, /* small ones of one device and direction, together */
+	CF_WAY_FLEET,  /* those for the disk, alike, side by side */
 };
 
 /* Entries that travel alike, in the order in which they came. */
 struct cf_sort {
 	enum cf_way way;
-	enum cf_op op;		    /* BUNDLE */
-	CUcontext ctx;		    /* BUNDLE */
-	int ordinal;		    /* BUNDLE */
-	bool busy;		    /* SERIAL, queue->lock */
+	/* BUNDLE and FLEET: what they have in common */
+	enum cf_op op;
+	bool host, large;
+	CUcontext ctx;
+	int ordinal;
+	size_t need;		    /* FLEET, the largest; written in sort */
+	unsigned nr;		    /* FLEET, at first; written in sort */
+	unsigned most;		    /* carriers at a time, 0: any number */
+	unsigned busy;		    /* queue->lock; of most */
 	struct cf_entry *first;	    /* queue->lock */
 	struct cf_entry **last;	    /* queue->lock */
 	unsigned long long cost_ns; /* queue->lock; of those that wait */
@@ -115,7 +122,13 @@ struct cf_group {
 
 /* The next group, taken off its list; false: there is none for this task. */
 bool cf_submission_take(struct cf_submission *sub, struct cf_group *group);
-/* The group's bytes are there. */
+/*
+ * One more entry of the group's sort, which is not put into the group; NULL:
+ * there is none. By who carries the group.
+ */
+struct cf_entry *cf_submission_next(struct cf_submission *sub,
+				    struct cf_group *group);
+/* The group has been carried. */
 void cf_submission_done(struct cf_submission *sub, struct cf_group *group);
 /* So many entries have ended and are events, or forgotten. */
 void cf_submission_ended(struct cf_submission *sub, unsigned nr);

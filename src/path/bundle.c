@@ -3,24 +3,24 @@
  * bundle - fills a slot, moves it, and keeps each piece's result.
  *
  * A piece lies in the slot at the same offset from a multiple of 16 as it
- * has in device memory.
+ * has in device memory, and right behind the one before it where it does so
+ * there: then the two are one copy.
  */
 #include "path/bundle.h"
 
-#include <errno.h>
 #include "core/cache.h"
-#include "core/device.h"
 #include "core/file.h"
+#include "path/copies.h"
 
 #define ALIGN 16
-#define MIN_SHARED 4 /* copies; fewer are quicker one by one */
+
+_Static_assert(CF_BUNDLE_MAX <= CF_COPIES_MAX, "one call copies a bundle");
 
 struct bundle {
 	const struct cf_piece *const *pieces;
 	ssize_t *results;
 	unsigned nr;
 	bool kernel;
-	const struct cf_cuda *cuda;
 	struct cf_device *dev;
 	struct cf_pool *pool;
 	struct cf_slot *slot;
@@ -54,8 +54,11 @@ static void place(struct bundle *b)
 	char *at = b->slot->mem;
 
 	for (unsigned i = 0; i < b->nr; i++) {
-		b->at[i] = at + (b->pieces[i]->mem.addr & (ALIGN - 1));
-		at += cf_bundle_need(b->pieces[i]);
+		const struct cf_piece *piece = b->pieces[i];
+
+		at += (piece->mem.addr - (uintptr_t)at) & (ALIGN - 1);
+		b->at[i] = at;
+		at += piece->size;
 	}
 }
 
@@ -88,104 +91,18 @@ static void write_files(struct bundle *b)
 				b->pieces[i]->file_off);
 }
 
-/* -------------------------------------------------------------- copies */
-
-static CUresult copy(const struct bundle *b, unsigned i, size_t size)
-{
-	const struct cf_piece *piece = b->pieces[i];
-	CUdeviceptr dev = (CUdeviceptr)piece->mem.addr;
-
-	return piece->op == CF_READ ?
-		       b->cuda->memcpy_htod_async(dev, b->at[i], size,
-						  b->lane->stream) :
-		       b->cuda->memcpy_dtoh_async(b->at[i], dev, size,
-						  b->lane->stream);
-}
-
-/*
- * A kernel that strays breaks the client's context, so only plain device
- * memory of known bounds, and asked for once more: since the submit the
- * client may have freed it, which a copy would only be refused for.
- */
-static bool may_share(const struct cf_piece *piece, size_t size)
-{
-	struct cf_memory now;
-
-	if (piece->mem.kind != CF_MEMORY_DEVICE || piece->mem.chained)
-		return false;
-	cf_memory_facts(piece->mem.addr, &now);
-	return now.kind == CF_MEMORY_DEVICE && now.ctx == piece->mem.ctx &&
-	       now.buffer_id == piece->mem.buffer_id && !now.chained &&
-	       now.addr + size <= now.end;
-}
-
-/* Copies that have shared a launch and are done are marked. */
-static int share_launch(struct bundle *b, bool *moved)
-{
-	struct cf_copy copies[CF_BUNDLE_MAX];
-	unsigned index[CF_BUNDLE_MAX];
-	unsigned nr = 0;
-	int err;
-
-	for (unsigned i = 0; i < b->nr; i++) {
-		size_t size = b->results[i] > 0 ? (size_t)b->results[i] : 0;
-
-		if (!size || !may_share(b->pieces[i], size))
-			continue;
-		index[nr] = i;
-		copies[nr++] = (struct cf_copy){
-			.dev = (CUdeviceptr)b->pieces[i]->mem.addr,
-			.mem = b->at[i],
-			.size = size,
-		};
-	}
-	if (nr < MIN_SHARED)
-		return 0;
-	err = cf_volley_move(b->dev->volleys, b->pieces[0]->op == CF_READ,
-			     b->slot->mem, copies, nr);
-	for (unsigned i = 0; i < nr && !err; i++)
-		moved[index[i]] = copies[i].moved;
-	return err == -ENOTSUP ? 0 : err;
-}
-
-static int fail_rest(struct bundle *b, const bool *moved, int err)
-{
-	for (unsigned i = 0; i < b->nr; i++)
-		if (b->results[i] > 0 && !moved[i])
-			b->results[i] = err;
-	return err;
-}
-
-/* A copy that is refused fails its piece only. */
-static int move_rest(struct bundle *b, const bool *moved)
-{
-	unsigned begun = 0;
-	CUresult res;
-	int err = 0;
-
-	for (unsigned i = 0; i < b->nr; i++) {
-		if (b->results[i] <= 0 || moved[i])
-			continue;
-		res = copy(b, i, (size_t)b->results[i]);
-		begun++;
-		if (res == CF_CU_SUCCESS)
-			continue;
-		err = CF_ECUDA(res);
-		b->results[i] = err;
-	}
-	if (!begun)
-		return 0;
-	res = b->cuda->stream_synchronize(b->lane->stream);
-	return res == CF_CU_SUCCESS ? err : fail_rest(b, moved, CF_ECUDA(res));
-}
-
 /* All results are sizes to move, or errors of their own. */
 static int move_all(struct bundle *b)
 {
-	bool moved[CF_BUNDLE_MAX] = { false };
-	int err = b->kernel ? share_launch(b, moved) : 0;
-
-	return err ? fail_rest(b, moved, err) : move_rest(b, moved);
+	return cf_copies_move(&(struct cf_copies){
+		.dev = b->dev,
+		.lane = b->lane,
+		.slot = b->kernel ? b->slot->mem : NULL,
+		.pieces = b->pieces,
+		.at = b->at,
+		.results = b->results,
+		.nr = b->nr,
+	});
 }
 
 static int run_read(struct bundle *b)
@@ -239,7 +156,6 @@ static int carry_on(struct bundle *b, bool *begun)
 	*begun = false;
 	if (err)
 		return err;
-	b->cuda = cf_cuda_loaded();
 	b->pool = cf_gpu_pool(b->dev->gpu, need_of(b));
 	b->slot = NULL;
 	b->lane = NULL;

@@ -2,6 +2,7 @@
 /* test_plan - parts, helpers and what configuration has to say to them. */
 #include "engine/plan.h"
 #include "engine/worker.h"
+#include "path/fleet.h"
 #include "harness.h"
 
 #include <fcntl.h>
@@ -124,6 +125,29 @@ static void the_first_part_ends_where_a_block_does(void **state)
 	assert_int_equal(cf_plan_make(&piece, &cf_path_staged, 1).skew, 17);
 }
 
+static void a_fleet_is_deep_and_a_large_one_has_one_carrier(void **state)
+{
+	struct cf_fleet_plan small, large, tiny;
+
+	configure(0);
+	small = cf_plan_fleet(4096, 1000);
+	assert_true(small.carriers > 1);
+	assert_int_equal(small.carriers * small.flights, 128);
+	large = cf_plan_fleet(TH_MIB, 1000);
+	assert_int_equal(large.carriers, 1);
+	assert_int_equal(large.flights, 32);
+	tiny = cf_plan_fleet(4096, 3);
+	assert_int_equal(tiny.carriers, 1);
+	assert_int_equal(tiny.flights, 3);
+	for (size_t need = 4096; need <= 4 * TH_MIB; need *= 2)
+		for (unsigned nr = 1; nr <= 65536; nr *= 4) {
+			struct cf_fleet_plan p = cf_plan_fleet(need, nr);
+
+			assert_in_range(p.flights, 1, CF_FLEET_MAX);
+			assert_true(p.carriers >= 1 && p.carriers <= nr);
+		}
+}
+
 static int teardown(void **state)
 {
 	cf_workers_configure(0);
@@ -141,6 +165,8 @@ int main(void)
 			a_userspace_file_system_is_called_by_one_thread),
 		cmocka_unit_test(no_part_is_larger_than_a_slot),
 		cmocka_unit_test(the_first_part_ends_where_a_block_does),
+		cmocka_unit_test(
+			a_fleet_is_deep_and_a_large_one_has_one_carrier),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, teardown);

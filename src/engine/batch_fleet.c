@@ -1,0 +1,92 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * batch_fleet - feeds a fleet with entries, and tells their ends.
+ *
+ * Entries are taken off their list one by one, when the disk has room for
+ * one: carriers share them as they can, and a cancel finds the others.
+ */
+#include "engine/batch_fleet.h"
+
+#include <errno.h>
+#include <stddef.h>
+#include "core/device.h"
+#include "engine/batch_carry.h"
+#include "engine/plan.h"
+#include "path/fleet.h"
+
+/* Flights of a fleet's worth, before it lets others on its worker. */
+#define TURNS 4
+
+struct sailing {
+	struct cf_fleet fleet;
+	struct cf_submission *sub;
+	struct cf_group *group;
+	unsigned taken;
+};
+
+static struct cf_entry *entry_of(const struct cf_piece *piece)
+{
+	return (struct cf_entry *)((uintptr_t)piece -
+				   offsetof(struct cf_entry, req.piece));
+}
+
+static const struct cf_piece *next(struct cf_fleet *fleet)
+{
+	struct sailing *s = (struct sailing *)fleet;
+	struct cf_entry *entry;
+
+	if (cf_events_are_dropped(&s->sub->queue->events) ||
+	    (s->taken >= TURNS * fleet->flights && cf_workers_have_tasks()))
+		return NULL;
+	entry = cf_submission_next(s->sub, s->group);
+	s->taken++;
+	return entry ? &entry->req.piece : NULL;
+}
+
+/* What looked like host memory may have become a GPU's: that way then. */
+static void finish(struct cf_entry *entry, ssize_t result)
+{
+	if (result == -EFAULT && entry->req.piece.mem.kind == CF_MEMORY_HOST) {
+		entry->result = cf_request_run(&entry->req);
+		return;
+	}
+	entry->result = result;
+	cf_request_carried(&entry->req, result);
+}
+
+static void ended(struct cf_fleet *fleet, const struct cf_piece *const *pieces,
+		  const ssize_t *results, unsigned nr)
+{
+	struct sailing *s = (struct sailing *)fleet;
+	struct cf_entry *entries[CF_GROUP_MAX];
+
+	for (unsigned i = 0; i < nr; i++) {
+		entries[i] = entry_of(pieces[i]);
+		finish(entries[i], results[i]);
+	}
+	cf_batch_end(s->sub, entries, nr);
+}
+
+bool cf_batch_sail(struct cf_submission *sub, struct cf_group *group)
+{
+	const struct cf_sort *sort = group->sort;
+	const struct cf_piece *first = &group->entries[0]->req.piece;
+	struct sailing s = {
+		.fleet = {
+			.cell = sort->need,
+			.flights = cf_plan_fleet(sort->need, sort->nr).flights,
+			.kernel = cf_batch_may_launch(sub),
+			.next = next,
+			.ended = ended,
+		},
+		.sub = sub,
+		.group = group,
+	};
+	struct cf_ring *ring = cf_ring_lease();
+
+	if (!ring)
+		return false;
+	cf_worker_settle(cf_device_node(&first->mem));
+	cf_fleet_run(&s.fleet, ring, first);
+	return true;
+}

@@ -1,0 +1,174 @@
+// SPDX-License-Identifier: Apache-2.0
+/* copies - joins neighbours, shares a launch, copies what is left. */
+#include "path/copies.h"
+
+#include <errno.h>
+
+#define MIN_SHARED 4 /* copies; fewer are quicker one by one */
+#define MAX_SHARED ((size_t)64 << 10)
+
+static CUresult copy(const struct cf_copies *c, unsigned i, size_t size)
+{
+	const struct cf_cuda *cuda = cf_cuda_loaded();
+	CUdeviceptr dev = (CUdeviceptr)c->pieces[i]->mem.addr;
+
+	return c->pieces[i]->op == CF_READ ?
+		       cuda->memcpy_htod_async(dev, c->at[i], size,
+					       c->lane->stream) :
+		       cuda->memcpy_dtoh_async(c->at[i], dev, size,
+					       c->lane->stream);
+}
+
+/* ---------------------------------------------------------------- runs */
+
+/* b follows a in both memories, and the driver takes them for one. */
+static bool follows(const struct cf_copies *c, unsigned a, unsigned b)
+{
+	const struct cf_memory *mem = &c->pieces[a]->mem;
+	const struct cf_memory *next = &c->pieces[b]->mem;
+	size_t size = c->pieces[a]->size;
+
+	return c->results[a] == (ssize_t)size && c->results[b] > 0 &&
+	       mem->kind == CF_MEMORY_DEVICE && next->kind == mem->kind &&
+	       !mem->chained && !next->chained &&
+	       mem->buffer_id == next->buffer_id && mem->end == next->end &&
+	       mem->addr + size == next->addr && c->at[a] + size == c->at[b];
+}
+
+/* The pieces from i on that are one copy, and its bytes. */
+static unsigned run_from(const struct cf_copies *c, unsigned i, size_t *size)
+{
+	unsigned end = i + 1;
+
+	*size = (size_t)c->results[i];
+	while (end < c->nr && follows(c, end - 1, end))
+		*size += (size_t)c->results[end++];
+	return end - i;
+}
+
+/* Enough copies that sharing pays, none of them large. */
+static bool are_many_small(const struct cf_copies *c)
+{
+	unsigned runs = 0;
+	size_t size;
+
+	for (unsigned i = 0; i < c->nr; runs++) {
+		if (c->results[i] <= 0) {
+			i++;
+			continue;
+		}
+		if (c->pieces[i]->size > MAX_SHARED)
+			return false;
+		i += run_from(c, i, &size);
+	}
+	return runs >= MIN_SHARED;
+}
+
+/* ------------------------------------------------------------- sharing */
+
+/*
+ * A kernel that strays breaks the client's context, so only plain device
+ * memory of known bounds, and asked for once more: since the submit the
+ * client may have freed it, which a copy would only be refused for.
+ */
+static bool may_share(const struct cf_piece *piece, size_t size)
+{
+	struct cf_memory now;
+
+	if (piece->mem.kind != CF_MEMORY_DEVICE || piece->mem.chained)
+		return false;
+	cf_memory_facts(piece->mem.addr, &now);
+	return now.kind == CF_MEMORY_DEVICE && now.ctx == piece->mem.ctx &&
+	       now.buffer_id == piece->mem.buffer_id && !now.chained &&
+	       now.addr + size <= now.end;
+}
+
+/* Copies that have shared a launch and are done are marked. */
+static int share_launch(const struct cf_copies *c, bool *moved)
+{
+	struct cf_copy copies[CF_COPIES_MAX];
+	unsigned index[CF_COPIES_MAX];
+	unsigned nr = 0;
+	int err;
+
+	for (unsigned i = 0; i < c->nr; i++) {
+		size_t size = c->results[i] > 0 ? (size_t)c->results[i] : 0;
+
+		if (!size || !may_share(c->pieces[i], size))
+			continue;
+		index[nr] = i;
+		copies[nr++] = (struct cf_copy){
+			.dev = (CUdeviceptr)c->pieces[i]->mem.addr,
+			.mem = c->at[i],
+			.size = size,
+		};
+	}
+	if (nr < MIN_SHARED)
+		return 0;
+	err = cf_volley_move(c->dev->volleys, c->pieces[0]->op == CF_READ,
+			     c->slot, copies, nr);
+	for (unsigned i = 0; i < nr && !err; i++)
+		moved[index[i]] = copies[i].moved;
+	return err == -ENOTSUP ? 0 : err;
+}
+
+/* ------------------------------------------------------------- the rest */
+
+static int fail_rest(const struct cf_copies *c, const bool *moved, int err)
+{
+	for (unsigned i = 0; i < c->nr; i++)
+		if (c->results[i] > 0 && !moved[i])
+			c->results[i] = err;
+	return err;
+}
+
+/* A copy that is refused fails its piece only. */
+static int copy_each(const struct cf_copies *c, unsigned first, unsigned nr)
+{
+	int err = 0;
+
+	for (unsigned i = first; i < first + nr; i++) {
+		CUresult res = copy(c, i, (size_t)c->results[i]);
+
+		if (res == CF_CU_SUCCESS)
+			continue;
+		err = CF_ECUDA(res);
+		c->results[i] = err;
+	}
+	return err;
+}
+
+/* Pieces that the launch has moved, or not, alternate seldom. */
+static int move_rest(const struct cf_copies *c, const bool *moved)
+{
+	const struct cf_cuda *cuda = cf_cuda_loaded();
+	unsigned nr, begun = 0;
+	CUresult res;
+	size_t size;
+	int err = 0;
+
+	for (unsigned i = 0; i < c->nr; i += nr) {
+		nr = 1;
+		if (c->results[i] <= 0 || moved[i])
+			continue;
+		nr = run_from(c, i, &size);
+		res = copy(c, i, size);
+		begun++;
+		if (res != CF_CU_SUCCESS && nr == 1)
+			err = c->results[i] = CF_ECUDA(res);
+		else if (res != CF_CU_SUCCESS)
+			err = copy_each(c, i, nr);
+	}
+	if (!begun)
+		return 0;
+	res = cuda->stream_synchronize(c->lane->stream);
+	return res == CF_CU_SUCCESS ? err : fail_rest(c, moved, CF_ECUDA(res));
+}
+
+int cf_copies_move(const struct cf_copies *c)
+{
+	bool moved[CF_COPIES_MAX] = { false };
+	int err = c->slot && are_many_small(c) ? share_launch(c, moved) : 0;
+
+	return err ? fail_rest(c, moved, err) : move_rest(c, moved);
+}
