@@ -53,6 +53,9 @@ bool cf_plan_has_fleets(const struct cf_piece *piece);
 /* Entries of one size class are a fleet: cells are as large as the largest. */
 bool cf_plan_is_large(const struct cf_piece *piece);
 
+/* Workers at buffered writes of one file. */
+#define CF_PLAN_WRITERS 2
+
 /* How many workers should carry nr entries that cost so much in all. */
 unsigned cf_plan_carriers(unsigned long long cost_ns, unsigned nr);
 

@@ -86,134 +86,6 @@ void cf_submissions_fork_child(void)
 	pthread_mutex_unlock(&live_lock);
 }
 
-/* ------------------------------------------------------------- sorting */
-
-static bool may_sail(const struct cf_entry *entry)
-{
-	const struct cf_path_ops *path = entry->req.route.path;
-
-	return path == &cf_path_staged || path == &cf_path_host;
-}
-
-/*
- * Whether callbacks of a client may run side by side is not known. A piece
- * that is alone gains nothing by a bundle.
- */
-static enum cf_way way_of(const struct cf_submission *sub,
-			  const struct cf_entry *entry)
-{
-	const struct cf_piece *piece = &entry->req.piece;
-
-	if (piece->handle->fs_ops)
-		return CF_WAY_SERIAL;
-	if (sub->nr > 1 && may_sail(entry) && cf_fleet_can(piece) &&
-	    cf_plan_has_fleets(piece))
-		return CF_WAY_FLEET;
-	if (sub->nr > 1 && entry->req.route.path == &cf_path_staged &&
-	    cf_bundle_can(piece) &&
-	    cf_bundle_need(piece) <= cf_plan_bundle_bytes())
-		return CF_WAY_BUNDLE;
-	return CF_WAY_EACH;
-}
-
-static bool fits(const struct cf_sort *sort, enum cf_way way,
-		 const struct cf_piece *piece)
-{
-	if (sort->way != way || way == CF_WAY_EACH || way == CF_WAY_SERIAL)
-		return sort->way == way;
-	if (sort->op != piece->op ||
-	    sort->host != (piece->mem.kind == CF_MEMORY_HOST))
-		return false;
-	if (way == CF_WAY_FLEET && sort->large != cf_plan_is_large(piece))
-		return false;
-	return sort->host || (sort->ctx == piece->mem.ctx &&
-			      sort->ordinal == piece->mem.ordinal);
-}
-
-static struct cf_sort *sort_new(struct cf_submission *sub, enum cf_way way,
-				const struct cf_piece *piece)
-{
-	struct cf_sort *sort = &sub->sorts[sub->nr_sorts++];
-
-	*sort = (struct cf_sort){ .way = way,
-				  .op = piece->op,
-				  .host = piece->mem.kind == CF_MEMORY_HOST,
-				  .large = cf_plan_is_large(piece),
-				  .ctx = piece->mem.ctx,
-				  .ordinal = piece->mem.ordinal,
-				  .most = way == CF_WAY_SERIAL };
-	sort->last = &sort->first;
-	return sort;
-}
-
-/* Places are kept for the two sorts that take anything. */
-static struct cf_sort *sort_for(struct cf_submission *sub,
-				const struct cf_entry *entry)
-{
-	const struct cf_piece *piece = &entry->req.piece;
-	enum cf_way way = way_of(sub, entry);
-
-	for (unsigned i = 0; i < sub->nr_sorts; i++)
-		if (fits(&sub->sorts[i], way, piece))
-			return &sub->sorts[i];
-	if (way == CF_WAY_EACH || way == CF_WAY_SERIAL ||
-	    sub->nr_sorts + 2 < CF_MAX_SORTS)
-		return sort_new(sub, way, piece);
-	for (unsigned i = 0; i < sub->nr_sorts; i++)
-		if (sub->sorts[i].way == CF_WAY_EACH)
-			return &sub->sorts[i];
-	return sort_new(sub, CF_WAY_EACH, piece);
-}
-
-static void append(struct cf_sort *sort, struct cf_entry *entry)
-{
-	entry->next = NULL;
-	*sort->last = entry;
-	sort->last = &entry->next;
-	sort->cost_ns += entry->cost_ns;
-	sort->nr++;
-	if (sort->way == CF_WAY_FLEET) {
-		size_t need = cf_fleet_need(&entry->req.piece);
-
-		sort->need = need > sort->need ? need : sort->need;
-	}
-}
-
-/* How many tasks the sorts are worth; a fleet has what it needs, no more. */
-static unsigned count_carriers(struct cf_submission *sub)
-{
-	unsigned long long cost_ns = 0;
-	unsigned nr = 0, carriers = 0;
-
-	for (unsigned i = 0; i < sub->nr_sorts; i++) {
-		struct cf_sort *sort = &sub->sorts[i];
-
-		if (sort->way == CF_WAY_FLEET) {
-			sort->most =
-				cf_plan_fleet(sort->need, sort->nr).carriers;
-			carriers += sort->most;
-			continue;
-		}
-		cost_ns += sort->cost_ns;
-		nr += sort->nr;
-	}
-	return carriers + (nr ? cf_plan_carriers(cost_ns, nr) : 0);
-}
-
-void cf_submission_sort(struct cf_submission *sub)
-{
-
-	for (unsigned i = 0; i < sub->nr; i++) {
-		struct cf_entry *entry = &sub->entries[i];
-
-		entry->cost_ns = cf_plan_cost_ns(&entry->req.piece);
-		entry->req.piece.demote =
-			cf_plan_bundle_demotes(&entry->req.piece);
-		append(sort_for(sub, entry), entry);
-	}
-	sub->carriers = count_carriers(sub);
-}
-
 /* ------------------------------------------------------------ settling */
 
 struct settled {
@@ -318,8 +190,8 @@ void cf_submission_start(struct cf_submission *sub)
 static void take_locked(struct cf_submission *sub, struct cf_sort *sort,
 			struct cf_group *group)
 {
-	unsigned long long enough =
-		cf_plan_group_ns(sort->cost_ns, sub->carriers);
+	unsigned long long enough = cf_plan_group_ns(
+		sort->cost_ns, sort->most ? sort->most : sub->carriers);
 	unsigned long long cost_ns = 0;
 	size_t room = cf_plan_bundle_bytes();
 	unsigned most = sort->way == CF_WAY_FLEET ? 1 : CF_GROUP_MAX;

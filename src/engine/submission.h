@@ -17,7 +17,7 @@
 #include "path/bundle.h"
 #include "path/fleet.h"
 
-#define CF_MAX_SORTS 8
+#define CF_MAX_SORTS 16
 
 /* The part of a batch that its submissions see; never freed. */
 struct cf_queue {
@@ -38,6 +38,7 @@ struct cf_entry {
 enum cf_way {
 	CF_WAY_EACH,   /* one request after the other */
 	CF_WAY_SERIAL, /* the same, by one worker at a time */
+	CF_WAY_WRITES, /* the same, buffered writes of one file */
 	CF_WAY_BUNDLE, /* small ones of one device and direction, together */
 	CF_WAY_FLEET,  /* those for the disk, alike, side by side */
 };
@@ -45,13 +46,15 @@ enum cf_way {
 /* Entries that travel alike, in the order in which they came. */
 struct cf_sort {
 	enum cf_way way;
-	/* BUNDLE and FLEET: what they have in common */
+	/* what the entries of WRITES, BUNDLE and FLEET have in common */
+	dev_t dev; /* buffered writes */
+	ino_t ino;
 	enum cf_op op;
 	bool host, large;
 	CUcontext ctx;
 	int ordinal;
 	size_t need;		    /* FLEET, the largest; written in sort */
-	unsigned nr;		    /* FLEET, at first; written in sort */
+	unsigned nr;		    /* at first; written in sort */
 	unsigned most;		    /* carriers at a time, 0: any number */
 	unsigned busy;		    /* queue->lock; of most */
 	struct cf_entry *first;	    /* queue->lock */

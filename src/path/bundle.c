@@ -59,39 +59,64 @@ static void place(struct bundle *b)
 		at += (piece->mem.addr - (uintptr_t)at) & (ALIGN - 1);
 		b->at[i] = at;
 		at += piece->size;
+		b->results[i] = (ssize_t)piece->size;
 	}
 }
 
 /* --------------------------------------------------------------- files */
 
-static ssize_t read_file(const struct cf_piece *piece, char *at)
+static ssize_t file_io(const struct cf_piece *piece, char *at, size_t size)
 {
-	ssize_t n = cf_file_read(piece->handle, piece->via, at, piece->size,
-				 piece->file_off);
-
-	if (n > 0 && piece->demote)
-		cf_cache_demote(at, (size_t)n);
-	return n;
+	return piece->op == CF_READ ? cf_file_read(piece->handle, piece->via,
+						   at, size, piece->file_off) :
+				      cf_file_write(piece->handle, piece->via,
+						    at, size, piece->file_off);
 }
 
-static void read_files(struct bundle *b)
+/* Piece i + 1 goes on where piece i ends, in the file and in the slot. */
+static bool goes_on(const struct bundle *b, unsigned i)
 {
-	for (unsigned i = 0; i < b->nr; i++)
-		b->results[i] = read_file(b->pieces[i], b->at[i]);
+	const struct cf_piece *piece = b->pieces[i], *next = b->pieces[i + 1];
+
+	return piece->handle == next->handle && piece->via == next->via &&
+	       piece->file_off + (off_t)piece->size == next->file_off &&
+	       b->at[i] + piece->size == b->at[i + 1] && b->results[i] > 0 &&
+	       b->results[i + 1] > 0;
 }
 
-/* Those that came out of the device. */
-static void write_files(struct bundle *b)
+/* One call for all, or a call for each where that did not do them whole. */
+static void move_run(struct bundle *b, unsigned first, unsigned nr, size_t size)
 {
-	for (unsigned i = 0; i < b->nr; i++)
-		if (b->results[i] > 0)
-			b->results[i] = cf_file_write(
-				b->pieces[i]->handle, b->pieces[i]->via,
-				b->at[i], b->pieces[i]->size,
-				b->pieces[i]->file_off);
+	bool whole = nr > 1 && file_io(b->pieces[first], b->at[first], size) ==
+				       (ssize_t)size;
+
+	for (unsigned i = first; i < first + nr; i++)
+		b->results[i] = whole ? (ssize_t)b->pieces[i]->size :
+					file_io(b->pieces[i], b->at[i],
+						b->pieces[i]->size);
 }
 
-/* All results are sizes to move, or errors of their own. */
+/* Those with a result, which is all of their bytes. */
+static void move_files(struct bundle *b)
+{
+	unsigned nr;
+
+	for (unsigned i = 0; i < b->nr; i += nr) {
+		const struct cf_piece *piece = b->pieces[i];
+		size_t size = piece->size;
+
+		nr = 1;
+		if (b->results[i] <= 0)
+			continue;
+		for (; i + nr < b->nr && goes_on(b, i + nr - 1); nr++)
+			size += b->pieces[i + nr]->size;
+		move_run(b, i, nr, size);
+		if (piece->demote)
+			cf_cache_demote(b->at[i], size);
+	}
+}
+
+/* Those with a result, which is how many of their bytes. */
 static int move_all(struct bundle *b)
 {
 	return cf_copies_move(&(struct cf_copies){
@@ -107,18 +132,15 @@ static int move_all(struct bundle *b)
 
 static int run_read(struct bundle *b)
 {
-	read_files(b);
+	move_files(b);
 	return move_all(b);
 }
 
 static int run_write(struct bundle *b)
 {
-	int err;
+	int err = move_all(b);
 
-	for (unsigned i = 0; i < b->nr; i++)
-		b->results[i] = (ssize_t)b->pieces[i]->size;
-	err = move_all(b);
-	write_files(b);
+	move_files(b);
 	return err;
 }
 

@@ -9,6 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include "harness.h"
+#include "seam/os.h"
 
 #define MAX_NR 4096
 
@@ -671,6 +672,78 @@ static void close_in_the_middle_of_it_all_ends_it_all(void **state)
 	}
 }
 
+/* ---------------------------------------------------- writes of one file */
+
+static struct cf_os counting_os;
+static atomic_uint nr_pwrites;
+static atomic_int pwrites, most_pwrites;
+
+static ssize_t slow_pwrite(int fd, const void *buf, size_t size, off_t off)
+{
+	int now = 1 + atomic_fetch_add(&pwrites, 1);
+	int most = atomic_load(&most_pwrites);
+	ssize_t n;
+
+	atomic_fetch_add(&nr_pwrites, 1);
+	while (now > most &&
+	       !atomic_compare_exchange_weak(&most_pwrites, &most, now))
+		continue;
+	th_sleep_ms(1);
+	n = cf_os_real.pwrite(fd, buf, size, off);
+	atomic_fetch_sub(&pwrites, 1);
+	return n;
+}
+
+/* gap: between an entry and the next, in memory and in the file. */
+static void count_writes(enum th_mem_kind kind, size_t each, size_t gap)
+{
+	CUfileIOParams_t params[NR_WINDOWS];
+	CUfileBatchHandle_t batch;
+	struct field f;
+
+	set_size(CUFILE_PARAM_EXECUTION_MAX_IO_THREADS, 8);
+	th_open();
+	field_init(&f, kind, TH_BUFFERED, NR_WINDOWS * (each + gap));
+	batch = batch_of(NR_WINDOWS);
+	for (unsigned i = 0; i < NR_WINDOWS; i++)
+		params[i] = move(&f, CUFILE_WRITE, i * (each + gap),
+				 i * (each + gap), each, i);
+	counting_os = cf_os_real;
+	counting_os.pwrite = slow_pwrite;
+	atomic_store(&most_pwrites, 0);
+	atomic_store(&nr_pwrites, 0);
+	cf_os = &counting_os;
+	run_batch(batch, params, NR_WINDOWS);
+	cf_os = &cf_os_real;
+	field_check(&f);
+	cuFileBatchIODestroy(batch);
+	field_fini(&f);
+	th_close();
+}
+
+static void two_at_most_write_one_file(void **state)
+{
+	static const size_t sizes[] = { 4096, 64 * TH_KIB, 300 * TH_KIB };
+
+	for (size_t i = 0; i < 3; i++) {
+		count_writes(TH_MALLOC, sizes[i], 512);
+		assert_in_range(atomic_load(&most_pwrites), 1, 2);
+		if (!th_gpu(NULL))
+			continue;
+		count_writes(TH_DEVICE, sizes[i], 512);
+		assert_in_range(atomic_load(&most_pwrites), 1, 2);
+	}
+}
+
+static void neighbours_in_memory_and_file_are_written_together(void **state)
+{
+	th_need_gpu();
+	count_writes(TH_DEVICE, 4096, 0);
+	assert_in_range(atomic_load(&nr_pwrites), 1, 4);
+	count_writes(TH_DEVICE, 4096, 512);
+	assert_int_equal(atomic_load(&nr_pwrites), NR_WINDOWS);
+}
+
 int main(void)
 {
 #define TEST(f) cmocka_unit_test_setup_teardown(f, NULL, th_teardown_close)
@@ -690,6 +763,8 @@ int main(void)
 		TEST(sixty_four_threads_submit_and_reap),
 		TEST(memory_may_go_after_a_cancel_or_a_destroy),
 		TEST(close_in_the_middle_of_it_all_ends_it_all),
+		TEST(two_at_most_write_one_file),
+		TEST(neighbours_in_memory_and_file_are_written_together),
 	};
 
 	th_start(280);

@@ -1,0 +1,175 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * submission_sort - which entries travel alike, and how many may carry them.
+ *
+ * The kernel writes a file one call at a time, under its inode's lock. So of
+ * the workers at buffered writes of one file one is in that lock, and one
+ * gets the next bytes ready; more would only spin for it.
+ */
+#include "core/file.h"
+#include "engine/plan.h"
+#include "engine/submission.h"
+
+static bool may_sail(const struct cf_entry *entry)
+{
+	const struct cf_path_ops *path = entry->req.route.path;
+
+	return path == &cf_path_staged || path == &cf_path_host;
+}
+
+static bool is_buffered_write(const struct cf_piece *piece)
+{
+	return piece->op == CF_WRITE && piece->size && !piece->handle->fs_ops &&
+	       !cf_file_is_direct(piece->handle, piece->via);
+}
+
+/*
+ * Whether callbacks of a client may run side by side is not known. A piece
+ * that is alone gains nothing by a bundle.
+ */
+static enum cf_way way_of(const struct cf_submission *sub,
+			  const struct cf_entry *entry)
+{
+	const struct cf_piece *piece = &entry->req.piece;
+
+	if (piece->handle->fs_ops)
+		return CF_WAY_SERIAL;
+	if (sub->nr > 1 && may_sail(entry) && cf_fleet_can(piece) &&
+	    cf_plan_has_fleets(piece))
+		return CF_WAY_FLEET;
+	if (sub->nr > 1 && entry->req.route.path == &cf_path_staged &&
+	    cf_bundle_can(piece) &&
+	    cf_bundle_need(piece) <= cf_plan_bundle_bytes())
+		return CF_WAY_BUNDLE;
+	if (sub->nr > 1 && may_sail(entry) && is_buffered_write(piece))
+		return CF_WAY_WRITES;
+	return CF_WAY_EACH;
+}
+
+static bool takes_all(enum cf_way way)
+{
+	return way == CF_WAY_EACH || way == CF_WAY_SERIAL;
+}
+
+static bool is_of_file(const struct cf_sort *sort, const struct cf_piece *piece)
+{
+	return sort->dev == piece->handle->dev &&
+	       sort->ino == piece->handle->ino;
+}
+
+static bool fits(const struct cf_sort *sort, enum cf_way way,
+		 const struct cf_piece *piece)
+{
+	if (sort->way != way || takes_all(way))
+		return sort->way == way;
+	if (is_buffered_write(piece) && !is_of_file(sort, piece))
+		return false;
+	if (sort->op != piece->op ||
+	    sort->host != (piece->mem.kind == CF_MEMORY_HOST))
+		return false;
+	if (way == CF_WAY_FLEET && sort->large != cf_plan_is_large(piece))
+		return false;
+	return sort->host || (sort->ctx == piece->mem.ctx &&
+			      sort->ordinal == piece->mem.ordinal);
+}
+
+/* What a fleet has is known when all its entries are. */
+static unsigned most_of(enum cf_way way, const struct cf_piece *piece)
+{
+	if (way == CF_WAY_SERIAL)
+		return 1;
+	return way != CF_WAY_EACH && is_buffered_write(piece) ?
+		       CF_PLAN_WRITERS :
+		       0;
+}
+
+static struct cf_sort *sort_new(struct cf_submission *sub, enum cf_way way,
+				const struct cf_piece *piece)
+{
+	struct cf_sort *sort = &sub->sorts[sub->nr_sorts++];
+
+	*sort = (struct cf_sort){ .way = way,
+				  .op = piece->op,
+				  .host = piece->mem.kind == CF_MEMORY_HOST,
+				  .large = cf_plan_is_large(piece),
+				  .ctx = piece->mem.ctx,
+				  .ordinal = piece->mem.ordinal,
+				  .dev = piece->handle->dev,
+				  .ino = piece->handle->ino,
+				  .most = most_of(way, piece) };
+	sort->last = &sort->first;
+	return sort;
+}
+
+/* Places are kept for the two sorts that take anything. */
+static struct cf_sort *sort_for(struct cf_submission *sub,
+				const struct cf_entry *entry)
+{
+	const struct cf_piece *piece = &entry->req.piece;
+	enum cf_way way = way_of(sub, entry);
+
+	for (unsigned i = 0; i < sub->nr_sorts; i++)
+		if (fits(&sub->sorts[i], way, piece))
+			return &sub->sorts[i];
+	if (takes_all(way) || sub->nr_sorts + 2 < CF_MAX_SORTS)
+		return sort_new(sub, way, piece);
+	for (unsigned i = 0; i < sub->nr_sorts; i++)
+		if (sub->sorts[i].way == CF_WAY_EACH)
+			return &sub->sorts[i];
+	return sort_new(sub, CF_WAY_EACH, piece);
+}
+
+static void append(struct cf_sort *sort, struct cf_entry *entry)
+{
+	entry->next = NULL;
+	*sort->last = entry;
+	sort->last = &entry->next;
+	sort->cost_ns += entry->cost_ns;
+	sort->nr++;
+	if (sort->way == CF_WAY_FLEET) {
+		size_t need = cf_fleet_need(&entry->req.piece);
+
+		sort->need = need > sort->need ? need : sort->need;
+	}
+}
+
+static unsigned least(unsigned a, unsigned b)
+{
+	return a < b ? a : b;
+}
+
+/* How many tasks the sorts are worth. */
+static unsigned count_carriers(struct cf_submission *sub)
+{
+	unsigned long long cost_ns = 0;
+	unsigned nr = 0, carriers = 0;
+
+	for (unsigned i = 0; i < sub->nr_sorts; i++) {
+		struct cf_sort *sort = &sub->sorts[i];
+
+		if (sort->way == CF_WAY_FLEET)
+			sort->most =
+				cf_plan_fleet(sort->need, sort->nr).carriers;
+		if (sort->most) {
+			carriers += least(sort->most, sort->nr);
+			continue;
+		}
+		cost_ns += sort->cost_ns;
+		nr += sort->nr;
+	}
+	return carriers + (nr ? cf_plan_carriers(cost_ns, nr) : 0);
+}
+
+void cf_submission_sort(struct cf_submission *sub)
+{
+
+	for (unsigned i = 0; i < sub->nr; i++) {
+		struct cf_entry *entry = &sub->entries[i];
+
+		entry->cost_ns = cf_plan_cost_ns(&entry->req.piece);
+		entry->req.piece.demote =
+			cf_plan_bundle_demotes(&entry->req.piece);
+		append(sort_for(sub, entry), entry);
+	}
+	sub->carriers = count_carriers(sub);
+}
