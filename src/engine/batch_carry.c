@@ -17,6 +17,11 @@
 /* A worker that finds a good deal to do wakes so many others. */
 #define FAN_OUT 2
 
+static unsigned least(unsigned a, unsigned b)
+{
+	return a < b ? a : b;
+}
+
 /* What a cancel finds not begun ends without an event, so any result will do.
  */
 static void carry_each(struct cf_submission *sub, struct cf_group *group)
@@ -26,6 +31,7 @@ static void carry_each(struct cf_submission *sub, struct cf_group *group)
 		bool skip = !entry->req.piece.size ||
 			    cf_events_are_dropped(&sub->queue->events);
 
+		entry->req.behind = least(group->behind, sub->carriers - 1);
 		entry->result = skip ? 0 : cf_request_run(&entry->req);
 	}
 }

@@ -126,6 +126,7 @@ static int check(struct cf_request *req, const struct cf_call *call,
 	req->piece.handle = handle;
 	req->piece.size = call->size;
 	req->piece.file_off = call->file_off;
+	req->behind = 0;
 	req->piece.via = cf_via_choose(&req->piece, cf_session_config());
 	req->piece.combine =
 		cf_config_bool(cf_session_config(), CF_CFG_COMBINE);
@@ -253,7 +254,7 @@ static ssize_t travel(struct cf_request *req)
 		return -CU_FILE_IO_NOT_SUPPORTED;
 	trace(req);
 	cf_worker_settle(c.node); /* a task runs here too */
-	company = 1 +
+	company = 1 + req->behind +
 		  atomic_fetch_add_explicit(&running, 1, memory_order_relaxed);
 	plan = cf_plan_make(&req->piece, path, company);
 	req->piece.demote = plan.demote;

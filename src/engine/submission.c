@@ -215,15 +215,9 @@ static void take_locked(struct cf_submission *sub, struct cf_sort *sort,
 	if (!sort->first)
 		sort->last = &sort->first;
 	sort->cost_ns -= cost_ns;
+	sub->waiting -= group->nr;
+	group->behind = sub->waiting;
 	sort->busy += sort->most > 0;
-}
-
-static bool has_more_locked(const struct cf_submission *sub)
-{
-	for (unsigned i = 0; i < sub->nr_sorts; i++)
-		if (sub->sorts[i].first)
-			return true;
-	return false;
 }
 
 static bool has_place_locked(const struct cf_sort *sort)
@@ -238,7 +232,7 @@ bool cf_submission_take(struct cf_submission *sub, struct cf_group *group)
 	for (unsigned i = 0; i < sub->nr_sorts && !group->nr; i++)
 		if (sub->sorts[i].first && has_place_locked(&sub->sorts[i]))
 			take_locked(sub, &sub->sorts[i], group);
-	group->more = has_more_locked(sub);
+	group->more = sub->waiting;
 	if (!group->more)
 		unlink_locked(sub);
 	pthread_mutex_unlock(&sub->queue->lock);
@@ -256,10 +250,11 @@ struct cf_entry *cf_submission_next(struct cf_submission *sub,
 	if (entry) {
 		sort->first = entry->next;
 		sort->cost_ns -= entry->cost_ns;
+		sub->waiting--;
 	}
 	if (!sort->first)
 		sort->last = &sort->first;
-	group->more = has_more_locked(sub);
+	group->more = sub->waiting;
 	if (!group->more)
 		unlink_locked(sub);
 	pthread_mutex_unlock(&sub->queue->lock);
@@ -300,6 +295,7 @@ static struct cf_entry *strip_locked(struct cf_queue *queue, unsigned *nr)
 		sort->last = &sort->first;
 		sort->cost_ns = 0;
 	}
+	sub->waiting = 0;
 	unlink_locked(sub);
 	return all;
 }

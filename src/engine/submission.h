@@ -76,6 +76,7 @@ struct cf_submission {
 	unsigned nr_sorts;
 	uint64_t start_ns;	 /* 0: statistics did not count */
 	unsigned carriers;	 /* tasks that are worth their while */
+	unsigned waiting;	 /* queue->lock; entries of all sorts */
 	_Atomic unsigned posted; /* relaxed: hands out the tasks */
 	_Atomic unsigned refs;
 	struct cf_carrier *tasks; /* one each; for the carriers */
@@ -120,7 +121,8 @@ struct cf_group {
 	struct cf_sort *sort;
 	struct cf_entry *entries[CF_GROUP_MAX];
 	unsigned nr;
-	bool more; /* others wait; a hint */
+	bool more;	 /* others wait; a hint */
+	unsigned behind; /* so many did when it was taken */
 };
 
 /* The next group, taken off its list; false: there is none for this task. */

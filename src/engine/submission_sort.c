@@ -171,5 +171,6 @@ void cf_submission_sort(struct cf_submission *sub)
 			cf_plan_bundle_demotes(&entry->req.piece);
 		append(sort_for(sub, entry), entry);
 	}
+	sub->waiting = sub->nr;
 	sub->carriers = count_carriers(sub);
 }
