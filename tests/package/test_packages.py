@@ -54,8 +54,9 @@ class Machine:
     def dpkg(self, *arguments):
         return subprocess.run(
             ["dpkg", f"--root={self.root}", "--force-depends",
-             "--force-unsafe-io", "--force-script-chrootless", *map(str, arguments)], check=False,
-            capture_output=True, text=True, env=plain_environment(LC_ALL="C"))
+             "--force-unsafe-io", "--force-script-chrootless",
+             *map(str, arguments)], check=False, capture_output=True, text=True,
+            env=plain_environment(LC_ALL="C"))
 
     def install(self, *debs):
         done = self.dpkg("-i", *debs)
@@ -84,15 +85,18 @@ def machine(tmp_path, packages, multiarch):
 
 
 def foreign(folder, name, files, fields=""):
-    """A package of somebody else's: {path: content}."""
+    """A package of somebody else's: {path: content, or Path it links to}."""
     tree = folder / name
     for path, content in {"DEBIAN/control": (
             f"Package: {name}\nVersion: 12.2-1\nArchitecture: all\n{fields}"
             "Maintainer: x <x@localhost>\nDescription: x\n"), **files}.items():
         target = tree / path
         target.parent.mkdir(parents=True, exist_ok=True)
-        target.write_bytes(content if isinstance(content, bytes)
-                           else content.encode())
+        if isinstance(content, pathlib.Path):
+            target.symlink_to(content)
+        else:
+            target.write_bytes(content if isinstance(content, bytes)
+                               else content.encode())
     run("dpkg-deb", "--root-owner-group", "--build", tree, folder)
     return next(folder.glob(f"{name}_*.deb"))
 
@@ -107,7 +111,8 @@ def other_library():
 def toolkit(tmp_path, other_library):
     """NVIDIA's packages: all of it below /usr/local/cuda-13.0."""
     return foreign(tmp_path, "libcufile-13-0", {
-        f"{NVIDIA}/libcufile.so.0": other_library,
+        f"{NVIDIA}/libcufile.so.1.15.1": other_library,
+        f"{NVIDIA}/libcufile.so.0": pathlib.Path("libcufile.so.1.15.1"),
         "usr/local/cuda-13.0/gds/cufile.json": "{}",
         "etc/ld.so.conf.d/000_cuda.conf": f"/{NVIDIA}\n"})
 
@@ -224,17 +229,22 @@ def test_a_diverted_library_is_ours_through_an_upgrade_and_back_after(
     """Diverting: for programs that name the toolkit's path themselves."""
     need("dpkg-divert")
     machine.install(toolkit, *machine.ours("libcufile0-opencufile"))
-    theirs = f"/{NVIDIA}/libcufile.so.0"
+    theirs = f"/{NVIDIA}/libcufile.so.1.15.1"
+    aside = f"/{NVIDIA}/nvidia.libcufile.so.1.15.1"
     divert = ["dpkg-divert", f"--root={machine.root}", "--local", "--rename"]
-    run(*divert, "--divert", f"{theirs}.nvidia", "--add", theirs)
-    os.symlink(f"{machine.lib}/libcufile.so.0", f"{machine.root}{theirs}")
-    machine.install(toolkit)  # an upgrade writes beside the link
-    link = os.readlink(f"{machine.root}{theirs}")
-    assert machine.is_ours(link)
-    assert not machine.is_ours(f"{theirs}.nvidia")
+    ours = pathlib.Path(os.path.relpath(machine.lib, f"/{NVIDIA}"),
+                        "libcufile.so.0")
+    run(*divert, "--divert", aside, "--add", theirs)
+    os.symlink(ours, f"{machine.root}{theirs}")
+    for _ in ("now", "after an upgrade"):
+        assert machine.is_ours(machine.found())  # ldconfig has made its links
+        assert machine.is_ours(f"/{NVIDIA}/libcufile.so.0")
+        assert not machine.is_ours(aside)
+        machine.install(toolkit)
     os.unlink(f"{machine.root}{theirs}")
     run(*divert, "--remove", theirs)
-    assert not machine.is_ours(theirs)
+    assert machine.found() == f"/{NVIDIA}/libcufile.so.0"
+    assert not machine.is_ours(machine.found())
 
 
 def test_the_wheel_brings_the_library_and_reads_with_it(packages, tmp_path):

@@ -1,0 +1,174 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What the pages name exists: links, verbs, options, keys, variables, calls.
+
+Names are looked for where a reader takes them for something to type: in
+`code`, and in indented or fenced blocks.
+"""
+import os
+import pathlib
+import re
+import subprocess
+
+import pytest
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+BUILD = pathlib.Path(os.environ["OCF_BUILD_ROOT"])
+PAGES = sorted(path for folder in ("", "docs", "docs/reference", "examples")
+               for path in (ROOT / folder).glob("*.md"))
+TOOLS = {"gdscheck": "tools/gdscheck/gdscheck", "gdscp": "tools/gdscp",
+         "gdsio": "tools/gdsio/gdsio", "gds_stats": "tools/gds_stats",
+         "ocf-bench": "bench/ocf-bench"}
+
+every_page = pytest.mark.parametrize(
+    "page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
+
+
+def code_of(page):
+    """The pieces of code in a page, one a line of a block or a `span`."""
+    found, fenced = [], False
+    for line in page.read_text().splitlines():
+        if line.startswith("```"):
+            fenced = not fenced
+        elif fenced or line.startswith("    "):
+            found.append(line.strip())
+        else:
+            found += re.findall(r"`([^`]+)`", line)
+    return found
+
+
+def anchors_of(page):
+    titles = re.findall(r"^#+ (.*)$", page.read_text(), re.M)
+    return {re.sub(r"[^\w -]", "", title).strip().lower().replace(" ", "-")
+            for title in titles}
+
+
+def read_all(*patterns):
+    return "\n".join(path.read_text() for pattern in patterns
+                     for path in sorted(ROOT.glob(pattern)) if path.is_file())
+
+
+@every_page
+def test_every_relative_link_resolves(page):
+    broken = []
+    for link in re.findall(r"\]\(([^)\s]+)\)", page.read_text()):
+        if re.match(r"\w+:", link):
+            continue
+        path, _, anchor = link.partition("#")
+        target = (page.parent / path).resolve() if path else page
+        if not target.exists():
+            broken.append(link)
+        elif anchor and anchor not in anchors_of(target):
+            broken.append(link)
+    assert broken == []
+
+
+def verbs():
+    return set(re.search(r"^((?:\w+ \| )+\w+)\)$", (ROOT / "dev").read_text(),
+                         re.M)[1].split(" | "))
+
+
+@every_page
+def test_every_verb_of_dev_exists(page):
+    named = {word for code in code_of(page)
+             for word in re.findall(r"\./dev ([a-z]+)", code)}
+    assert named <= verbs()
+
+
+def test_dev_tells_of_every_verb_that_it_has():
+    said = subprocess.run([ROOT / "dev"], check=False, capture_output=True,
+                          text=True).stdout
+    assert set(re.findall(r"^  (\w+) ", said, re.M)) == verbs()
+
+
+def options_of(tool):
+    done = subprocess.run([BUILD / TOOLS[tool], "--help"], check=False,
+                          capture_output=True, text=True)
+    said = done.stdout + done.stderr
+    return set(re.findall(r"(?<![\w-])(--?[a-zA-Z][\w-]*)", said))
+
+
+@pytest.fixture(scope="module")
+def options():
+    return {tool: options_of(tool) for tool in TOOLS}
+
+
+@every_page
+def test_every_option_of_a_tool_exists(page, options):
+    unknown = []
+    for code in code_of(page):
+        # options in front of the words that explain, two blanks further on
+        for tool, rest in re.findall(r"(?:^|[\s/])(%s)((?: \S+)*)" %
+                                     "|".join(TOOLS), code):
+            for option in re.findall(r"(?<!\S)(--?[a-zA-Z][\w-]*)", rest):
+                if option not in options[tool]:
+                    unknown.append((tool, option))
+    assert unknown == []
+
+
+def keys():
+    rows = re.findall(r'^CF_\w+\(\w+,\s*"([\w.]+)"',
+                      read_all("src/core/config_rows.h"), re.M)
+    assert len(rows) > 50
+    return set(rows)
+
+
+@every_page
+def test_every_configuration_key_exists(page):
+    sections = {key.split(".")[0] for key in keys() if "." in key}
+    named = {code for code in code_of(page)
+             if re.fullmatch(r"[a-z]+(\.\w+)+", code)
+             and code.split(".")[0] in sections
+             and not re.search(r"\.(h|c|so|py|md|json|pc)$", code)
+             and not code.startswith("cufile.")}
+    assert named <= keys()
+
+
+@every_page
+def test_every_environment_variable_is_read_somewhere(page):
+    source = read_all("src/**/*.[ch]", "tools/**/*.[ch]", "tools/ocf-run",
+                      "python/**/*.py", "tests/package/*", "scripts/*")
+    named = {word for code in code_of(page) for word in re.findall(
+        r"(?<![\w-])((?:CUFILE|OCF|OPENCUFILE)_[A-Z_]+)(?==| |$)", code)}
+    constants = set(re.findall(r"\b(?:CUFILE|OCF)_\w+",
+                               read_all("include/*.h")))
+    missing = {word for word in named - constants if word not in source}
+    assert missing == set()
+
+
+@every_page
+def test_every_call_exists(page):
+    calls = set((ROOT / "tests/abi/symbols.txt").read_text().split()
+                + (ROOT / "tests/abi/additions.txt").read_text().split())
+    named = {word for code in code_of(page) for word in re.findall(
+        r"\b(cuFile[A-Z]\w+|ocf_[a-z]+_\w+)\b(?!\*)", code)}
+    types = set(re.findall(r"\bocf_\w+", read_all("include/opencufile*.h")))
+    assert named - types <= calls
+
+
+@every_page
+def test_every_error_code_has_the_name_of_the_header(page):
+    codes = dict(re.findall(r"CUFILE_OP\((\d+), (\w+),",
+                            read_all("include/cufile.h")))
+    wrong = [(code, name) for code, name in re.findall(
+        r"\b(5\d{3})(?: \|)? `(CU_FILE_\w+)`", page.read_text())
+        if codes.get(code) != name]
+    assert wrong == []
+
+
+def test_the_reference_has_every_call():
+    for header, exports in (("cufile", "symbols"), ("opencufile", "additions")):
+        page = (ROOT / f"docs/reference/{header}.md").read_text()
+        for call in (ROOT / f"tests/abi/{exports}.txt").read_text().split():
+            assert f"\n### {call}\n" in page or call == "cuFileDriverClose_v2"
+
+
+def test_every_example_is_in_the_list_of_examples():
+    listed = (ROOT / "examples/README.md").read_text()
+    programs = {path.name for path in (ROOT / "examples").glob("*.c")}
+    assert {name for name in programs if f"]({name})" not in listed} \
+        == {"gpu_memory.c"}
+
+
+def test_the_architecture_page_can_be_read_in_one_go():
+    lines = (ROOT / "docs/architecture.md").read_text().splitlines()
+    assert len(lines) < 200
