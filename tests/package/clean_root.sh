@@ -30,7 +30,7 @@ fi
 cp /etc/resolv.conf "$root/etc/resolv.conf" 2>/dev/null || true
 cp -r /etc/apt/apt.conf.d/. "$root/etc/apt/apt.conf.d/"
 mkdir -p "$root/packages"
-cp "$packages"/*.deb "$packages"/*.whl "$root/packages"
+cp "$packages"/*.deb "$root/packages"
 cp tests/package/consumer/consumer.c "$root/packages"
 
 step "installing with apt"
