@@ -72,6 +72,9 @@ void fc_env_defaults(void)
 	fc.gpu_mem = (uint64_t)env_number("FAKECUDA_MEM_MIB", 16384) << 20;
 	fc.reuse_handles = env_number("FAKECUDA_REUSE_HANDLES", 0);
 	fc.no_dmabuf = !env_number("FAKECUDA_DMABUF", 1);
+	fc.coherent = env_number("FAKECUDA_COHERENT", 0);
+	fc.version = (int)env_number("FAKECUDA_VERSION", 13000);
+	fc.memory = getenv("FAKECUDA_MEMORY");
 	fc.report = env_number("FAKECUDA_REPORT", 0);
 	fc.strict = env_number("FAKECUDA_STRICT", 0);
 	fc.abort_on_complaint = env_number("FAKECUDA_ABORT", 0);

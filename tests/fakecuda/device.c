@@ -9,8 +9,6 @@
 
 #include "internal.h"
 
-enum { DRIVER_VERSION = 13000 };
-
 /* 0, or what a call with a bad ordinal answers. */
 int fc_device(CUdevice dev)
 {
@@ -22,7 +20,7 @@ CUresult cuDriverGetVersion(int *version)
 	FC_ENTER(FC_BEFORE_INIT);
 	if (!version)
 		return (int)CF_CU_INVALID_VALUE;
-	*version = DRIVER_VERSION;
+	*version = fc.version;
 	return 0;
 }
 
@@ -151,6 +149,8 @@ static int attribute(int attr, int dev)
 	case 122: /* 64-bit stream memory operations */
 	case 123: /* wait value NOR */
 		return 1;
+	case 101: /* the CPU reaches managed memory on the device */
+		return fc.coherent;
 	case 124: /* dma-buf */
 		return !fc.no_dmabuf;
 	case 16: /* multiprocessors */

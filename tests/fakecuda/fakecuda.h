@@ -16,6 +16,10 @@
  *   FAKECUDA_LEGACY_DELAY_US=n  as fakecuda_legacy_delay_us()
  *   FAKECUDA_REUSE_HANDLES=1    as fakecuda_reuse_handles()
  *   FAKECUDA_DMABUF=0           dma-buf export answers NOT_SUPPORTED
+ *   FAKECUDA_VERSION=n          what cuDriverGetVersion says, default 13000
+ *   FAKECUDA_COHERENT=1         the CPU reaches managed memory on the device
+ *   FAKECUDA_MEMORY=path        device memory is what mmap of that file gives,
+ *                               anew with each call (memory of a PCI device)
  *   FAKECUDA_DEINIT_AT_EXIT=1   an atexit handler calls fakecuda_deinit()
  *   FAKECUDA_REPORT=1           leaks and complaints to stderr at exit
  *   FAKECUDA_STRICT=1           exit status 99 if there are complaints
@@ -96,6 +100,13 @@ void fakecuda_reset(void);
 /* --- back doors into device memory: at once, without any stream order */
 int fakecuda_read(CUdeviceptr ptr, void *buf, size_t size);
 int fakecuda_write(CUdeviceptr ptr, const void *buf, size_t size);
+
+/*
+ * Where the CPU finds [ptr, ptr + size), for a driver that can tell, valid
+ * until the memory is freed. NULL: not live memory of a device, or not one
+ * allocation's. The back door of an alias provider.
+ */
+void *fakecuda_alias(CUdeviceptr ptr, size_t size);
 
 /* --- kernels by name */
 

@@ -98,6 +98,9 @@ struct fc_globals {
 	atomic_long live[NR_LIVE];
 	bool reuse_handles;
 	bool no_dmabuf;
+	bool coherent;
+	int version;
+	const char *memory; /* a file in place of memory files, or NULL */
 	bool report;
 	bool strict;
 	bool abort_on_complaint;

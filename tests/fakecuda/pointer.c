@@ -224,6 +224,28 @@ __attribute__((no_sanitize("thread"), noinline)) static void copy_unseen(
 		dst[i] = src[i];
 }
 
+static void *alias_of(uint64_t addr, size_t size)
+{
+	struct fc_range *r = fc_range_live(addr);
+
+	if (!r ||
+	    (r->kind != MEM_DEVICE && r->kind != MEM_POOL &&
+	     r->kind != MEM_VMM) ||
+	    size > r->size - (addr - r->base))
+		return NULL;
+	return r->data + (addr - r->base);
+}
+
+void *fakecuda_alias(CUdeviceptr ptr, size_t size)
+{
+	void *at;
+
+	fc_lock();
+	at = alias_of(ptr, size);
+	fc_unlock();
+	return at;
+}
+
 static int back_door(uint64_t addr, void *out, const void *in, size_t size)
 {
 	while (size) {
