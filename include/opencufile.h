@@ -4,8 +4,9 @@
  *
  * By family: explain (which way bytes would travel, and why), configuration
  * (every value and where it came from), statistics (what cufile.h's have no
- * room for), streams (batches in their order). The rules of cufile.h hold: any
- * thread, never from device code; cu_err is 0 unless err is 5011.
+ * room for), alias (how the CPU reaches memory of a GPU), streams (batches in
+ * their order). The rules of cufile.h hold: any thread, never from device code;
+ * cu_err is 0 unless err is 5011.
  *
  * A program that must also run on another libcufile looks the calls up with
  * dlsym(3). Structs grow at their end only: the caller writes the size it was
@@ -220,6 +221,50 @@ typedef struct ocf_stats {
  * Errors: 5001 (closed); 5022 (@stats NULL, struct_size too small, level 0).
  */
 CUfileError_t ocf_stats_get(ocf_stats_t *stats);
+
+#pragma GCC visibility pop
+
+/* -------------------------------------------------------------- alias */
+
+/*
+ * How the CPU reaches memory of a GPU, for drivers that have a way of their
+ * own. Where the CPU can address it the kernel can, and IO goes straight into
+ * it, with O_DIRECT without a byte in host memory.
+ */
+typedef struct ocf_alias_provider {
+	size_t struct_size; /* in: sizeof(ocf_alias_provider_t) as compiled */
+	void *arg;	    /* handed to both */
+	/*
+	 * An address by which the CPU reads and writes [device, device + size),
+	 * with the same place in a 4096-byte page as device has: 0 and *cpu, or
+	 * a negative errno where there is none. gpu: its ordinal. Called by
+	 * cuFileBufRegister, one call at a time, also for memory of the
+	 * library's own that it tests the provider with.
+	 */
+	int (*map)(void *arg, int gpu, const void *device, size_t size,
+		   void **cpu);
+	/*
+	 * Once for each that map gave, when no request uses it any more: at
+	 * the latest at the last close, on any thread, also when the memory
+	 * itself was freed before.
+	 */
+	void (*unmap)(void *arg, void *cpu, size_t size);
+} ocf_alias_provider_t;
+
+#pragma GCC visibility push(default)
+
+/**
+ * ocf_alias_set_provider - who is asked first for the CPU's address of memory.
+ * @provider: copied; NULL: nobody.
+ *
+ * Holds for buffers registered from now on, over opens and closes; what was
+ * mapped before stays with who mapped it. What a provider answers is tested
+ * before it is used: a wrong address, or one that faults, costs nothing but
+ * the path. Neither function may call this library.
+ *
+ * Errors: 5022 (struct_size too small, a function missing).
+ */
+CUfileError_t ocf_alias_set_provider(const ocf_alias_provider_t *provider);
 
 #pragma GCC visibility pop
 

@@ -6,6 +6,7 @@
 #include <dlfcn.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <opencufile.h>
 #include <pthread.h>
 #include <signal.h>
 #include <stdatomic.h>
@@ -83,6 +84,8 @@ static void point_away(void)
 	setenv("OCF_HYBRID", "off", 0);
 }
 
+static void offer_aliases(void);
+
 void th_start(unsigned watchdog_s)
 {
 	const char *given = getenv("TEST_SEED");
@@ -96,6 +99,8 @@ void th_start(unsigned watchdog_s)
 	make_block();
 	atexit(clean_up);
 	point_away();
+	if (getenv("OCF_TEST_ALIAS") && th_fake())
+		offer_aliases();
 	alarm(TH_SANITIZED ? watchdog_s * 4 : watchdog_s);
 }
 
@@ -264,6 +269,7 @@ static void find_fake(void)
 	FIND(reset, "fakecuda_reset");
 	FIND(read, "fakecuda_read");
 	FIND(write, "fakecuda_write");
+	FIND(alias, "fakecuda_alias");
 #undef FIND
 }
 
@@ -449,18 +455,53 @@ static void alloc(struct th_mem *mem)
 	mem->ptr = (void *)(uintptr_t)ptr;
 }
 
+/* ------------------------------------------------------------- aliases */
+
+static int alias_map(void *arg, int gpu, const void *device, size_t size,
+		     void **cpu)
+{
+	*cpu = th_fake()->alias((CUdeviceptr)(uintptr_t)device, size);
+	return *cpu ? 0 : -ENOTSUP;
+}
+
+static void alias_unmap(void *arg, void *cpu, size_t size)
+{
+}
+
+static void offer_aliases(void)
+{
+	const ocf_alias_provider_t by = { .struct_size = sizeof(by),
+					  .map = alias_map,
+					  .unmap = alias_unmap };
+
+	assert_int_equal(ocf_alias_set_provider(&by).err, CU_FILE_SUCCESS);
+}
+
+bool th_aliased(void)
+{
+	const char *asked = getenv("OCF_TEST_ALIAS");
+
+	return asked && !strcmp(asked, "all") && th_fake();
+}
+
 void th_mem_alloc(struct th_mem *mem, enum th_mem_kind kind, size_t size)
 {
 	*mem = (struct th_mem){ .kind = kind, .size = size };
 	enter(mem);
 	alloc(mem);
 	leave(mem);
+	if (th_aliased() && !is_plain(kind))
+		assert_int_equal(cuFileBufRegister(mem->ptr, size, 0).err,
+				 CU_FILE_SUCCESS);
 }
 
 void th_mem_free(struct th_mem *mem)
 {
 	CUdeviceptr ptr = (uintptr_t)mem->ptr;
 
+	/* a close may have been first */
+	if (th_aliased() && !is_plain(mem->kind))
+		(void)cuFileBufDeregister(mem->ptr);
 	enter(mem);
 	switch (mem->kind) {
 	case TH_DEVICE:

@@ -61,6 +61,12 @@ void th_start(unsigned watchdog_s);
  */
 int th_finish(int failed);
 
+/*
+ * OCF_TEST_ALIAS in the environment: there is a provider of aliases, the fake
+ * driver's back door. This is true where it is "all": th_mem_alloc registers.
+ */
+bool th_aliased(void);
+
 /* Skips the running test, and says why. */
 #define th_skip(...) \
 	do { \
@@ -113,6 +119,7 @@ struct th_fake {
 	void (*reset)(void);
 	int (*read)(CUdeviceptr ptr, void *buf, size_t size);
 	int (*write)(CUdeviceptr ptr, const void *buf, size_t size);
+	void *(*alias)(CUdeviceptr ptr, size_t size);
 };
 const struct th_fake *th_fake(void);	  /* NULL on a real driver */
 const struct th_fake *th_need_fake(void); /* or skips; GPU current */

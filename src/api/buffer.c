@@ -2,12 +2,27 @@
 /* buffer - register and deregister memory (contract 3.7). */
 #include <cufile.h>
 
+#include <string.h>
 #include "api/translate.h"
 #include "core/buffer.h"
 #include "core/log.h"
 #include "core/log_tag.h"
 #include "core/stats.h"
 #include "engine/session.h"
+
+/* An address for the CPU; without one the buffer is as good as any. */
+static void find_alias(const struct cf_memory *mem, size_t length)
+{
+	enum cf_alias_state state;
+	struct cf_alias *alias;
+
+	if (mem->kind == CF_MEMORY_HOST ||
+	    !strcmp(cf_config_string(cf_session_config(), CF_CFG_ALIAS), "off"))
+		return;
+	state = cf_alias_make(mem, length, &alias);
+	if (state != CF_ALIAS_NOBODY)
+		cf_buffer_set_alias(mem->addr, state, alias);
+}
 
 static int register_buffer(uintptr_t base, size_t length)
 {
@@ -26,6 +41,8 @@ static int register_buffer(uintptr_t base, size_t length)
 	if (err)
 		return err;
 	err = cf_buffer_register(&mem, length);
+	if (!err)
+		find_alias(&mem, length);
 	cf_stats_buffer(CF_STATS_BUF_REGISTER, &mem, !err);
 	cf_session_end_register(counted, err);
 	return err;

@@ -9,7 +9,8 @@
  * Lock: readers take one of several read-write locks, picked by thread, so
  * that they do not share a cache line; a writer takes write_lock and then
  * them all, in order. A fork takes write_lock alone: then nothing changes.
- * Innermost; nothing is called under it but malloc by the writer.
+ * Innermost; nothing is called under it but malloc by the writer. An alias is
+ * given back without it: its provider may take its time.
  */
 #include "core/buffer.h"
 
@@ -28,6 +29,8 @@ struct range {
 	uintptr_t max_end;
 	uint64_t buffer_id; /* 0: host memory, or not known */
 	int ordinal;	    /* -1: host memory */
+	enum cf_alias_state alias_state;
+	struct cf_alias *alias; /* a reference, or NULL */
 };
 
 /* A cache line each. */
@@ -43,6 +46,7 @@ static struct range *ranges;  /* stripes */
 static size_t nr_ranges;      /* stripes */
 static size_t room;	      /* stripes, writer only */
 static atomic_size_t nr_hint; /* relaxed: spares the lock when there are none */
+static atomic_size_t nr_known; /* the same: with an answer of set_alias */
 
 static pthread_rwlock_t *own_stripe(void)
 {
@@ -140,6 +144,7 @@ int cf_buffer_register(const struct cf_memory *mem, size_t size)
 		.end = mem->addr + size,
 		.buffer_id = mem->buffer_id,
 		.ordinal = host ? -1 : mem->ordinal,
+		.alias_state = host ? CF_ALIAS_UNREGISTERED : CF_ALIAS_NOBODY,
 	};
 	int err = cf_memory_check_range(mem, size);
 
@@ -151,13 +156,35 @@ int cf_buffer_register(const struct cf_memory *mem, size_t size)
 	return err;
 }
 
-/* Caller holds all stripes. */
-static int remove_locked(uintptr_t base)
+void cf_buffer_set_alias(uintptr_t base, enum cf_alias_state state,
+			 struct cf_alias *alias)
+{
+	size_t at;
+
+	lock_all();
+	at = upper_locked(base);
+	if (at && ranges[at - 1].base == base &&
+	    ranges[at - 1].alias_state == CF_ALIAS_NOBODY) {
+		ranges[at - 1].alias_state = state;
+		ranges[at - 1].alias = alias;
+		atomic_fetch_add_explicit(&nr_known, 1, memory_order_relaxed);
+		alias = NULL;
+	}
+	unlock_all();
+	/* somebody was quicker to deregister */
+	cf_alias_put(alias);
+}
+
+/* Caller holds all stripes. *alias: the range's reference, to give back. */
+static int remove_locked(uintptr_t base, struct cf_alias **alias)
 {
 	size_t at = upper_locked(base);
 
 	if (!at || ranges[at - 1].base != base)
 		return -CU_FILE_MEMORY_NOT_REGISTERED;
+	*alias = ranges[at - 1].alias;
+	if (ranges[at - 1].alias_state > CF_ALIAS_NOBODY)
+		atomic_fetch_sub_explicit(&nr_known, 1, memory_order_relaxed);
 	memmove(&ranges[at - 1], &ranges[at],
 		(nr_ranges - at) * sizeof(*ranges));
 	nr_ranges--;
@@ -167,11 +194,13 @@ static int remove_locked(uintptr_t base)
 
 int cf_buffer_deregister(uintptr_t base)
 {
+	struct cf_alias *alias = NULL;
 	int err;
 
 	lock_all();
-	err = remove_locked(base);
+	err = remove_locked(base, &alias);
 	unlock_all();
+	cf_alias_put(alias);
 	return err;
 }
 
@@ -218,18 +247,64 @@ enum cf_cover cf_buffer_cover(const struct cf_memory *mem, uintptr_t base,
 	return cover;
 }
 
+/* Caller holds a stripe. */
+static struct cf_alias *alias_locked(const struct cf_memory *mem, size_t size,
+				     enum cf_alias_state *state)
+{
+	uintptr_t start = mem->addr;
+
+	for (size_t i = upper_locked(start); i && ranges[i - 1].max_end > start;
+	     i--) {
+		const struct range *range = &ranges[i - 1];
+
+		if (start + size > range->end || is_stale(range, mem) ||
+		    range->buffer_id != mem->buffer_id)
+			continue;
+		*state = range->alias_state;
+		if (!range->alias)
+			continue;
+		cf_alias_get(range->alias);
+		return range->alias;
+	}
+	return NULL;
+}
+
+struct cf_alias *cf_buffer_alias(const struct cf_memory *mem, size_t size,
+				 enum cf_alias_state *state)
+{
+	pthread_rwlock_t *lock = own_stripe();
+	struct cf_alias *alias;
+
+	*state = CF_ALIAS_NOBODY;
+	if (!atomic_load_explicit(&nr_known, memory_order_relaxed))
+		return NULL;
+	*state = CF_ALIAS_UNREGISTERED;
+	pthread_rwlock_rdlock(lock);
+	alias = alias_locked(mem, size, state);
+	pthread_rwlock_unlock(lock);
+	return alias;
+}
+
 void cf_buffers_close(void)
 {
+	struct range *gone;
+	size_t nr_gone;
+
 	lock_all();
 	if (nr_ranges)
 		cf_log(CF_LOG_INFO, "close: %zu buffers were still registered",
 		       nr_ranges);
-	free(ranges);
+	gone = ranges;
+	nr_gone = nr_ranges;
 	ranges = NULL;
 	nr_ranges = 0;
 	room = 0;
 	atomic_store_explicit(&nr_hint, 0, memory_order_relaxed);
+	atomic_store_explicit(&nr_known, 0, memory_order_relaxed);
 	unlock_all();
+	for (size_t i = 0; i < nr_gone; i++)
+		cf_alias_put(gone[i].alias);
+	free(gone);
 }
 
 uint64_t cf_buffer_bytes(int ordinal)

@@ -11,10 +11,25 @@
 #define CF_CORE_BUFFER_H
 
 #include <stdbool.h>
+#include "core/alias.h"
 #include "core/memory.h"
 
 /* 0, -5023 (same base twice), -5014 (beyond the allocation), -ENOMEM. */
 int cf_buffer_register(const struct cf_memory *mem, size_t size);
+
+/*
+ * What became of the question for an alias of the registration with this
+ * base, if more than NOBODY. The reference is the registration's from now on.
+ */
+void cf_buffer_set_alias(uintptr_t base, enum cf_alias_state state,
+			 struct cf_alias *alias);
+
+/*
+ * Of a range that cf_buffer_cover calls whole: a reference on an alias that
+ * holds [mem->addr, mem->addr + size), or NULL and why. Any thread.
+ */
+struct cf_alias *cf_buffer_alias(const struct cf_memory *mem, size_t size,
+				 enum cf_alias_state *state);
 
 /* 0 or -5024: base is no registered base. */
 int cf_buffer_deregister(uintptr_t base);

@@ -229,7 +229,7 @@ CF_SIZE(RDMA_TOKEN_RESET_TIMEOUT_SECS, "miscellaneous.rdma_token_reset_timeout_s
 	0, 4294967295, 1, 0, NULL, NO_PARAM, NO_RDMA, "wait for a new RDMA token")
 
 /* opencufile: ours */
-CF_TEXT(PATH, "opencufile.path", "", "null|host|staged", 0, "OCF_PATH", NO_PARAM, WORKS,
+CF_TEXT(PATH, "opencufile.path", "", "null|host|alias|staged", 0, "OCF_PATH", NO_PARAM, WORKS,
 	"the only path to travel; empty: the best one for each request")
 CF_BOOL(EXPLAIN, "opencufile.explain", false, "CUFILE_EXPLAIN", NO_PARAM, WORKS,
 	"tell each new kind of route on stderr")
@@ -239,6 +239,8 @@ CF_BOOL(BATCH_KERNEL, "opencufile.batch_kernel", true, "OCF_BATCH_KERNEL", NO_PA
 	"small entries of batches share a kernel launch")
 CF_TEXT(HYBRID, "opencufile.hybrid", "cached", "off|cached|both", 0, "OCF_HYBRID", NO_PARAM, WORKS,
 	"reads may leave O_DIRECT for what is cached, or also the page cache for what is not")
+CF_TEXT(ALIAS, "opencufile.alias", "direct", "off|direct|on", 0, "OCF_ALIAS", NO_PARAM, WORKS,
+	"IO straight into GPU memory that the CPU can address: O_DIRECT alone, or cached reads too")
 CF_BOOL(IO_URING, "opencufile.io_uring", true, "OCF_IO_URING", NO_PARAM, WORKS,
 	"large O_DIRECT requests go through io_uring where the kernel lets us")
 CF_BOOL(ORDER_WRITES, "opencufile.order_writes", true, "OCF_ORDER_WRITES", NO_PARAM, WORKS,

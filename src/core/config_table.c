@@ -23,7 +23,7 @@
 #define NO_QUEUE "requests do not queue: their callers carry them"
 #define NO_PINNING "registering pins no device memory"
 #define NO_HANDOVER "the caller carries small requests and waits anyway"
-#define NO_P2PDMA "there is no path by P2PDMA"
+#define NO_P2PDMA "peer to peer is used wherever it works (opencufile.alias)"
 #define NO_RDMA "there is no RDMA transport"
 #define NO_DFS "there is no direct path on this file system"
 #define NO_TOPOLOGY "no route depends on the PCI tree"

@@ -308,6 +308,8 @@ static void device_free(const struct cf_cuda *cuda, struct cf_device *dev)
 	cf_gather_free(dev->gather, alive);
 	cf_volleys_free(dev->volleys, alive);
 	cf_lanes_fini(&dev->lanes, alive);
+	if (alive && dev->trial)
+		cuda->mem_free(dev->trial);
 	if (alive)
 		cuda->ctx_pop(&popped);
 	free(dev);

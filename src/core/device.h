@@ -40,6 +40,7 @@ struct cf_device {
 	struct cf_gather *gather;
 	struct cf_volleys *volleys;
 	struct cf_device *next;
+	CUdeviceptr trial; /* memory of ours, or 0: see core/alias_test.c */
 	_Atomic bool dead; /* relaxed: a hint that spares a failing call */
 };
 

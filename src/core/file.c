@@ -76,21 +76,23 @@ struct cf_file_way cf_file_way(const struct cf_transfer *t)
 	size_t direct;
 
 	if (t->handle->fs_ops)
-		return (struct cf_file_way){ 0, CF_CACHED_USER_FS };
+		return (struct cf_file_way){ .cached = CF_CACHED_USER_FS };
 	if (!t->handle->direct && t->via == CF_VIA_CACHE)
-		return (struct cf_file_way){ 0, CF_CACHED_OPENED };
+		return (struct cf_file_way){ .cached = CF_CACHED_OPENED };
 	if (!cf_file_is_direct(t->handle, CF_VIA_DIRECT))
-		return (struct cf_file_way){ 0, CF_CACHED_REFUSED };
+		return (struct cf_file_way){ .cached = CF_CACHED_REFUSED };
 	if (t->via == CF_VIA_CACHE)
-		return (struct cf_file_way){ 0, CF_CACHED_HELD };
+		return (struct cf_file_way){ .cached = CF_CACHED_HELD };
 	if (((uintptr_t)t->buf ^ begin) & mask)
-		return (struct cf_file_way){ 0, CF_CACHED_SKEWED };
+		return (struct cf_file_way){ .cached = CF_CACHED_SKEWED };
 	if (begin & mask)
 		begin += head_of(t, begin);
 	direct = end > begin ? end - begin : 0;
-	return (struct cf_file_way){ direct, direct == t->size ?
-						     CF_CACHED_NONE :
-						     CF_CACHED_EDGES };
+	return (struct cf_file_way){
+		.direct = direct,
+		.cached = direct == t->size ? CF_CACHED_NONE : CF_CACHED_EDGES,
+		.head = begin - (size_t)t->off,
+	};
 }
 
 /*
@@ -142,7 +144,7 @@ void cf_transfer_took(struct cf_transfer *t, ssize_t n)
 {
 	if (n == -EINTR)
 		return;
-	if (n == -EINVAL && t->direct)
+	if (n == -EINVAL && t->direct && !t->alias)
 		refuse_direct(t);
 	else if (n <= 0)
 		end(t, n);
@@ -194,7 +196,7 @@ ssize_t cf_transfer_call(const struct cf_transfer *t)
 			  cf_os->pread(t->fd, buf, t->part, off);
 }
 
-static ssize_t move(struct cf_transfer *t)
+ssize_t cf_file_move(struct cf_transfer *t)
 {
 	cf_probe_file_begin(t->handle, (int)t->write, t->size, t->off);
 	while (cf_transfer_next(t))
@@ -212,7 +214,7 @@ ssize_t cf_file_read(struct cf_handle *handle, enum cf_via via, void *buf,
 				 .size = size,
 				 .off = off };
 
-	return move(&t);
+	return cf_file_move(&t);
 }
 
 ssize_t cf_file_write(struct cf_handle *handle, enum cf_via via,
@@ -225,5 +227,5 @@ ssize_t cf_file_write(struct cf_handle *handle, enum cf_via via,
 				 .size = size,
 				 .off = off };
 
-	return move(&t);
+	return cf_file_move(&t);
 }

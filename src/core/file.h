@@ -35,6 +35,7 @@ struct cf_transfer {
 	char *buf;
 	size_t size;
 	off_t off;
+	bool alias; /* buf is a GPU's memory: EINVAL says nothing of the file */
 
 	int fd; /* -1: a user-space file system's own call */
 	bool direct;
@@ -44,6 +45,9 @@ struct cf_transfer {
 	bool over;
 	ssize_t result;
 };
+
+/* All of it at once: the answer, which t->result has too. */
+ssize_t cf_file_move(struct cf_transfer *t);
 
 /* False: it is over. */
 bool cf_transfer_next(struct cf_transfer *t);
@@ -74,6 +78,7 @@ enum cf_cached {
 struct cf_file_way {
 	size_t direct; /* bytes that go O_DIRECT */
 	enum cf_cached cached;
+	size_t head; /* bytes before them, where there are any */
 };
 
 /* What would become of a transfer that has not begun. Pure. */

@@ -114,6 +114,9 @@ static int fd_facts(int fd, struct cf_handle *handle)
 	handle->dio_align = dio_align(&stx);
 	handle->page_align = page_align(handle->dio_align);
 	handle->dev = makedev(stx.stx_dev_major, stx.stx_dev_minor);
+	handle->disk = S_ISBLK(stx.stx_mode) ?
+			       makedev(stx.stx_rdev_major, stx.stx_rdev_minor) :
+			       handle->dev;
 	handle->ino = stx.stx_ino;
 	handle->denied = denied(&stx, handle->dev);
 	return 0;

@@ -221,6 +221,7 @@ static void publish(struct entry *entry, const struct cf_handle *made,
 	handle->dio_align = made->dio_align;
 	handle->page_align = made->page_align;
 	handle->dev = made->dev;
+	handle->disk = made->disk;
 	handle->ino = made->ino;
 	handle->fs_magic = made->fs_magic;
 	handle->denied = made->denied;

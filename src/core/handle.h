@@ -34,7 +34,8 @@ struct cf_handle {
 	unsigned dio_align; /* offset, size and memory; power of two */
 	/* also of a page: no part, and no edge of a write, ends inside one */
 	unsigned page_align;
-	dev_t dev; /* with ino: is it still the same file? */
+	dev_t dev;  /* with ino: is it still the same file? */
+	dev_t disk; /* a block device's own number, else dev */
 	ino_t ino;
 	long fs_magic;		     /* statfs f_type */
 	enum cf_denied denied;	     /* a list that names the file */

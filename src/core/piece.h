@@ -5,6 +5,7 @@
 
 #include <stdbool.h>
 #include <sys/types.h>
+#include "core/alias.h"
 #include "core/handle.h"
 #include "core/memory.h"
 
@@ -15,7 +16,7 @@ enum cf_op {
 
 /*
  * mem.addr is the piece's first byte of memory, file_off its first byte of
- * file. Who made the piece holds the handle until it is done.
+ * file. Who made the piece holds handle and alias until it is done.
  */
 struct cf_piece {
 	enum cf_op op;
@@ -23,9 +24,12 @@ struct cf_piece {
 	bool combine;	  /* a small copy may share a launch with others */
 	unsigned flights; /* parts kept under way by a ring; 0: no ring */
 	bool demote; /* what is read leaves the core's caches before a copy */
+	bool through_alias; /* mem.addr is the alias's, for the CPU */
 	enum cf_via via;
 	struct cf_handle *handle;
 	struct cf_memory mem;
+	struct cf_alias *alias; /* holds all of the memory; NULL: see state */
+	enum cf_alias_state alias_state;
 	size_t size;
 	off_t file_off;
 };

@@ -103,6 +103,8 @@ void cf_stats_batch_ended(const struct cf_stats_io *io)
 	own = cf_stats_own();
 	add_flow(own, &own.counts->batch[io->op], io->result,
 		 cf_stats_clock() - io->start_ns);
+	if (io->p2p && io->result >= 0)
+		cf_stats_add(own, &own.counts->batch_p2p[io->op], 1);
 }
 
 static unsigned bin_of(size_t size)
@@ -125,6 +127,8 @@ static void count_gpu(struct cf_stats_own own, const struct cf_stats_io *io,
 	add_flow(own, &gpu->flow[io->op], io->result, ns);
 	if (io->unaligned)
 		cf_stats_add(own, &gpu->unaligned[io->op], 1);
+	if (io->p2p && io->result >= 0)
+		cf_stats_add(own, &gpu->p2p[io->op], 1);
 	cf_stats_file_meet(io->ordinal);
 }
 

@@ -63,7 +63,8 @@ static struct {
 	OF_GPUS(text ".ok", flow[op].ok), OF_GPUS(text ".err", flow[op].err), \
 		OF_GPUS(text ".bytes", flow[op].bytes), \
 		OF_GPUS(text ".ns", flow[op].ns), \
-		OF_GPUS(text ".unaligned", unaligned[op])
+		OF_GPUS(text ".unaligned", unaligned[op]), \
+		OF_GPUS(text ".alias", p2p[op])
 
 static const struct ocf_stats_row rows[] = {
 	FLOW("read", flow[CF_READ]),
@@ -83,6 +84,8 @@ static const struct ocf_stats_row rows[] = {
 	ONE("batch_enqueued.ok", batch_begun),
 	FLOW("batch_read", batch[CF_READ]),
 	FLOW("batch_write", batch[CF_WRITE]),
+	ONE("batch_read.alias", batch_p2p[CF_READ]),
+	ONE("batch_write.alias", batch_p2p[CF_WRITE]),
 	HISTOGRAM("read.sizes", bin[CF_READ]),
 	HISTOGRAM("write.sizes", bin[CF_WRITE]),
 	GPU_FLOW("gpu.read", CF_READ),

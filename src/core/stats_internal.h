@@ -19,6 +19,7 @@ struct cf_stats_flow {
 struct cf_stats_gpu {
 	struct cf_stats_flow flow[2];
 	uint64_t unaligned[2];
+	uint64_t p2p[2]; /* of flow's ok, by an alias */
 	uint64_t map_ok, map_err;
 	uint64_t unmap;
 };
@@ -33,6 +34,7 @@ struct cf_stats_counts {
 	struct cf_stats_flow vector[2]; /* vectored calls, each as one */
 	uint64_t batch_begun;
 	struct cf_stats_flow batch[2]; /* entries, from submit to end */
+	uint64_t batch_p2p[2];	       /* of its ok, by an alias */
 	uint64_t call[CF_STATS_NR_OPS]
 		     [2]; /* but here 0: failed, 1: succeeded */
 	uint64_t bin[2][CF_STATS_NR_BINS];

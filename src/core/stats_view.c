@@ -6,7 +6,7 @@
  * contract (3.14) says the last second: that would need a history in every
  * shard, and a program gets it by taking the difference of two readings.
  * What our paths do not have stays zero: sparse and inline regions, dynamic
- * routing, peer to peer, nvidia-fs.
+ * routing, nvidia-fs.
  */
 #include <stddef.h>
 #include <stdio.h>
@@ -52,6 +52,12 @@ static uint64_t average_us(const struct cf_stats_flow *flow)
 	return flow->ok ? flow->ns / flow->ok / 1000 : 0;
 }
 
+/* Counts of one moment may be of two. */
+static uint64_t rest_of(uint64_t all, uint64_t part)
+{
+	return part < all ? all - part : 0;
+}
+
 static void view_calls(const struct cf_stats_counts *counts,
 		       CUfileStatsLevel1_t *to)
 {
@@ -83,18 +89,20 @@ static void view_totals(const struct cf_stats_counts *counts,
 	to->write_lat_sum_us = wr->ns / 1000;
 }
 
-/* All of them go by way of the file's own calls, which is what posix means. */
+/* Posix is what goes by way of the file's own calls and host memory. */
 static void view_batches(const struct cf_stats_counts *counts,
 			 uint64_t period_ns, CUfileStatsLevel1_t *to)
 {
 	const struct cf_stats_flow *rd = &counts->batch[CF_READ];
 	const struct cf_stats_flow *wr = &counts->batch[CF_WRITE];
 	CUfileOpCounter_t ended = { rd->ok + wr->ok, rd->err + wr->err };
+	uint64_t p2p = counts->batch_p2p[CF_READ] + counts->batch_p2p[CF_WRITE];
 
 	to->batch_enqueued_ops.ok = counts->batch_begun;
 	to->batch_posix_enqueued_ops.ok = counts->batch_begun;
 	to->batch_processed_ops = ended;
 	to->batch_posix_processed_ops = ended;
+	to->batch_posix_processed_ops.ok = rest_of(ended.ok, p2p);
 	to->batch_complete_ops = ended;
 	to->batch_total_submit_ops = to->batch_submit_ops;
 	to->batch_read_bytes = rd->bytes;
@@ -110,7 +118,7 @@ static void view_batches(const struct cf_stats_counts *counts,
 			to->batch_completion_lat_sum_us / ended.ok;
 }
 
-/* What succeeded went through host memory: no path of ours does otherwise. */
+/* What succeeded and took no alias went through host memory. */
 static void view_gpu_io(const struct cf_stats_gpu *gpu, uint64_t period_ns,
 			CUfilePerGpuStats_t *to)
 {
@@ -122,7 +130,8 @@ static void view_gpu_io(const struct cf_stats_gpu *gpu, uint64_t period_ns,
 	to->read_utilization = percent_busy(rd->ns, period_ns);
 	to->read_duration_us = rd->ns / 1000;
 	to->n_total_reads = rd->ok + rd->err;
-	to->n_posix_reads = rd->ok;
+	to->n_p2p_reads = gpu->p2p[CF_READ];
+	to->n_posix_reads = rest_of(rd->ok, gpu->p2p[CF_READ]);
 	to->n_unaligned_reads = gpu->unaligned[CF_READ];
 	to->n_reads_err = rd->err;
 	to->writes_bytes = wr->bytes;
@@ -130,7 +139,8 @@ static void view_gpu_io(const struct cf_stats_gpu *gpu, uint64_t period_ns,
 	to->write_utilization = percent_busy(wr->ns, period_ns);
 	to->write_duration_us = wr->ns / 1000;
 	to->n_total_writes = wr->ok + wr->err;
-	to->n_posix_writes = wr->ok;
+	to->n_p2p_writes = gpu->p2p[CF_WRITE];
+	to->n_posix_writes = rest_of(wr->ok, gpu->p2p[CF_WRITE]);
 	to->n_unaligned_writes = gpu->unaligned[CF_WRITE];
 	to->n_writes_err = wr->err;
 }

@@ -94,6 +94,7 @@ static void count(const struct cf_submission *sub, const struct cf_entry *entry)
 		.op = entry->req.piece.op,
 		.result = entry->result,
 		.start_ns = sub->start_ns,
+		.p2p = entry->req.route.path == &cf_path_alias,
 	};
 
 	cf_stats_batch_ended(&io);

@@ -311,8 +311,10 @@ static unsigned flights_for(const struct cf_piece *piece,
 		    atomic_load_explicit(&ring_from, memory_order_relaxed) ||
 	    piece->size <= ring_step(piece))
 		return 0;
+	/* an alias lies in its pages as the memory does */
 	if (path != &cf_path_staged &&
-	    (path != &cf_path_host || !blocks_match(piece)))
+	    ((path != &cf_path_host && path != &cf_path_alias) ||
+	     !blocks_match(piece)))
 		return 0;
 	if (!cf_rings_usable())
 		return 0;

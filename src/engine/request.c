@@ -87,6 +87,11 @@ static int check_memory(struct cf_request *req, const struct cf_call *call,
 			      "range leaves the allocation");
 	mem->addr = base + (size_t)call->buf_off;
 	req->registered = cover == CF_COVER_WHOLE;
+	req->piece.alias = NULL;
+	req->piece.alias_state = CF_ALIAS_UNREGISTERED;
+	if (req->registered && mem->kind != CF_MEMORY_HOST)
+		req->piece.alias = cf_buffer_alias(mem, call->size,
+						   &req->piece.alias_state);
 	return 0;
 }
 
@@ -99,6 +104,8 @@ static int assume_memory(struct cf_request *req, const struct cf_call *call,
 		.addr = (uintptr_t)call->base + (size_t)call->buf_off,
 	};
 	req->registered = false;
+	req->piece.alias = NULL;
+	req->piece.alias_state = CF_ALIAS_UNREGISTERED;
 	return 0;
 }
 
@@ -123,6 +130,7 @@ static int check(struct cf_request *req, const struct cf_call *call,
 		return err;
 	}
 	req->piece.op = call->op;
+	req->piece.through_alias = false;
 	req->piece.handle = handle;
 	req->piece.size = call->size;
 	req->piece.file_off = call->file_off;
@@ -249,6 +257,7 @@ static ssize_t travel(struct cf_request *req)
 	unsigned company;
 	ssize_t n;
 
+	req->code = 0;
 	cf_explain_new_route(req);
 	if (!path)
 		return -CU_FILE_IO_NOT_SUPPORTED;
@@ -265,6 +274,7 @@ static ssize_t travel(struct cf_request *req)
 			     req->piece.size, req->piece.file_off);
 	path->run(&req->piece, &feed, &c.crew);
 	atomic_fetch_sub_explicit(&running, 1, memory_order_relaxed);
+	req->code = feed.code;
 	n = cf_feed_result(&feed);
 	cf_probe_piece_end(path->name, n);
 	return n;
@@ -298,9 +308,41 @@ static ssize_t second_look(struct cf_request *req)
 	return travel(req);
 }
 
+/*
+ * There is no way from that disk to that GPU, or not to such memory: the pair
+ * is remembered, and the rest takes the next best path. What the alias has
+ * moved counts from the front; a part behind that may be moved again.
+ */
+static ssize_t detour(struct cf_request *req, ssize_t n)
+{
+	struct cf_piece *piece = &req->piece;
+	size_t done = n > 0 ? (size_t)n : 0;
+	struct cf_request rest = *req;
+
+	cf_alias_refuse(piece->handle->disk, piece->mem.ordinal, req->code);
+	cf_log(CF_LOG_NOTICE,
+	       "%s handle %u off %lld len %zu: no way between file and gpu %d "
+	       "(code %d), taking another path",
+	       cf_op_name(piece->op), cf_handle_number(piece->handle),
+	       (long long)piece->file_off, piece->size, piece->mem.ordinal,
+	       req->code);
+	rest.piece.mem.addr += done;
+	rest.piece.file_off += (off_t)done;
+	rest.piece.size -= done;
+	cf_route_choose(&rest.piece, cf_session_config(), &rest.route);
+	n = travel(&rest);
+	req->route = rest.route;
+	if (n < 0)
+		return done ? (ssize_t)done : n;
+	return (ssize_t)done + n;
+}
+
 ssize_t cf_request_run(struct cf_request *req)
 {
 	ssize_t n = travel(req);
+
+	if (req->route.path == &cf_path_alias && cf_alias_is_refusal(req->code))
+		n = detour(req, n);
 
 	if (n == -EFAULT && req->piece.mem.kind == CF_MEMORY_HOST)
 		n = second_look(req);
@@ -318,5 +360,6 @@ void cf_request_carried(const struct cf_request *req, ssize_t n)
 
 void cf_request_fini(struct cf_request *req)
 {
+	cf_alias_put(req->piece.alias);
 	cf_handle_put(req->piece.handle);
 }

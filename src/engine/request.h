@@ -15,13 +15,14 @@ struct cf_call {
 	off_t buf_off;
 };
 
-/* One owner: the caller's stack. Holds a reference on its handle. */
+/* One owner: the caller's stack. Holds references on handle and alias. */
 struct cf_request {
 	struct cf_piece piece;
 	struct cf_route route;
 	bool registered; /* a registration holds the range of memory */
 	/* others of its batch that wait: as good as running, for the plan */
 	unsigned behind;
+	int code; /* why the path ended short, or 0 */
 };
 
 /*

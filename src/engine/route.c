@@ -15,6 +15,7 @@
 static const struct cf_path_ops *const paths[] = {
 	&cf_path_null,
 	&cf_path_host,
+	&cf_path_alias,
 	&cf_path_staged,
 };
 
@@ -30,6 +31,21 @@ static const char *const texts[CF_NR_WHYS] = {
 	[CF_WHY_STRICT] = "strict mode (properties.allow_compat_mode is false)",
 	[CF_WHY_NO_SYSTEM_MEMORY] = "properties.allow_system_memory is false",
 	[CF_WHY_FORCED_COMPAT] = "properties.force_compat_mode is true",
+	[CF_WHY_ALIAS_OFF] = "opencufile.alias is off",
+	[CF_WHY_NOT_REGISTERED] = "the buffer is not registered",
+	[CF_WHY_NO_ALIAS] = "the CPU has no address for the memory",
+	[CF_WHY_ALIAS_WRONG] =
+		"the address that the CPU was given shows other bytes",
+	[CF_WHY_ALIAS_PLAIN] =
+		"O_DIRECT wants pages, and the CPU's mapping has none",
+	[CF_WHY_ALIAS_CACHED] = "the bytes go through the page cache",
+	[CF_WHY_ALIAS_NO_BLOCK] =
+		"no whole block of memory lies as the file's does",
+	[CF_WHY_ALIAS_REMOTE] = "the disk cannot reach the GPU (EREMOTEIO)",
+	[CF_WHY_ALIAS_FAULT] =
+		"the kernel could not have the memory's pages (EFAULT)",
+	[CF_WHY_ALIAS_INVALID] = "the kernel refused the memory (EINVAL)",
+	[CF_WHY_USER_FS] = "a user-space file system carries the bytes",
 	[CF_WHY_DENIED_DRIVER] = "denylist.drivers names a driver of the disk",
 	[CF_WHY_DENIED_DEVICE] = "denylist.devices names the disk",
 	[CF_WHY_DENIED_MOUNT] = "denylist.mounts names the mount point",
@@ -45,6 +61,16 @@ static const char *const remedies[CF_NR_WHYS] = {
 		"set properties.allow_system_memory to true",
 	[CF_WHY_FORCED_COMPAT] = "set properties.force_compat_mode "
 				 "(CUFILE_FORCE_COMPAT_MODE) to false",
+	[CF_WHY_ALIAS_OFF] = "set opencufile.alias (OCF_ALIAS) to direct",
+	[CF_WHY_NOT_REGISTERED] = "register the buffer (cuFileBufRegister)",
+	[CF_WHY_ALIAS_CACHED] =
+		"open the file with O_DIRECT, or set opencufile.alias "
+		"(OCF_ALIAS) to on for reads",
+	[CF_WHY_ALIAS_NO_BLOCK] = "give memory the same offset in a block as "
+				  "the file offset has",
+	[CF_WHY_ALIAS_REMOTE] =
+		"put disk and GPU behind one PCIe switch, on a disk whose "
+		"driver knows PCI peer to peer",
 	[CF_WHY_DENIED_DRIVER] = "take the driver off denylist.drivers",
 	[CF_WHY_DENIED_DEVICE] = "take the disk off denylist.devices",
 	[CF_WHY_DENIED_MOUNT] = "take the mount off denylist.mounts",
@@ -81,11 +107,14 @@ void cf_route_choose(const struct cf_piece *piece,
 		     const struct cf_config *config, struct cf_route *route)
 {
 	const char *asked = cf_config_string(config, CF_CFG_PATH);
+	const char *alias = cf_config_string(config, CF_CFG_ALIAS);
 	struct cf_policy policy = {
 		.allow_bounce =
 			cf_config_bool(config, CF_CFG_ALLOW_COMPAT_MODE),
 		.allow_system_memory =
 			cf_config_bool(config, CF_CFG_ALLOW_SYSTEM_MEMORY),
+		.alias = strcmp(alias, "off") != 0,
+		.alias_buffered = !strcmp(alias, "on"),
 		.compat_only = compat_only(piece, config),
 	};
 

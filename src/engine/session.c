@@ -25,6 +25,7 @@
 #include <errno.h>
 #include <pthread.h>
 #include <stdatomic.h>
+#include "core/alias.h"
 #include "core/buffer.h"
 #include "core/denylist.h"
 #include "core/device.h"
@@ -62,12 +63,14 @@ static void fork_prepare(void)
 	cf_rings_fork_prepare();
 	cf_buffers_fork_prepare();
 	cf_devices_fork_prepare();
+	cf_alias_fork_prepare();
 	cf_cuda_fork_prepare();
 }
 
 static void fork_parent(void)
 {
 	cf_cuda_fork_release();
+	cf_alias_fork_release();
 	cf_devices_fork_parent();
 	cf_buffers_fork_parent();
 	cf_rings_fork_parent();
@@ -84,6 +87,7 @@ static void fork_child(void)
 {
 	cf_log_after_fork();
 	cf_cuda_fork_release();
+	cf_alias_fork_release();
 	cf_devices_fork_child();
 	cf_buffers_fork_child();
 	cf_rings_fork_child();
@@ -175,6 +179,8 @@ static void close_locked(void)
 	cf_rings_close();
 	cf_stats_close();
 	cf_buffers_close();
+	cf_alias_refused_close();
+	cf_alias_forget();
 	cf_devices_close();
 	cf_denylist_configure(NULL);
 	cf_p2p_forget();

@@ -81,6 +81,7 @@ static void begin(struct cf_ring *ring, const struct cf_piece *piece,
 		.buf = buf,
 		.size = size,
 		.off = piece->file_off + (off_t)(cell->part.at - skip),
+		.alias = piece->through_alias,
 	};
 	cf_ring_begin(ring, &cell->flight);
 }

@@ -35,7 +35,7 @@ static enum cf_why null_can(const struct cf_piece *piece,
 
 static struct cf_file_way null_way(const struct cf_piece *piece)
 {
-	return (struct cf_file_way){ 0, CF_CACHED_NONE };
+	return (struct cf_file_way){ .cached = CF_CACHED_NONE };
 }
 
 static void null_run(const struct cf_piece *piece, struct cf_feed *feed,

@@ -24,6 +24,17 @@ enum cf_why {
 	CF_WHY_STRICT,		 /* allow_compat_mode is off */
 	CF_WHY_NO_SYSTEM_MEMORY, /* allow_system_memory is off */
 	CF_WHY_FORCED_COMPAT,	 /* force_compat_mode is on */
+	CF_WHY_ALIAS_OFF,	 /* opencufile.alias is off */
+	CF_WHY_NOT_REGISTERED,	 /* no alias: the buffer is not registered */
+	CF_WHY_NO_ALIAS,	 /* nobody has an address for the CPU */
+	CF_WHY_ALIAS_WRONG,	 /* other bytes are seen there */
+	CF_WHY_ALIAS_PLAIN,	 /* no pages, and the file is direct */
+	CF_WHY_ALIAS_CACHED,	 /* the bytes meet the page cache */
+	CF_WHY_ALIAS_NO_BLOCK,	 /* no whole block of it is aligned */
+	CF_WHY_ALIAS_REMOTE,	 /* EREMOTEIO from that disk to that GPU */
+	CF_WHY_ALIAS_FAULT,	 /* EFAULT */
+	CF_WHY_ALIAS_INVALID,	 /* EINVAL */
+	CF_WHY_USER_FS, /* a user-space file system carries the bytes */
 	/* in the order of enum cf_denied */
 	CF_WHY_DENIED_DRIVER,
 	CF_WHY_DENIED_DEVICE,
@@ -36,6 +47,8 @@ enum cf_why {
 struct cf_policy {
 	bool allow_bounce;	  /* properties.allow_compat_mode */
 	bool allow_system_memory; /* properties.allow_system_memory */
+	bool alias;		  /* opencufile.alias is not off */
+	bool alias_buffered;	  /* it is on: also with the page cache */
 	/* why compatibility mode is all there is; CF_WHY_YES: it is not */
 	enum cf_why compat_only;
 };
@@ -88,6 +101,7 @@ int cf_path_no_settle(const struct cf_piece *piece);
 
 extern const struct cf_path_ops cf_path_null;
 extern const struct cf_path_ops cf_path_host;
+extern const struct cf_path_ops cf_path_alias;
 extern const struct cf_path_ops cf_path_staged;
 
 #endif

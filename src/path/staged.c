@@ -60,7 +60,7 @@ static struct cf_file_way staged_way(const struct cf_piece *piece)
 	struct cf_file_way way = cf_file_way(&t);
 
 	if (piece->op == CF_READ && way.cached == CF_CACHED_EDGES)
-		way = (struct cf_file_way){ piece->size, CF_CACHED_NONE };
+		way = (struct cf_file_way){ .direct = piece->size };
 	return way;
 }
 

@@ -59,6 +59,13 @@ struct cf_cuda {
 				  unsigned block_x, unsigned block_y,
 				  unsigned block_z, unsigned shared_bytes,
 				  CUstream stream, void **params, void **extra);
+	/* optional: an address by which the CPU reaches device memory */
+	CUresult (*driver_get_version)(int *version);
+	CUresult (*device_get_attribute)(int *value, int attribute,
+					 CUdevice dev);
+	CUresult (*mem_get_handle_for_range)(void *handle, CUdeviceptr ptr,
+					     size_t size, int type,
+					     unsigned long long flags);
 	/* optional: work in the application's streams */
 	CUresult (*stream_get_ctx)(CUstream stream, CUcontext *ctx);
 	CUresult (*stream_get_id)(CUstream stream, unsigned long long *id);

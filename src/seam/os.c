@@ -10,6 +10,7 @@
 #include <stdlib.h>
 #include <sys/mman.h>
 #include <sys/syscall.h>
+#include <sys/uio.h>
 #include <unistd.h>
 
 /* Linux 6.5; one number on every architecture that numbers calls alike. */
@@ -101,6 +102,16 @@ static void *os_map_anon(size_t size)
 	return mem == MAP_FAILED ? NULL : mem;
 }
 
+static int os_map_shared(int fd, size_t size, void **mem)
+{
+	void *at = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+
+	if (at == MAP_FAILED)
+		return -errno;
+	*mem = at;
+	return 0;
+}
+
 static int os_unmap(void *mem, size_t size)
 {
 	return munmap(mem, size) < 0 ? -errno : 0;
@@ -164,6 +175,19 @@ static ssize_t os_read_link(const char *path, char *buf, size_t size)
 #endif
 
 /* Linux before 6.3 does not know the last flag. */
+static int os_pipe(int fds[2])
+{
+	return pipe2(fds, O_CLOEXEC | O_NONBLOCK) < 0 ? -errno : 0;
+}
+
+static ssize_t os_splice_pages(int pipe, const void *mem, size_t size)
+{
+	struct iovec iov = { (void *)(uintptr_t)mem, size };
+	ssize_t n = vmsplice(pipe, &iov, 1, SPLICE_F_NONBLOCK);
+
+	return n < 0 ? -errno : n;
+}
+
 static int os_memfd(const char *name)
 {
 	unsigned flags = MFD_CLOEXEC | MFD_ALLOW_SEALING;
@@ -238,6 +262,7 @@ const struct cf_os cf_os_real = {
 	.cachestat = os_cachestat,
 	.dup_above = os_dup_above,
 	.map_anon = os_map_anon,
+	.map_shared = os_map_shared,
 	.unmap = os_unmap,
 	.prefer_node = os_prefer_node,
 	.memory_policy = os_memory_policy,
@@ -245,6 +270,8 @@ const struct cf_os cf_os_real = {
 	.set_affinity = os_set_affinity,
 	.get_dents = os_get_dents,
 	.read_link = os_read_link,
+	.pipe = os_pipe,
+	.splice_pages = os_splice_pages,
 	.memfd = os_memfd,
 	.set_mode = os_set_mode,
 	.resize = os_resize,

@@ -39,6 +39,8 @@ struct cf_os {
 	int (*dup_above)(int fd, int lowest);
 	/* anonymous private memory, readable and writable; NULL on failure */
 	void *(*map_anon)(size_t size);
+	/* size bytes of fd from its start, shared, to read and write */
+	int (*map_shared)(int fd, size_t size, void **mem);
 	int (*unmap)(void *mem, size_t size);
 	/* pages of [mem, mem + size) come from this node where it has any */
 	int (*prefer_node)(void *mem, size_t size, unsigned node);
@@ -51,6 +53,9 @@ struct cf_os {
 	ssize_t (*get_dents)(int fd, void *buf, size_t size);
 	/* where a link leads, without a zero at the end; bytes or -errno */
 	ssize_t (*read_link)(const char *path, char *buf, size_t size);
+	int (*pipe)(int fds[2]); /* close-on-exec, never waited for */
+	/* hands the pages of [mem, mem + size) to a pipe, not their bytes */
+	ssize_t (*splice_pages)(int pipe, const void *mem, size_t size);
 	/* a new memory file: can be sealed, close-on-exec, not executable */
 	int (*memfd)(const char *name);
 	int (*set_mode)(int fd, mode_t mode);

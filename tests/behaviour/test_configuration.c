@@ -413,6 +413,7 @@ static const struct effect {
 	  code_for_host_memory, 0, CU_FILE_IO_NOT_SUPPORTED, NULL },
 	{ "opencufile.explain", "", "\"opencufile\": {\"explain\": true}",
 	  lines_on_stderr, 0, 1, NULL },
+	{ .key = "opencufile.alias", .elsewhere = "path/test_alias" },
 	{ .key = "opencufile.batch_kernel", .elsewhere = "path_batch_copies" },
 	{ .key = "opencufile.combine", .elsewhere = "path_order_combine" },
 	{ .key = "opencufile.hybrid", .elsewhere = "path/test_via" },

@@ -19,17 +19,41 @@ static atomic_uint fired;
 const char *fault_name(enum fault_call call)
 {
 	static const char *const names[] = {
-		"open",		 "close",	 "read",
-		"write",	 "pread",	 "pwrite",
-		"fstat",	 "statx",	 "fstatfs",
-		"get_flags",	 "cachestat",	 "dup_above",
-		"map_anon",	 "unmap",	 "prefer_node",
-		"memory_policy", "get_affinity", "set_affinity",
-		"get_dents",	 "read_link",	 "memfd",
-		"set_mode",	 "resize",	 "seal",
-		"map_file_at",	 "map_anon_at",	 "clock_gettime",
-		"getenv",	 "ring make",	 "ring submit",
-		"ring wait",	 "ring result",
+		[FAULT_OPEN] = "open",
+		[FAULT_CLOSE] = "close",
+		[FAULT_READ] = "read",
+		[FAULT_WRITE] = "write",
+		[FAULT_PREAD] = "pread",
+		[FAULT_PWRITE] = "pwrite",
+		[FAULT_FSTAT] = "fstat",
+		[FAULT_STATX] = "statx",
+		[FAULT_FSTATFS] = "fstatfs",
+		[FAULT_GET_FLAGS] = "get_flags",
+		[FAULT_CACHESTAT] = "cachestat",
+		[FAULT_DUP_ABOVE] = "dup_above",
+		[FAULT_MAP_ANON] = "map_anon",
+		[FAULT_MAP_SHARED] = "map_shared",
+		[FAULT_UNMAP] = "unmap",
+		[FAULT_PREFER_NODE] = "prefer_node",
+		[FAULT_MEMORY_POLICY] = "memory_policy",
+		[FAULT_GET_AFFINITY] = "get_affinity",
+		[FAULT_SET_AFFINITY] = "set_affinity",
+		[FAULT_GET_DENTS] = "get_dents",
+		[FAULT_READ_LINK] = "read_link",
+		[FAULT_PIPE] = "pipe",
+		[FAULT_SPLICE_PAGES] = "splice_pages",
+		[FAULT_MEMFD] = "memfd",
+		[FAULT_SET_MODE] = "set_mode",
+		[FAULT_RESIZE] = "resize",
+		[FAULT_SEAL] = "seal",
+		[FAULT_MAP_FILE_AT] = "map_file_at",
+		[FAULT_MAP_ANON_AT] = "map_anon_at",
+		[FAULT_CLOCK] = "clock_gettime",
+		[FAULT_GETENV] = "getenv",
+		[FAULT_RING_MAKE] = "ring make",
+		[FAULT_RING_SUBMIT] = "ring submit",
+		[FAULT_RING_WAIT] = "ring wait",
+		[FAULT_RING_DONE] = "ring result",
 	};
 
 	return names[call];
@@ -168,6 +192,13 @@ static void *fault_map_anon(size_t size)
 	return should_fail(FAULT_MAP_ANON) ? NULL : cf_os_real.map_anon(size);
 }
 
+static int fault_map_shared(int fd, size_t size, void **mem)
+{
+	return should_fail(FAULT_MAP_SHARED) ?
+		       -rule.err :
+		       cf_os_real.map_shared(fd, size, mem);
+}
+
 static int fault_unmap(void *mem, size_t size)
 {
 	return should_fail(FAULT_UNMAP) ? -rule.err :
@@ -213,6 +244,18 @@ static ssize_t fault_read_link(const char *path, char *buf, size_t size)
 	return should_fail(FAULT_READ_LINK) ?
 		       -rule.err :
 		       cf_os_real.read_link(path, buf, size);
+}
+
+static int fault_pipe(int fds[2])
+{
+	return should_fail(FAULT_PIPE) ? -rule.err : cf_os_real.pipe(fds);
+}
+
+static ssize_t fault_splice_pages(int pipe, const void *mem, size_t size)
+{
+	return should_fail(FAULT_SPLICE_PAGES) ?
+		       -rule.err :
+		       cf_os_real.splice_pages(pipe, mem, size);
 }
 
 static int fault_memfd(const char *name)
@@ -283,6 +326,7 @@ static const struct cf_os faulty = {
 	.cachestat = fault_cachestat,
 	.dup_above = fault_dup_above,
 	.map_anon = fault_map_anon,
+	.map_shared = fault_map_shared,
 	.unmap = fault_unmap,
 	.prefer_node = fault_prefer_node,
 	.memory_policy = fault_memory_policy,
@@ -290,6 +334,8 @@ static const struct cf_os faulty = {
 	.set_affinity = fault_set_affinity,
 	.get_dents = fault_get_dents,
 	.read_link = fault_read_link,
+	.pipe = fault_pipe,
+	.splice_pages = fault_splice_pages,
 	.memfd = fault_memfd,
 	.set_mode = fault_set_mode,
 	.resize = fault_resize,

@@ -5,6 +5,7 @@
 #include <stddef.h>
 #include <cmocka.h>
 
+#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 #include "engine/route.h"
@@ -189,6 +190,106 @@ static void the_null_path_carries_all_but_only_by_name(void **state)
 	}
 }
 
+/* A piece of device memory that has an alias, on a direct file. */
+struct aliased {
+	struct cf_handle handle;
+	struct cf_alias alias;
+	struct cf_piece piece;
+};
+
+static void aliased_init(struct aliased *a)
+{
+	*a = (struct aliased){
+		.handle = { .direct = true,
+			    .dio_align = 512,
+			    .page_align = 4096,
+			    .disk = 5 },
+		.alias = { .state = CF_ALIAS_PAGES,
+			   .device = 1 << 20,
+			   .cpu = 1 << 21,
+			   .size = 1 << 16 },
+		.piece = { .op = CF_READ,
+			   .mem.kind = CF_MEMORY_DEVICE,
+			   .mem.addr = 1 << 20,
+			   .via = CF_VIA_DIRECT,
+			   .size = 8192 },
+	};
+	a->piece.handle = &a->handle;
+	a->piece.alias = &a->alias;
+	a->piece.alias_state = a->alias.state;
+}
+
+static enum cf_why alias_says(struct aliased *a, const char *use, bool bounce)
+{
+	struct cf_config_staged *staged = cf_config_staged();
+	struct cf_config *config = cf_config_new();
+	struct cf_route route;
+
+	assert_non_null(config);
+	assert_int_equal(cf_staged_set_string(staged, CF_CFG_ALIAS, use), 0);
+	assert_int_equal(
+		cf_staged_set_bool(staged, CF_CFG_ALLOW_COMPAT_MODE, bounce),
+		0);
+	assert_int_equal(cf_config_load(config, staged), 0);
+	cf_staged_reset(staged);
+	cf_route_choose(&a->piece, config, &route);
+	cf_config_free(config);
+	if (why(&route, "alias") == CF_WHY_YES)
+		assert_ptr_equal(route.path, &cf_path_alias);
+	return why(&route, "alias");
+}
+
+static void the_alias_says_why_not(bool seen[CF_NR_WHYS])
+{
+	static const CUfileFSOps_t ops;
+	struct aliased a;
+
+#define SAYS(use, bounce, answer) \
+	do { \
+		assert_int_equal(alias_says(&a, use, bounce), answer); \
+		seen[answer] = true; \
+		aliased_init(&a); \
+	} while (0)
+	aliased_init(&a);
+	SAYS("direct", true, CF_WHY_YES);
+	SAYS("direct", false, CF_WHY_YES);
+	SAYS("off", true, CF_WHY_ALIAS_OFF);
+	a.piece.alias = NULL;
+	a.piece.alias_state = CF_ALIAS_UNREGISTERED;
+	SAYS("direct", true, CF_WHY_NOT_REGISTERED);
+	a.piece.alias = NULL;
+	a.piece.alias_state = CF_ALIAS_NOBODY;
+	SAYS("direct", true, CF_WHY_NO_ALIAS);
+	a.piece.alias = NULL;
+	a.piece.alias_state = CF_ALIAS_WRONG;
+	SAYS("direct", true, CF_WHY_ALIAS_WRONG);
+	a.alias.state = CF_ALIAS_PLAIN;
+	SAYS("on", true, CF_WHY_ALIAS_PLAIN);
+	a.piece.via = CF_VIA_CACHE;
+	SAYS("direct", true, CF_WHY_ALIAS_CACHED);
+	a.piece.via = CF_VIA_CACHE;
+	SAYS("on", true, CF_WHY_YES);
+	a.piece.via = CF_VIA_CACHE;
+	a.piece.op = CF_WRITE;
+	SAYS("on", true, CF_WHY_ALIAS_CACHED);
+	a.piece.mem.addr += 8;
+	SAYS("direct", true, CF_WHY_ALIAS_NO_BLOCK);
+	a.piece.size -= 8;
+	SAYS("direct", false, CF_WHY_STRICT);
+	a.handle.fs_ops = &ops;
+	SAYS("direct", true, CF_WHY_USER_FS);
+	cf_alias_refuse(5, 0, -EREMOTEIO);
+	SAYS("direct", true, CF_WHY_ALIAS_REMOTE);
+	cf_alias_refused_close();
+	cf_alias_refuse(5, 0, -EFAULT);
+	SAYS("direct", true, CF_WHY_ALIAS_FAULT);
+	cf_alias_refused_close();
+	cf_alias_refuse(5, 0, -EINVAL);
+	SAYS("direct", true, CF_WHY_ALIAS_INVALID);
+	cf_alias_refused_close();
+#undef SAYS
+}
+
 /* Every reason can be met, and a person can read it. */
 static void every_reason_is_reachable_and_has_a_text(void **state)
 {
@@ -212,6 +313,7 @@ static void every_reason_is_reachable_and_has_a_text(void **state)
 		for (unsigned i = 0; cf_path_at(i); i++)
 			seen[route.why[i]] = true;
 	}
+	the_alias_says_why_not(seen);
 	for (int i = 0; i < CF_NR_WHYS; i++) {
 		if (!seen[i])
 			fail_msg("no path ever says \"%s\"",

@@ -1,0 +1,17 @@
+// SPDX-License-Identifier: Apache-2.0
+/* alias - who tells how the CPU reaches GPU memory (opencufile.h). */
+#include <opencufile.h>
+
+#include "api/translate.h"
+#include "core/alias.h"
+#include "core/log.h"
+
+CUfileError_t ocf_alias_set_provider(const ocf_alias_provider_t *provider)
+{
+	int err = cf_alias_set_provider(provider);
+
+	if (err)
+		cf_log(CF_LOG_ERROR, "alias provider %p: code %d",
+		       (const void *)provider, err);
+	return cf_error(err);
+}

@@ -1,0 +1,249 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * alias - who has an address, in the order in which they are asked.
+ *
+ * Lock: provider_lock, innermost; guards the client's provider, which is
+ * called without it.
+ */
+#include "core/alias.h"
+
+#include <cufile.h>
+#include <errno.h>
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+#include "core/alias_test.h"
+#include "core/log.h"
+#include "seam/os.h"
+
+/* Its dma-bufs of a discrete GPU can be mapped from this driver on. */
+#define MAPPABLE_DMA_BUF 13030
+
+static pthread_mutex_t provider_lock = PTHREAD_MUTEX_INITIALIZER;
+static ocf_alias_provider_t the_provider; /* provider_lock; map NULL: none */
+
+int cf_alias_set_provider(const ocf_alias_provider_t *provider)
+{
+	ocf_alias_provider_t ours = { 0 };
+
+	if (provider && (provider->struct_size < sizeof(ours) ||
+			 !provider->map || !provider->unmap))
+		return -CU_FILE_INVALID_VALUE;
+	if (provider)
+		ours = *provider;
+	pthread_mutex_lock(&provider_lock);
+	the_provider = ours;
+	pthread_mutex_unlock(&provider_lock);
+	cf_alias_forget();
+	return 0;
+}
+
+void cf_alias_fork_prepare(void)
+{
+	pthread_mutex_lock(&provider_lock);
+}
+
+void cf_alias_fork_release(void)
+{
+	pthread_mutex_unlock(&provider_lock);
+}
+
+/* Each answers 0 and fills cpu and what ends it, or why it has no address. */
+
+static int from_client(const struct cf_memory *mem, struct cf_alias *alias)
+{
+	ocf_alias_provider_t by;
+	void *cpu = NULL;
+	int err;
+
+	pthread_mutex_lock(&provider_lock);
+	by = the_provider;
+	pthread_mutex_unlock(&provider_lock);
+	if (!by.map)
+		return -ENOENT;
+	err = by.map(by.arg, mem->ordinal, (const void *)mem->addr, alias->size,
+		     &cpu);
+	if (err || !cpu)
+		return err < 0 ? err : -ENOTSUP;
+	alias->cpu = (uintptr_t)cpu;
+	alias->unmap = by.unmap;
+	alias->arg = by.arg;
+	alias->map = cpu;
+	alias->map_size = alias->size;
+	return 0;
+}
+
+static bool gpu_has(int ordinal, int attribute)
+{
+	const struct cf_cuda *cuda = cf_cuda_loaded();
+	CUdevice dev;
+	int value = 0;
+
+	return cuda && cuda->device_get_attribute &&
+	       cuda->device_get(&dev, ordinal) == CF_CU_SUCCESS &&
+	       cuda->device_get_attribute(&value, attribute, dev) ==
+		       CF_CU_SUCCESS &&
+	       value;
+}
+
+/* Where it would migrate, a copy is the better way. */
+static int from_coherence(const struct cf_memory *mem, struct cf_alias *alias)
+{
+	if (mem->kind != CF_MEMORY_MANAGED ||
+	    !gpu_has(mem->ordinal, CF_CU_DEVICE_DIRECT_MANAGED_FROM_HOST))
+		return -ENOTSUP;
+	alias->cpu = mem->addr;
+	return 0;
+}
+
+static void unmap_dma_buf(void *arg, void *mem, size_t size)
+{
+	cf_os->unmap(mem, size);
+}
+
+static bool dma_bufs_can_be_mapped(int ordinal)
+{
+	const struct cf_cuda *cuda = cf_cuda_loaded();
+	int version = 0;
+
+	return cuda && cuda->mem_get_handle_for_range &&
+	       cuda->driver_get_version &&
+	       cuda->driver_get_version(&version) == CF_CU_SUCCESS &&
+	       version >= MAPPABLE_DMA_BUF &&
+	       gpu_has(ordinal, CF_CU_DEVICE_DMA_BUF);
+}
+
+/* A coherent GPU maps its memory as memory, another through its BAR. */
+static int export_range(uintptr_t first, size_t size)
+{
+	const struct cf_cuda *cuda = cf_cuda_loaded();
+	int fd = -1;
+	CUresult res = cuda->mem_get_handle_for_range(
+		&fd, first, size, CF_CU_MEM_RANGE_HANDLE_DMA_BUF_FD,
+		CF_CU_MEM_RANGE_PCIE);
+
+	if (res != CF_CU_SUCCESS)
+		res = cuda->mem_get_handle_for_range(
+			&fd, first, size, CF_CU_MEM_RANGE_HANDLE_DMA_BUF_FD, 0);
+	return res == CF_CU_SUCCESS ? fd : -ENOTSUP;
+}
+
+/* The mapping keeps what it needs of the dma-buf. */
+static int from_dma_buf(const struct cf_memory *mem, struct cf_alias *alias)
+{
+	size_t page = (size_t)sysconf(_SC_PAGESIZE);
+	uintptr_t first = mem->addr & ~(page - 1);
+	uintptr_t end = (mem->addr + alias->size + page - 1) & ~(page - 1);
+	int fd, err;
+
+	if (mem->kind != CF_MEMORY_DEVICE ||
+	    !dma_bufs_can_be_mapped(mem->ordinal))
+		return -ENOTSUP;
+	fd = export_range(first, end - first);
+	if (fd < 0)
+		return fd;
+	err = cf_os->map_shared(fd, end - first, &alias->map);
+	cf_os->close(fd);
+	if (err)
+		return err;
+	alias->map_size = end - first;
+	alias->unmap = unmap_dma_buf;
+	alias->cpu = (uintptr_t)alias->map + (mem->addr - first);
+	return 0;
+}
+
+static const struct {
+	const char *name;
+	int (*map)(const struct cf_memory *mem, struct cf_alias *alias);
+} providers[] = {
+	{ "the client's provider", from_client },
+	{ "coherent memory", from_coherence },
+	{ "dma-buf", from_dma_buf },
+};
+#define NR_PROVIDERS (sizeof(providers) / sizeof(providers[0]))
+
+int cf_alias_map(unsigned provider, const struct cf_memory *mem, size_t size,
+		 struct cf_alias *alias)
+{
+	*alias = (struct cf_alias){
+		.refs = 1,
+		.device = mem->addr,
+		.size = size,
+	};
+	return providers[provider].map(mem, alias);
+}
+
+void cf_alias_unmap(struct cf_alias *alias)
+{
+	if (alias->unmap)
+		alias->unmap(alias->arg, alias->map, alias->map_size);
+}
+
+static enum cf_alias_state try_provider(unsigned nr,
+					const struct cf_memory *mem,
+					size_t size, struct cf_alias *alias)
+{
+	enum cf_alias_state state;
+
+	if (cf_alias_map(nr, mem, size, alias))
+		return CF_ALIAS_NOBODY;
+	state = cf_alias_test(nr, mem, alias);
+	cf_log(state == CF_ALIAS_WRONG ? CF_LOG_WARN : CF_LOG_INFO,
+	       "alias of %p len %zu gpu %d: %s, %s", (void *)mem->addr, size,
+	       mem->ordinal, providers[nr].name, cf_alias_state_name(state));
+	if (state == CF_ALIAS_WRONG)
+		cf_alias_unmap(alias);
+	return state;
+}
+
+/*
+ * An alias of memory that went would reach other memory, or none; a request
+ * can tell by the number of the allocation alone. What is mapped by pieces
+ * (VMM) may be mapped anew under one that stays.
+ */
+static bool can_be_told_apart(const struct cf_memory *mem)
+{
+	return mem->buffer_id && !mem->chained;
+}
+
+enum cf_alias_state cf_alias_make(const struct cf_memory *mem, size_t size,
+				  struct cf_alias **alias)
+{
+	enum cf_alias_state state = CF_ALIAS_NOBODY;
+	struct cf_alias *made;
+
+	*alias = NULL;
+	if (mem->kind == CF_MEMORY_HOST)
+		return CF_ALIAS_UNREGISTERED;
+	if (!can_be_told_apart(mem))
+		return CF_ALIAS_NOBODY;
+	made = malloc(sizeof(*made));
+	if (!made)
+		return CF_ALIAS_NOBODY;
+	for (unsigned i = 0; i < NR_PROVIDERS && state == CF_ALIAS_NOBODY; i++)
+		state = try_provider(i, mem, size, made);
+	if (state < CF_ALIAS_PLAIN) {
+		free(made);
+		return state;
+	}
+	made->state = state;
+	*alias = made;
+	return state;
+}
+
+void cf_alias_get(struct cf_alias *alias)
+{
+	atomic_fetch_add_explicit(&alias->refs, 1, memory_order_relaxed);
+}
+
+/* What others did with it comes before its end. */
+void cf_alias_put(struct cf_alias *alias)
+{
+	if (!alias || atomic_fetch_sub_explicit(&alias->refs, 1,
+						memory_order_acq_rel) > 1)
+		return;
+	cf_alias_unmap(alias);
+	free(alias);
+}
