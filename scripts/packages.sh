@@ -89,6 +89,24 @@ need_package() {
 	install_packages "${wanted[@]}"
 }
 
+busybox_is_static() {
+	have busybox && ! ldd "$(command -v busybox)" >/dev/null 2>&1
+}
+
+# The emulated machine (tests/p2p); its kernel is not installed but unpacked.
+need_p2p() {
+	local wanted=() PATH=$PATH:/usr/sbin:/sbin
+	missing qemu-system-x86 have qemu-system-x86_64
+	missing seabios test -e /usr/share/seabios/bios-256k.bin
+	missing busybox-static busybox_is_static
+	missing e2fsprogs have mkfs.ext4
+	missing xfsprogs have mkfs.xfs
+	missing cpio have cpio
+	missing xz-utils have xz
+	missing kmod have modprobe
+	install_packages "${wanted[@]}"
+}
+
 need_format() {
 	local wanted=()
 	missing clang-format have clang-format
@@ -156,9 +174,10 @@ yyjson_from_trixie() {
 	[ "$status" = 0 ] || die "the package libyyjson-dev could not be installed"
 }
 
-fetch_and_install_yyjson() {
-	local state=$1 mirror=$2 keyring=$3
-	local private=(
+# private_apt STATE MIRROR KEYRING RELEASE : the options go into private=()
+private_apt() {
+	local state=$1
+	private=(
 		-o "Dir::Etc::sourcelist=$state/sources.list"
 		-o Dir::Etc::sourceparts=-
 		-o "Dir::State::lists=$state/lists"
@@ -167,7 +186,48 @@ fetch_and_install_yyjson() {
 		-o APT::Sandbox::User=root
 	)
 	mkdir -p "$state/lists/partial" "$state/cache/archives/partial"
-	echo "deb [signed-by=$keyring] $mirror trixie main" >"$state/sources.list"
+	echo "deb [signed-by=$3] $2 $4 main" >"$state/sources.list"
+}
+
+# p2p_kernel DIR : a Debian kernel with PCI_P2PDMA, unpacked there, and its
+# version in DIR/ready. Those of Debian 12 and 13 have it not, the backports
+# of Debian 13 have. Needs no root.
+p2p_kernel() {
+	local dir=$1 mirror keyring=/usr/share/keyrings/debian-archive-keyring.gpg
+	local private=() version binary deb
+	mirror=$(debian_mirror) || true
+	if [ -z "$mirror" ] || [ ! -r "$keyring" ] || ! have apt-get; then
+		say "the apt sources name no Debian mirror to take a kernel from"
+		return 1
+	fi
+	mkdir -p "$dir/debs"
+	dir=$(realpath "$dir")
+	private_apt "$dir/apt" "$mirror" "$keyring" trixie-backports
+	say "fetching a kernel of Debian trixie-backports from $mirror"
+	apt-get "${private[@]}" update -qq || return
+	version=$(apt-cache "${private[@]}" search '^linux-modules-.*-cloud-amd64$' |
+		sed -n 's/^linux-modules-\([^ ]*-cloud-amd64\) .*/\1/p' |
+		sort -V | tail -1)
+	[ -n "$version" ] || return
+	binary=linux-binary-$version
+	apt-cache "${private[@]}" show "$binary" >/dev/null 2>&1 ||
+		binary=linux-binary-unsigned-$version
+	(cd "$dir/debs" && apt-get "${private[@]}" download -qq "$binary" \
+		"linux-modules-$version" "linux-base-$version") || return
+	for deb in "$dir"/debs/*.deb; do
+		dpkg-deb -x "$deb" "$dir" || return
+	done
+	rm -rf "$dir/apt" "$dir/debs"
+	[ -e "$dir/lib" ] || ln -s usr/lib "$dir/lib"
+	depmod -b "$dir" "$version" || return
+	grep -q '^CONFIG_PCI_P2PDMA=y' "$dir/lib/modules/$version/config" || return
+	cp "$(find "$dir" -name 'vmlinuz*' -type f | head -1)" "$dir/vmlinuz" &&
+		echo "$version" >"$dir/ready"
+}
+
+fetch_and_install_yyjson() {
+	local state=$1 mirror=$2 keyring=$3 private=()
+	private_apt "$state" "$mirror" "$keyring" trixie
 	as_root apt-get "${private[@]}" update -qq &&
 		(cd "$state" && as_root apt-get "${private[@]}" download -qq \
 			libyyjson0 libyyjson-dev) &&

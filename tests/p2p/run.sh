@@ -1,0 +1,114 @@
+#!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
+#
+# run.sh BUILD_DIR - IO between disks and device memory by the kernel's own
+# PCI P2PDMA, in an emulated machine.
+#
+# The memory of an emulated NVMe controller stands in for a GPU's: the fake
+# CUDA driver hands it out as device memory. Three disks behind the same PCIe
+# switch reach it (ext4, xfs, raw); one behind another port does not, and one that
+# is no NVMe could not. Nothing
+# but Debian packages is needed; the kernel is fetched once into the build
+# directory. Exit status 0: all is right, 77: it cannot be run here.
+set -euo pipefail
+here=$(cd "$(dirname "$0")" && pwd)
+build=$(realpath "${1:?usage: run.sh BUILD_DIR}")
+work=$build/p2p
+export PATH=$PATH:/usr/sbin:/sbin
+# shellcheck source=scripts/packages.sh
+. "$here/../../scripts/packages.sh"
+
+skip() {
+	echo "skipped: $*"
+	exit 77
+}
+
+for tool in qemu-system-x86_64 busybox mkfs.ext4 mkfs.xfs cpio xz depmod modprobe dpkg-deb ldd; do
+	have "$tool" || skip "$tool is not installed (./dev p2p installs it)"
+done
+[ "$(uname -m)" = x86_64 ] || skip "programs of $(uname -m) do not run in an x86-64 machine"
+busybox_is_static || skip "busybox is not the static one (package busybox-static)"
+mkdir -p "$work"
+cd "$work"
+if [ ! -e kernel/ready ]; then
+	rm -rf kernel
+	p2p_kernel kernel || skip "no Debian kernel with PCI_P2PDMA can be had"
+fi
+version=$(cat kernel/ready)
+echo "kernel $version"
+
+# ------------------------------------------------------- the initial file system
+rm -rf root
+mkdir -p root/{bin,dev,proc,sys,mod,ocf}
+cp "$(command -v busybox)" root/bin/busybox
+install -m 755 "$here/init" root/init
+cp "$build/tests/p2p/guest" root/ocf/
+cp -L "$build/src/libcufile.so.0" "$build/tests/fakecuda/libcuda.so.1" root/ocf/
+LD_LIBRARY_PATH=$work/root/ocf ldd "$work/root/ocf/guest" |
+	grep -oE '/[^ ]+\.so[^ ]*' | grep -vF "$work/" | sort -u |
+	while read -r lib; do
+		cp --parents -L "$lib" root/
+	done
+for module in nvme virtio_pci virtio_blk ext4 xfs crc32c_generic; do
+	modprobe -d kernel -S "$version" --show-depends "$module" 2>/dev/null || true
+done | awk '$1 == "insmod" && !seen[$2]++ { print $2 }' |
+	while read -r file; do
+		name=$(basename "${file%.xz}")
+		case $file in
+		*.xz) xz -dc "$file" >"root/mod/$name" ;;
+		*) cp "$file" "root/mod/$name" ;;
+		esac
+		echo "$name"
+	done >root/mods
+(cd root && find . | cpio -o -H newc --quiet) | gzip -1 >initrd.gz
+
+# ------------------------------------------------------------------ the machine
+drives=()
+for disk in memory ext4 xfs raw far blind; do
+	rm -f "$disk.img"
+	truncate -s 320M "$disk.img"
+	drives+=(-drive "file=$disk.img,if=none,id=$disk,format=raw,cache=unsafe")
+done
+mkfs.ext4 -qF ext4.img
+mkfs.ext4 -qF far.img
+mkfs.ext4 -qF blind.img
+mkfs.xfs -qf xfs.img
+
+# Without a processor of the kernel's list of those that route between ports,
+# only what is behind one switch reaches each other.
+status=0
+timeout 75 qemu-system-x86_64 -machine q35 -accel tcg,thread=multi -cpu max \
+	-smp 2 -m 768 -nodefaults -nographic -no-reboot -nic none -serial stdio \
+	-kernel kernel/vmlinuz -initrd initrd.gz \
+	-append "console=ttyS0 quiet panic=-1 nvme_core.multipath=N" \
+	"${drives[@]}" \
+	-device pcie-root-port,id=near,chassis=1,slot=1 \
+	-device x3130-upstream,id=switch,bus=near \
+	-device xio3130-downstream,id=d1,bus=switch,chassis=2,slot=1 \
+	-device nvme,serial=MEMORY,drive=memory,cmb_size_mb=64,bus=d1 \
+	-device xio3130-downstream,id=d2,bus=switch,chassis=3,slot=2 \
+	-device nvme,serial=EXT4,drive=ext4,bus=d2 \
+	-device xio3130-downstream,id=d3,bus=switch,chassis=4,slot=3 \
+	-device nvme,serial=XFS,drive=xfs,bus=d3 \
+	-device xio3130-downstream,id=d4,bus=switch,chassis=5,slot=4 \
+	-device nvme,serial=RAW,drive=raw,bus=d4 \
+	-device pcie-root-port,id=away,chassis=6,slot=6 \
+	-device nvme,serial=FAR,drive=far,bus=away \
+	-device virtio-blk-pci,drive=blind \
+	</dev/null >log.txt 2>&1 || status=$?
+rm -f ./*.img
+
+tr -d '\r' <log.txt | grep -aE '^(not )?ok |^##|^# .*error|^device memory|^guest done' || true
+passed=$(grep -acE '^ok [0-9]' log.txt || true)
+failed=$(grep -acE '^not ok [0-9]' log.txt || true)
+# each program must have come to its end, and the machine to its own
+for name in ext4 xfs raw far blind; do
+	grep -aq "^## $name: exit status 0" log.txt || failed=$((failed + 1))
+done
+if [ "$status" != 0 ] || ! grep -aq '^guest done' log.txt; then
+	echo "the machine did not come to its end (status $status); its last lines:"
+	tail -n 20 log.txt
+	failed=$((failed + 1))
+fi
+echo "$passed passed, $failed failed"
+[ "$failed" = 0 ] && [ "$passed" -gt 0 ]
