@@ -112,6 +112,17 @@ static int os_map_shared(int fd, size_t size, void **mem)
 	return 0;
 }
 
+static int os_map_file(int fd, off_t off, size_t size, void **mem)
+{
+	*mem = mmap(NULL, size, PROT_READ, MAP_SHARED, fd, off);
+	return *mem == MAP_FAILED ? -errno : 0;
+}
+
+static int os_madvise(void *mem, size_t size, int advice)
+{
+	return madvise(mem, size, advice) < 0 ? -errno : 0;
+}
+
 static int os_unmap(void *mem, size_t size)
 {
 	return munmap(mem, size) < 0 ? -errno : 0;
@@ -263,6 +274,8 @@ const struct cf_os cf_os_real = {
 	.dup_above = os_dup_above,
 	.map_anon = os_map_anon,
 	.map_shared = os_map_shared,
+	.map_file = os_map_file,
+	.madvise = os_madvise,
 	.unmap = os_unmap,
 	.prefer_node = os_prefer_node,
 	.memory_policy = os_memory_policy,

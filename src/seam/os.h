@@ -41,6 +41,9 @@ struct cf_os {
 	void *(*map_anon)(size_t size);
 	/* size bytes of fd from its start, shared, to read and write */
 	int (*map_shared)(int fd, size_t size, void **mem);
+	/* size bytes of fd from off on, shared, for reading; 0 or -errno */
+	int (*map_file)(int fd, off_t off, size_t size, void **mem);
+	int (*madvise)(void *mem, size_t size, int advice);
 	int (*unmap)(void *mem, size_t size);
 	/* pages of [mem, mem + size) come from this node where it has any */
 	int (*prefer_node)(void *mem, size_t size, unsigned node);

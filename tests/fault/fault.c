@@ -33,6 +33,8 @@ const char *fault_name(enum fault_call call)
 		[FAULT_DUP_ABOVE] = "dup_above",
 		[FAULT_MAP_ANON] = "map_anon",
 		[FAULT_MAP_SHARED] = "map_shared",
+		[FAULT_MAP_FILE] = "map_file",
+		[FAULT_MADVISE] = "madvise",
 		[FAULT_UNMAP] = "unmap",
 		[FAULT_PREFER_NODE] = "prefer_node",
 		[FAULT_MEMORY_POLICY] = "memory_policy",
@@ -199,6 +201,20 @@ static int fault_map_shared(int fd, size_t size, void **mem)
 		       cf_os_real.map_shared(fd, size, mem);
 }
 
+static int fault_map_file(int fd, off_t off, size_t size, void **mem)
+{
+	return should_fail(FAULT_MAP_FILE) ?
+		       -rule.err :
+		       cf_os_real.map_file(fd, off, size, mem);
+}
+
+static int fault_madvise(void *mem, size_t size, int advice)
+{
+	return should_fail(FAULT_MADVISE) ?
+		       -rule.err :
+		       cf_os_real.madvise(mem, size, advice);
+}
+
 static int fault_unmap(void *mem, size_t size)
 {
 	return should_fail(FAULT_UNMAP) ? -rule.err :
@@ -327,6 +343,8 @@ static const struct cf_os faulty = {
 	.dup_above = fault_dup_above,
 	.map_anon = fault_map_anon,
 	.map_shared = fault_map_shared,
+	.map_file = fault_map_file,
+	.madvise = fault_madvise,
 	.unmap = fault_unmap,
 	.prefer_node = fault_prefer_node,
 	.memory_policy = fault_memory_policy,
