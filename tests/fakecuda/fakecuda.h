@@ -8,6 +8,9 @@
  * under test has loaded. All may be called from any thread at any time, also
  * before cuInit and after the driver has "gone"; none counts as a driver call.
  *
+ * Pages that were registered read-only and then left their file (truncated,
+ * punched, written with O_DIRECT) read as the byte 0xdb.
+ *
  * Environment, read once on the first call into the library:
  *   FAKECUDA_GPUS=n             number of GPUs, default 1; 0: no device
  *   FAKECUDA_MEM_MIB=n          memory of each GPU, default 16384

@@ -332,6 +332,9 @@ int fc_op_cover(struct fc_op *op, uint64_t addr, size_t size, bool known,
 int fc_op_run(struct fc_op *op);   /* without fc.lock */
 void fc_op_land(struct fc_op *op); /* with it: a written value */
 
+/* As a GPU reads what was registered read-only: its pages, or poison. */
+void fc_pinned_copy(char *to, const char *from, size_t size);
+
 struct fc_stream {
 	struct fc_handle *h; /* NULL for default streams */
 	struct fc_ctx *ctx;

@@ -189,6 +189,19 @@ static void move(char *to, const char *from, size_t n)
 				 __ATOMIC_SEQ_CST);
 }
 
+/* Pages that were registered read-only may be gone from their addresses. */
+static bool is_pinned_page(const struct fc_op *op, uint64_t addr)
+{
+	for (unsigned int i = 0; i < op->nr_held; i++) {
+		const struct fc_range *r = op->held[i];
+
+		if (addr - r->base < r->size)
+			return r->kind == MEM_REGISTERED &&
+			       r->flags & CF_CU_MEMHOSTREGISTER_READ_ONLY;
+	}
+	return false;
+}
+
 static void copy(const struct fc_op *op)
 {
 	uint64_t dst = op->dst, src = op->src;
@@ -200,7 +213,10 @@ static void copy(const struct fc_op *op)
 		char *to = at(op, dst, &n);
 		const char *from = snapshot ? snapshot : at(op, src, &n);
 
-		move(to, from, n);
+		if (!snapshot && is_pinned_page(op, src))
+			fc_pinned_copy(to, from, n);
+		else
+			move(to, from, n);
 		dst += n;
 		src += n;
 		snapshot += snapshot ? n : 0;

@@ -279,6 +279,37 @@ static void read_only_registration_is_no_target(void **state)
 	free(p);
 }
 
+/* A GPU would read the pages that were pinned; poison shows it sooner. */
+static void copy_of_a_file_page_that_went_is_poison(void **state)
+{
+	int fd = memfd_create("test", MFD_CLOEXEC);
+	CUdeviceptr d = new_mem(8192);
+	unsigned char got[8192];
+	char *p;
+
+	(void)state;
+	assert_int_equal(ftruncate(fd, 8192), 0);
+	assert_int_equal(pwrite(fd, "old", 3, 0), 3);
+	assert_int_equal(pwrite(fd, "old", 3, 4096), 3);
+	p = mmap(NULL, 8192, PROT_READ, MAP_SHARED, fd, 0);
+	assert_ptr_not_equal(p, MAP_FAILED);
+	FAILS(cuMemHostRegister(p, 8192, 0), 1);
+	OK(cuMemHostRegister(p, 8192, CF_CU_MEMHOSTREGISTER_READ_ONLY));
+	assert_int_equal(pwrite(fd, "new", 3, 0), 3); /* into the same page */
+	assert_int_equal(ftruncate(fd, 4096), 0);
+	assert_int_equal(ftruncate(fd, 8192), 0);
+	OK(cuMemcpyHtoDAsync(d, p, 8192, NULL));
+	OK(cuCtxSynchronize());
+	assert_int_equal(fakecuda_read(d, got, sizeof(got)), 0);
+	assert_memory_equal(got, "new", 3);
+	assert_int_equal(got[4096], 0xdb);
+	assert_int_equal(got[8191], 0xdb);
+	OK(cuMemHostUnregister(p));
+	OK(cuMemFree(d));
+	munmap(p, 8192);
+	close(fd);
+}
+
 static void *open_gate_later(void *word)
 {
 	usleep(30000);
@@ -506,6 +537,7 @@ int memory_tests(void)
 		TEST(registration_refuses_overlap_and_what_is_not_there),
 		TEST(copy_across_the_end_of_a_registration_is_refused),
 		TEST(read_only_registration_is_no_target),
+		TEST(copy_of_a_file_page_that_went_is_poison),
 		TEST(unregistering_under_a_copy_is_reported_and_waits),
 		TEST(freed_pinned_memory_faults),
 		TEST(pool_memory_is_freed_in_stream_order),
