@@ -344,7 +344,8 @@ static bool holds_primary(const struct cf_cuda *cuda, const struct cf_gpu *gpu)
 static void gpu_free(const struct cf_cuda *cuda, struct cf_gpu *gpu)
 {
 	bool held = cuda && holds_primary(cuda, gpu);
-	bool alive = cuda && cuda->ctx_push(gpu->primary) == CF_CU_SUCCESS;
+	/* one that was reset has unpinned all, and came back without us */
+	bool alive = held && cuda->ctx_push(gpu->primary) == CF_CU_SUCCESS;
 	CUcontext popped;
 
 	if (gpu->small != gpu->pool)
