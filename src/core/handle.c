@@ -13,7 +13,8 @@
  * published the entry, so its fields are read whole.
  *
  * Lock: table_lock guards the free list, the fd index and registration; file
- * system calls are made before it is taken. Nothing is locked under it.
+ * system calls are made before it is taken. The windows' lock may be taken
+ * under it; they are closed after it is left.
  */
 #include "core/handle.h"
 
@@ -26,6 +27,7 @@
 #include "core/file_facts.h"
 #include "core/log.h"
 #include "core/log_tag.h"
+#include "core/windows.h"
 #include "seam/os.h"
 
 #define CHUNK_BITS 8
@@ -144,6 +146,11 @@ const char *cf_handle_text(CUfileHandle_t value, char text[CF_HANDLE_TEXT])
 	return text;
 }
 
+uint64_t cf_handle_name(const struct cf_handle *handle)
+{
+	return (uintptr_t)value_of((const struct entry *)handle);
+}
+
 /* table_lock held */
 static struct entry *entry_new_locked(void)
 {
@@ -197,6 +204,7 @@ static void retire_locked(struct entry *entry)
 						   memory_order_relaxed);
 
 	wait_idle_locked(entry);
+	cf_windows_retire(handle);
 	if (handle->twin >= 0)
 		cf_os->close(handle->twin);
 	handle->twin = -1;
@@ -274,6 +282,7 @@ int cf_handle_register(const CUfileDescr_t *descr, bool force_direct,
 	pthread_mutex_lock(&table_lock);
 	err = register_locked(&made, value);
 	pthread_mutex_unlock(&table_lock);
+	cf_windows_reap();
 	return err;
 }
 
@@ -292,6 +301,7 @@ int cf_handle_deregister(CUfileHandle_t value)
 		err = 0;
 	}
 	pthread_mutex_unlock(&table_lock);
+	cf_windows_reap();
 	return err;
 }
 

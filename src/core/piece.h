@@ -8,6 +8,7 @@
 #include "core/alias.h"
 #include "core/handle.h"
 #include "core/memory.h"
+#include "core/windows.h"
 
 enum cf_op {
 	CF_READ,  /* file to memory */
@@ -32,6 +33,7 @@ struct cf_piece {
 	enum cf_alias_state alias_state;
 	size_t size;
 	off_t file_off;
+	struct cf_view view; /* of a read's pages in the page cache */
 };
 
 static inline const char *cf_op_name(enum cf_op op)

@@ -1,0 +1,64 @@
+// SPDX-License-Identifier: Apache-2.0
+/* pressure - two lines of /proc/meminfo. */
+#include "core/pressure.h"
+
+#include <fcntl.h>
+#include <stdatomic.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+#include "seam/os.h"
+
+#define LOOK_EVERY_NS 100000000ull
+#define SHARE 16 /* available below total / SHARE: short */
+
+/* Relaxed: a look more, or an answer of a moment ago, does no harm. */
+static _Atomic uint64_t looked_ns;
+static _Atomic bool was_short;
+
+static unsigned long long kib_of(const char *text, const char *key)
+{
+	const char *at = strstr(text, key);
+
+	return at ? strtoull(at + strlen(key), NULL, 10) : 0;
+}
+
+static bool look(void)
+{
+	int fd = cf_os->open("/proc/meminfo", O_RDONLY | O_CLOEXEC, 0);
+	char text[512]; /* both lines are among the first three */
+	ssize_t n;
+
+	if (fd < 0)
+		return false;
+	n = cf_os->read(fd, text, sizeof(text) - 1);
+	cf_os->close(fd);
+	if (n <= 0)
+		return false;
+	text[n] = '\0';
+	if (!strstr(text, "MemAvailable:"))
+		return false;
+	return kib_of(text, "MemAvailable:") <
+	       kib_of(text, "MemTotal:") / SHARE;
+}
+
+bool cf_memory_is_short(void)
+{
+	struct timespec ts = { 0 };
+	uint64_t now, last;
+
+	cf_os->clock_gettime(CLOCK_MONOTONIC, &ts);
+	now = (uint64_t)ts.tv_sec * 1000000000 + (uint64_t)ts.tv_nsec;
+	last = atomic_load_explicit(&looked_ns, memory_order_relaxed);
+	if (!last || now - last >= LOOK_EVERY_NS) {
+		atomic_store_explicit(&looked_ns, now ? now : 1,
+				      memory_order_relaxed);
+		atomic_store_explicit(&was_short, look(), memory_order_relaxed);
+	}
+	return atomic_load_explicit(&was_short, memory_order_relaxed);
+}
+
+void cf_memory_look_again(void)
+{
+	atomic_store_explicit(&looked_ns, 0, memory_order_relaxed);
+}

@@ -1,0 +1,17 @@
+// SPDX-License-Identifier: Apache-2.0
+/* pressure - whether the machine is short of memory. */
+#ifndef CF_CORE_PRESSURE_H
+#define CF_CORE_PRESSURE_H
+
+#include <stdbool.h>
+
+/*
+ * True while less than a sixteenth of the memory is available. Looks at most
+ * ten times a second; false where it cannot be seen. Any thread.
+ */
+bool cf_memory_is_short(void);
+
+/* The next call looks, whatever was seen last. */
+void cf_memory_look_again(void);
+
+#endif

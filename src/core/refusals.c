@@ -1,0 +1,113 @@
+// SPDX-License-Identifier: Apache-2.0
+/* refusals - a short list of file systems, and a pause. */
+#include "core/refusals.h"
+
+#include <errno.h>
+#include <pthread.h>
+#include <string.h>
+#include "core/log.h"
+#include "core/piece.h"
+#include "seam/cuda.h"
+#include "seam/os.h"
+
+#define MAX_REFUSED 32
+#define PAUSE_NS 1000000000ull
+
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static dev_t refused[MAX_REFUSED]; /* lock */
+static size_t nr_refused;	   /* lock */
+static uint64_t paused_until;	   /* lock */
+
+static uint64_t now_ns(void)
+{
+	struct timespec ts = { 0 };
+
+	cf_os->clock_gettime(CLOCK_MONOTONIC, &ts);
+	return (uint64_t)ts.tv_sec * 1000000000 + (uint64_t)ts.tv_nsec;
+}
+
+/* lock held */
+static bool is_refused_locked(dev_t dev)
+{
+	for (size_t i = 0; i < nr_refused; i++)
+		if (refused[i] == dev)
+			return true;
+	return false;
+}
+
+/* A truncation looks like a refusal to those who want the pages. */
+static bool file_changed(const struct cf_piece *piece)
+{
+	struct cf_stamp stamp;
+
+	return cf_stamp_take(piece->handle->fd, &stamp) ||
+	       !cf_stamp_equal(&stamp, &piece->view.stamp);
+}
+
+static bool is_passing(int err)
+{
+	return err == -ENOMEM || err == -EMFILE || err == -ENFILE ||
+	       err == CF_ECUDA(CF_CU_OUT_OF_MEMORY);
+}
+
+static const char *text_of(int err)
+{
+	return cf_is_cuda_error(err) ? cf_cuda_error_name(cf_cuda_result(err)) :
+				       strerror(-err);
+}
+
+void cf_refusal_note(const struct cf_piece *piece, const char *step,
+		     size_t size, int err)
+{
+	dev_t dev = piece->handle->dev;
+	bool is_new = false;
+
+	/* -EAGAIN: a page went while we looked */
+	if (err == -EAGAIN || file_changed(piece))
+		return;
+	pthread_mutex_lock(&lock);
+	if (is_passing(err)) {
+		is_new = now_ns() >= paused_until;
+		paused_until = now_ns() + PAUSE_NS;
+	} else if (!is_refused_locked(dev)) {
+		is_new = true;
+		refused[nr_refused % MAX_REFUSED] = dev;
+		if (nr_refused < MAX_REFUSED)
+			nr_refused++;
+	}
+	pthread_mutex_unlock(&lock);
+	if (is_new)
+		cf_log(CF_LOG_WARN,
+		       "handle %u: no mapped reads: %s of %zu bytes: %s",
+		       cf_handle_number(piece->handle), step, size,
+		       text_of(err));
+}
+
+bool cf_refusal_holds(dev_t dev)
+{
+	bool holds;
+
+	pthread_mutex_lock(&lock);
+	holds = is_refused_locked(dev) ||
+		(paused_until && now_ns() < paused_until);
+	pthread_mutex_unlock(&lock);
+	return holds;
+}
+
+void cf_refusals_forget(void)
+{
+	pthread_mutex_lock(&lock);
+	nr_refused = 0;
+	paused_until = 0;
+	pthread_mutex_unlock(&lock);
+}
+
+void cf_refusals_fork_prepare(void)
+{
+	pthread_mutex_lock(&lock);
+}
+
+void cf_refusals_fork_release(void)
+{
+	pthread_mutex_unlock(&lock);
+}

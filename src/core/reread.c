@@ -1,0 +1,56 @@
+// SPDX-License-Identifier: Apache-2.0
+/* reread - a bit for each 64th of a chunk, in a table without collisions. */
+#include "core/reread.h"
+
+#include <string.h>
+
+#define NR_PLACES 1024
+
+static struct place {
+	uint64_t file, chunk;
+	uint64_t read; /* a bit for each 64th */
+	uint64_t time; /* 0: an empty place */
+} places[NR_PLACES];
+
+static struct place *place_of(const struct cf_touch *touch)
+{
+	uint64_t h = (touch->file * 31 + touch->chunk) * 0x9e3779b97f4a7c15ull;
+
+	return &places[h >> 54];
+}
+
+/* Bits of the 64ths that [from, to) touches; size is a power of two. */
+static uint64_t bits_of(const struct cf_touch *touch)
+{
+	size_t part = touch->chunk_size / 64;
+	unsigned first = (unsigned)(touch->from / part);
+	unsigned last = (unsigned)((touch->to - 1) / part);
+
+	return (UINT64_MAX >> (63 - (last - first))) << first;
+}
+
+bool cf_reread_note(const struct cf_touch *touch, uint64_t *before, bool *whole)
+{
+	struct place *place = place_of(touch);
+	struct place known = *place;
+	uint64_t bits = bits_of(touch);
+	bool again;
+
+	if (!known.time || known.file != touch->file ||
+	    known.chunk != touch->chunk)
+		known = (struct place){ .file = touch->file,
+					.chunk = touch->chunk };
+	again = (known.read & bits) == bits;
+	*before = known.time;
+	known.read |= bits;
+	*whole = known.read == UINT64_MAX;
+	known.time = touch->now;
+	if (touch->now)
+		*place = known;
+	return again;
+}
+
+void cf_reread_forget(void)
+{
+	memset(places, 0, sizeof(places));
+}

@@ -1,0 +1,161 @@
+// SPDX-License-Identifier: Apache-2.0
+/* window - mmap, populate, register, and all of it backwards. */
+#include "core/window.h"
+
+#include <errno.h>
+#include <sys/mman.h>
+#include "core/log.h"
+#include "core/log_tag.h"
+#include "core/pagemap.h"
+#include "seam/os.h"
+
+/* Linux 5.14; the value is stable kernel ABI. */
+#ifndef MADV_POPULATE_READ
+#define MADV_POPULATE_READ 22
+#endif
+
+/* How the driver knows an address; type 0: not at all. */
+struct identity {
+	int type;
+	uint64_t id;
+};
+
+static int identify(const struct cf_cuda *cuda, const char *mem,
+		    struct identity *who)
+{
+	int attributes[] = { CF_CU_POINTER_MEMORY_TYPE,
+			     CF_CU_POINTER_BUFFER_ID };
+	void *data[] = { &who->type, &who->id };
+
+	*who = (struct identity){ 0 };
+	return cf_cuda_code(cuda->pointer_get_attributes(
+		2, attributes, data, (CUdeviceptr)(uintptr_t)mem));
+}
+
+static bool is_ours(const struct cf_window *w, const struct identity *who)
+{
+	return who->type == CF_CU_MEMORYTYPE_HOST && who->id == w->buffer_id;
+}
+
+/* ctx is current. *held: the driver did not let go again. */
+static int pin_here(const struct cf_cuda *cuda, struct cf_window *w, bool *held)
+{
+	struct identity who;
+	int err = cf_cuda_code(cuda->mem_host_register(
+		w->mem, w->size,
+		CF_CU_MEMHOSTREGISTER_PORTABLE |
+			CF_CU_MEMHOSTREGISTER_READ_ONLY));
+
+	if (err)
+		return err;
+	err = identify(cuda, w->mem, &who);
+	w->buffer_id = who.id;
+	if (err)
+		*held = cuda->mem_host_unregister(w->mem) != CF_CU_SUCCESS;
+	return err;
+}
+
+static int pin(struct cf_window *w, bool *held)
+{
+	const struct cf_cuda *cuda = cf_cuda_loaded();
+	CUcontext popped;
+	CUresult res;
+	int err;
+
+	*held = false;
+	if (!cuda)
+		return CF_ECUDA(CF_CU_DEINITIALIZED);
+	res = cuda->ctx_push(w->ctx);
+	if (res != CF_CU_SUCCESS)
+		return CF_ECUDA(res);
+	err = pin_here(cuda, w, held);
+	cuda->ctx_pop(&popped);
+	return err;
+}
+
+/* What the child of a fork does not have it cannot touch by mistake. */
+static int fill(const struct cf_window *w, const char **step)
+{
+	int err;
+
+	*step = "madvise DONTFORK";
+	err = cf_os->madvise(w->mem, w->size, MADV_DONTFORK);
+	if (err)
+		return err;
+	*step = "madvise POPULATE_READ";
+	err = cf_os->madvise(w->mem, w->size, MADV_POPULATE_READ);
+	if (err)
+		return err;
+	*step = "pagemap";
+	err = cf_pagemap_present(w->mem, w->size);
+	return err < 0 ? err : err ? 0 : -EAGAIN;
+}
+
+int cf_window_open(struct cf_window *w, int fd, off_t off, CUcontext ctx,
+		   const char **step)
+{
+	bool held = false;
+	void *mem;
+	int err;
+
+	*step = "mmap";
+	err = cf_os->map_file(fd, off, w->size, &mem);
+	if (err)
+		return err;
+	w->mem = mem;
+	w->ctx = ctx;
+	err = fill(w, step);
+	if (!err) {
+		*step = "cuMemHostRegister";
+		err = pin(w, &held);
+	}
+	if (err && !held)
+		cf_os->unmap(mem, w->size);
+	return err;
+}
+
+bool cf_window_is_pinned(const struct cf_window *w)
+{
+	const struct cf_cuda *cuda = cf_cuda_loaded();
+	struct identity who;
+
+	return cuda && !identify(cuda, w->mem, &who) && is_ours(w, &who);
+}
+
+bool cf_window_is_current(const struct cf_window *w, size_t at, size_t size)
+{
+	return cf_pagemap_present(w->mem + at, size) == 1;
+}
+
+/* True if the driver let go of it, or had done so before. */
+static bool unpin(const struct cf_window *w)
+{
+	const struct cf_cuda *cuda = cf_cuda_loaded();
+	CUcontext popped;
+	CUresult res;
+	struct identity who;
+
+	if (!cuda)
+		return false;
+	if (!identify(cuda, w->mem, &who) && !is_ours(w, &who))
+		return true;
+	if (cuda->ctx_push(w->ctx) != CF_CU_SUCCESS)
+		return false;
+	res = cuda->mem_host_unregister(w->mem);
+	cuda->ctx_pop(&popped);
+	return res == CF_CU_SUCCESS;
+}
+
+/*
+ * What the driver may still hold stays mapped: whatever came to lie there
+ * next would be taken for pinned, and copied from the old pages.
+ */
+void cf_window_close(struct cf_window *w)
+{
+	if (unpin(w))
+		cf_os->unmap(w->mem, w->size);
+	else
+		cf_log(CF_LOG_WARN,
+		       "window " CF_TAG " size %zu: not unregistered",
+		       cf_tag(w->mem), w->size);
+}

@@ -1,0 +1,60 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * window - pages of a file as the page cache holds them, pinned for copies.
+ *
+ * A read-only mapping of a piece of a file, its pages registered with the
+ * driver, so that a GPU copies straight out of the page cache. What the CPU
+ * must never do is touch it: a truncated file has no page there, and the
+ * touch would be a SIGBUS.
+ *
+ * The pinned pages stay what they are when the file gets others in their
+ * place: after a truncation, a hole, a write with O_DIRECT. So bytes that were
+ * copied out of a window count only if cf_window_is_current said so after the
+ * copy, and the file's stamp is still the one it had before.
+ */
+#ifndef CF_CORE_WINDOW_H
+#define CF_CORE_WINDOW_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/types.h>
+#include "core/stamp.h"
+#include "seam/cuda.h"
+
+struct cf_handle;
+
+struct cf_window {
+	char *mem;
+	size_t size; /* bytes, whole pages */
+	CUcontext ctx;
+	uint64_t buffer_id; /* by which the driver knows the registration */
+	/* the rest is windows.c's, under its lock */
+	const struct cf_handle *handle;
+	uint64_t chunk;
+	struct cf_stamp stamp; /* of the file before it was mapped */
+	unsigned refs;
+	bool making;  /* not to be used yet */
+	bool retired; /* no longer in the table; goes with the last ref */
+	uint64_t last_use;
+	struct cf_window *next;
+};
+
+/*
+ * Maps, fills and registers w->size bytes of fd at off, in ctx (portable, so
+ * good for all). 0, -errno or a CUDA code, holding nothing; *step is what
+ * failed, for the log. A system or file system that cannot do it says so here.
+ */
+int cf_window_open(struct cf_window *w, int fd, off_t off, CUcontext ctx,
+		   const char **step);
+
+/* Whether the driver still has it: a reset of the GPU unpins everything. */
+bool cf_window_is_pinned(const struct cf_window *w);
+
+/* Whether [at, at + size) still shows the pages that the file has now. */
+bool cf_window_is_current(const struct cf_window *w, size_t at, size_t size);
+
+/* No copy uses it any more. */
+void cf_window_close(struct cf_window *w);
+
+#endif

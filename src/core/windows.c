@@ -1,0 +1,447 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * windows - the table, its bound, and who has to go for whom.
+ *
+ * Opening a window takes about as long as reading its bytes another way, so
+ * it has to be used a few times to pay. Room is made only at the cost of one
+ * that has been idle for IDLE_TURNS looks for each window there is, and that
+ * was used less lately than the newcomer was read the last time. So a set of
+ * files that is read in turns, or at random, and does not fit keeps some of
+ * its windows, where a plain queue would open and close them all in vain.
+ *
+ * Lock: windows_lock guards the table and the members of a window that its
+ * header says; innermost but for the log's. Neither a driver call nor a system
+ * call happens under it: a window that is being opened is announced in the
+ * table first, and one that is closed is out of it before.
+ */
+#include "core/windows.h"
+
+#include <errno.h>
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+#include "core/log.h"
+#include "core/pagemap.h"
+#include "core/piece.h"
+#include "core/refusals.h"
+#include "core/reread.h"
+#include "core/windows_internal.h"
+
+#define NR_BUCKETS 64
+#define IDLE_TURNS 16
+
+static pthread_mutex_t windows_lock = PTHREAD_MUTEX_INITIALIZER;
+static struct cf_window *buckets[NR_BUCKETS];
+static struct cf_window *_Atomic doomed; /* retired, unused, to be closed */
+static uint64_t now_tick;		 /* counts looks */
+static struct cf_windows_counts counts;
+/* A copy of counts.open, relaxed, for those who only want a "no". */
+_Atomic size_t cf_windows_nr_open;
+
+/* Written at open, before anybody reads; a runtime setter changes nothing. */
+static struct {
+	_Atomic int mode;
+	_Atomic size_t max_bytes, chunk, open_from, use_from;
+	_Atomic uint64_t settle_ns;
+} bounds = { .chunk = 1 << 24 };
+
+void cf_windows_configure(const struct cf_windows_limits *to)
+{
+	bounds.mode = (int)to->mode;
+	bounds.max_bytes = to->max_bytes;
+	bounds.chunk = to->chunk;
+	bounds.open_from = to->open_from;
+	bounds.use_from = to->use_from;
+	bounds.settle_ns = to->settle_ns;
+}
+
+#define NOW(member) atomic_load_explicit(&bounds.member, memory_order_relaxed)
+
+enum cf_windows_mode cf_windows_mode(void)
+{
+	return (enum cf_windows_mode)NOW(mode);
+}
+
+void cf_windows_limits_now(struct cf_windows_limits *to)
+{
+	*to = (struct cf_windows_limits){
+		.mode = cf_windows_mode(),
+		.max_bytes = NOW(max_bytes),
+		.chunk = NOW(chunk),
+		.open_from = NOW(open_from),
+		.use_from = NOW(use_from),
+		.settle_ns = NOW(settle_ns),
+	};
+}
+
+size_t cf_windows_chunk(void)
+{
+	return NOW(chunk);
+}
+
+static struct cf_window **bucket_of(const struct cf_handle *handle,
+				    uint64_t chunk)
+{
+	uint64_t h = (uintptr_t)handle / sizeof(*handle) + chunk;
+
+	return &buckets[h % NR_BUCKETS];
+}
+
+/* windows_lock held */
+static struct cf_window *find_locked(const struct cf_handle *handle,
+				     uint64_t chunk)
+{
+	struct cf_window *w = *bucket_of(handle, chunk);
+
+	while (w && (w->handle != handle || w->chunk != chunk))
+		w = w->next;
+	return w;
+}
+
+/* windows_lock held. Its bytes count until it is closed. */
+static void retire_locked(struct cf_window *w)
+{
+	struct cf_window **link = bucket_of(w->handle, w->chunk);
+
+	while (*link != w)
+		link = &(*link)->next;
+	*link = w->next;
+	w->retired = true;
+	w->next = NULL;
+	if (!w->refs) {
+		w->next = doomed;
+		doomed = w;
+	}
+	counts.open--;
+	atomic_store_explicit(&cf_windows_nr_open, counts.open,
+			      memory_order_relaxed);
+}
+
+/* Who retired one reaps, and sees what it did: relaxed. */
+void cf_windows_reap(void)
+{
+	while (atomic_load_explicit(&doomed, memory_order_relaxed)) {
+		struct cf_window *w;
+		size_t size;
+
+		pthread_mutex_lock(&windows_lock);
+		w = doomed;
+		if (w)
+			doomed = w->next;
+		pthread_mutex_unlock(&windows_lock);
+		if (!w)
+			return;
+		size = w->size;
+		cf_window_close(w);
+		free(w);
+		pthread_mutex_lock(&windows_lock);
+		counts.bytes -= size;
+		pthread_mutex_unlock(&windows_lock);
+	}
+}
+
+/* ------------------------------------------------------------- looking */
+
+/* windows_lock held */
+static bool shows_locked(const struct cf_window *w,
+			 const struct cf_stamp *stamp)
+{
+	return w && !w->making && cf_stamp_equal(&w->stamp, stamp);
+}
+
+void cf_windows_survey(const struct cf_piece *piece, size_t size, bool reads,
+		       const struct cf_windows_limits *limits,
+		       struct cf_survey *survey)
+{
+	uint64_t end = (uint64_t)piece->file_off + size;
+	struct cf_touch touch = { .file = cf_handle_name(piece->handle) };
+	uint64_t at = (uint64_t)piece->file_off;
+
+	*survey = (struct cf_survey){ .all_open = true,
+				      .again = true,
+				      .whole = true,
+				      .since = UINT64_MAX };
+	touch.chunk_size = limits->chunk;
+	pthread_mutex_lock(&windows_lock);
+	if (reads)
+		touch.now = ++now_tick;
+	while (at < end) {
+		uint64_t before;
+		bool whole;
+
+		touch.chunk = at / touch.chunk_size;
+		touch.from = at % touch.chunk_size;
+		touch.to = touch.chunk_size;
+		if (end - at < touch.to - touch.from)
+			touch.to = touch.from + (end - at);
+		if (!shows_locked(find_locked(piece->handle, touch.chunk),
+				  &piece->view.stamp))
+			survey->all_open = false;
+		if (size >= limits->open_from) {
+			survey->again &=
+				cf_reread_note(&touch, &before, &whole);
+			survey->whole &= whole;
+			if (before < survey->since)
+				survey->since = before;
+		}
+		at += touch.to - touch.from;
+	}
+	pthread_mutex_unlock(&windows_lock);
+}
+
+/* ------------------------------------------------------------- getting */
+
+/* windows_lock held. Whether it may go for one that was read at since. */
+static bool may_go_locked(const struct cf_window *w, uint64_t since)
+{
+	if (w->refs)
+		return false;
+	return since == UINT64_MAX ||
+	       (w->last_use < since &&
+		now_tick - w->last_use >= IDLE_TURNS * counts.open);
+}
+
+/* windows_lock held. The one that was not used for the longest time. */
+static struct cf_window *oldest_locked(uint64_t since)
+{
+	struct cf_window *oldest = NULL;
+
+	for (int i = 0; i < NR_BUCKETS; i++)
+		for (struct cf_window *w = buckets[i]; w; w = w->next)
+			if (may_go_locked(w, since) &&
+			    (!oldest || w->last_use < oldest->last_use))
+				oldest = w;
+	return oldest;
+}
+
+/* Counts size bytes, closing windows older than since until they fit. */
+static int make_room(size_t size, uint64_t since)
+{
+	size_t max = NOW(max_bytes);
+
+	for (;;) {
+		struct cf_window *w = NULL;
+		bool fits;
+
+		pthread_mutex_lock(&windows_lock);
+		fits = size <= max && counts.bytes <= max - size;
+		if (fits)
+			counts.bytes += size;
+		else
+			w = oldest_locked(since);
+		if (w)
+			retire_locked(w);
+		pthread_mutex_unlock(&windows_lock);
+		if (fits)
+			return 0;
+		if (!w)
+			return -ENOSPC;
+		cf_windows_reap();
+	}
+}
+
+static size_t window_size(const struct cf_piece *piece, uint64_t chunk,
+			  size_t chunk_size)
+{
+	size_t mask = (size_t)sysconf(_SC_PAGESIZE) - 1;
+	uint64_t left = piece->view.stamp.size - chunk * chunk_size;
+
+	return left < chunk_size ? ((size_t)left + mask) & ~mask : chunk_size;
+}
+
+/* windows_lock held */
+static void announce_locked(const struct cf_piece *piece, uint64_t chunk,
+			    struct cf_window *w)
+{
+	struct cf_window **bucket = bucket_of(piece->handle, chunk);
+
+	w->handle = piece->handle;
+	w->chunk = chunk;
+	w->stamp = piece->view.stamp;
+	w->size = window_size(piece, chunk, NOW(chunk));
+	w->making = true;
+	w->next = *bucket;
+	*bucket = w;
+	counts.open++;
+	atomic_store_explicit(&cf_windows_nr_open, counts.open,
+			      memory_order_relaxed);
+}
+
+/* windows_lock held. 0: *window is the chunk's, or fresh, and is held. */
+static int claim_locked(const struct cf_piece *piece, uint64_t chunk,
+			struct cf_window *fresh, struct cf_window **window)
+{
+	struct cf_window *w = find_locked(piece->handle, chunk);
+
+	if (w && w->making)
+		return -EBUSY;
+	if (w && !cf_stamp_equal(&w->stamp, &piece->view.stamp)) {
+		retire_locked(w);
+		w = NULL;
+	}
+	if (!w && !fresh)
+		return -ESTALE;
+	if (!w) {
+		announce_locked(piece, chunk, fresh);
+		w = fresh;
+	}
+	w->refs++;
+	w->last_use = now_tick;
+	*window = w;
+	return 0;
+}
+
+/* A window that was announced and did not come to be. */
+static void withdraw(struct cf_window *w, bool counted)
+{
+	pthread_mutex_lock(&windows_lock);
+	if (!w->retired)
+		retire_locked(w);
+	if (counted)
+		counts.bytes -= w->size;
+	counts.refused++;
+	pthread_mutex_unlock(&windows_lock);
+	free(w);
+}
+
+static int open_announced(const struct cf_piece *piece, struct cf_window *w,
+			  CUcontext ctx)
+{
+	size_t chunk_size = cf_windows_chunk();
+	const char *step;
+	int err = make_room(w->size, piece->view.since);
+
+	if (err) {
+		withdraw(w, false);
+		return err;
+	}
+	err = cf_window_open(w, piece->handle->fd,
+			     (off_t)(w->chunk * chunk_size), ctx, &step);
+	if (err) {
+		cf_refusal_note(piece, step, w->size, err);
+		withdraw(w, true);
+		return err;
+	}
+	pthread_mutex_lock(&windows_lock);
+	w->making = false;
+	counts.opened++;
+	pthread_mutex_unlock(&windows_lock);
+	return 0;
+}
+
+int cf_windows_get(const struct cf_piece *piece, uint64_t chunk, CUcontext ctx,
+		   struct cf_window **window)
+{
+	struct cf_window *fresh = NULL;
+	int err;
+
+	if (piece->view.sight == CF_SIGHT_WORTH)
+		fresh = calloc(1, sizeof(*fresh));
+	pthread_mutex_lock(&windows_lock);
+	err = claim_locked(piece, chunk, fresh, window);
+	pthread_mutex_unlock(&windows_lock);
+	cf_windows_reap();
+	if (!err && *window == fresh)
+		return open_announced(piece, fresh, ctx);
+	free(fresh);
+	if (err || cf_window_is_pinned(*window))
+		return err;
+	cf_windows_put(*window, true);
+	return -ESTALE;
+}
+
+void cf_windows_put(struct cf_window *w, bool stale)
+{
+	pthread_mutex_lock(&windows_lock);
+	counts.used += !stale;
+	counts.stale += stale;
+	if (stale && !w->retired)
+		retire_locked(w);
+	if (!--w->refs && w->retired) {
+		w->next = doomed;
+		doomed = w;
+	}
+	pthread_mutex_unlock(&windows_lock);
+	cf_windows_reap();
+}
+
+/* -------------------------------------------------------------- ending */
+
+/* windows_lock held. Those of one handle, or all (NULL), that are unused. */
+static void retire_unused_locked(const struct cf_handle *handle)
+{
+	for (int i = 0; i < NR_BUCKETS; i++) {
+		struct cf_window *w = buckets[i];
+
+		while (w) {
+			struct cf_window *next = w->next;
+
+			if (!w->refs && (!handle || w->handle == handle))
+				retire_locked(w);
+			w = next;
+		}
+	}
+}
+
+void cf_windows_retire(const struct cf_handle *handle)
+{
+	if (!atomic_load_explicit(&cf_windows_nr_open, memory_order_relaxed))
+		return;
+	pthread_mutex_lock(&windows_lock);
+	retire_unused_locked(handle);
+	pthread_mutex_unlock(&windows_lock);
+}
+
+void cf_windows_drop(void)
+{
+	pthread_mutex_lock(&windows_lock);
+	retire_unused_locked(NULL);
+	pthread_mutex_unlock(&windows_lock);
+	cf_windows_reap();
+}
+
+void cf_windows_close(void)
+{
+	cf_windows_drop();
+	cf_pagemap_close();
+	cf_refusals_forget();
+	pthread_mutex_lock(&windows_lock);
+	cf_reread_forget();
+	counts = (struct cf_windows_counts){ 0 };
+	pthread_mutex_unlock(&windows_lock);
+}
+
+void cf_windows_count(struct cf_windows_counts *to)
+{
+	pthread_mutex_lock(&windows_lock);
+	*to = counts;
+	pthread_mutex_unlock(&windows_lock);
+}
+
+void cf_windows_fork_prepare(void)
+{
+	pthread_mutex_lock(&windows_lock);
+	cf_pagemap_fork_prepare();
+	cf_refusals_fork_prepare();
+}
+
+void cf_windows_fork_parent(void)
+{
+	cf_refusals_fork_release();
+	cf_pagemap_fork_parent();
+	pthread_mutex_unlock(&windows_lock);
+}
+
+/* Their addresses are not mapped here (MADV_DONTFORK); leaked on purpose. */
+void cf_windows_fork_child(void)
+{
+	cf_refusals_fork_release();
+	cf_pagemap_fork_child();
+	memset(buckets, 0, sizeof(buckets));
+	doomed = NULL;
+	counts = (struct cf_windows_counts){ 0 };
+	atomic_store(&cf_windows_nr_open, 0);
+	pthread_mutex_unlock(&windows_lock);
+}

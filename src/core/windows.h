@@ -1,0 +1,111 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * windows - those windows that are open, and which are worth opening.
+ *
+ * Files are cut into chunks; a chunk of a handle has at most one window. It
+ * stays open after its use, so that the next read is a copy and nothing else,
+ * until its handle is deregistered, its file changes, another chunk that is
+ * read more often needs the room, or memory runs short. A window keeps its
+ * file open (a lock made with flock, too), so it never outlives its handle.
+ */
+#ifndef CF_CORE_WINDOWS_H
+#define CF_CORE_WINDOWS_H
+
+#include <stdint.h>
+#include <sys/types.h>
+#include "core/window.h"
+
+struct cf_piece;
+
+enum cf_windows_mode {
+	CF_WINDOWS_OFF,
+	CF_WINDOWS_KEPT,   /* for what is read again, and fits */
+	CF_WINDOWS_ALWAYS, /* for all that is cached, chunk by chunk */
+};
+
+/* The numbers of the policy; they come from opencufile.mapped*. */
+struct cf_windows_limits {
+	enum cf_windows_mode mode;
+	size_t max_bytes;   /* pinned by all windows of the process */
+	size_t chunk;	    /* bytes of a window; a power of two */
+	size_t open_from;   /* smallest read that opens one */
+	size_t use_from;    /* smallest read that uses an open one */
+	uint64_t settle_ns; /* for so long a file must not have changed */
+};
+
+/* From now on; the chunk only while no window is open. */
+void cf_windows_configure(const struct cf_windows_limits *limits);
+size_t cf_windows_chunk(void);
+
+/* What is known of a piece's file pages before its route is chosen. */
+enum cf_sight {
+	CF_SIGHT_NONE,	/* nobody looked */
+	CF_SIGHT_OPEN,	/* windows show all of it */
+	CF_SIGHT_WORTH, /* they may be opened: it is cached, and worth it */
+	CF_SIGHT_OFF,
+	CF_SIGHT_NO_READ, /* a write, or host memory */
+	CF_SIGHT_SMALL,
+	CF_SIGHT_NO_PAGES, /* O_DIRECT, or no regular file */
+	CF_SIGHT_STRANGER, /* a file system that is not known to be safe */
+	CF_SIGHT_FIRST_READ,
+	CF_SIGHT_NO_ROOM,  /* larger than all windows may be */
+	CF_SIGHT_CHANGING, /* changed a moment ago */
+	CF_SIGHT_NOT_CACHED,
+	CF_SIGHT_CANNOT_TELL, /* the kernel does not say what is cached */
+	CF_SIGHT_REFUSED,     /* its file system, or the driver, said no */
+	CF_SIGHT_MEMORY_SHORT,
+	CF_NR_SIGHTS
+};
+
+struct cf_view {
+	enum cf_sight sight;
+	struct cf_stamp stamp; /* of the file; if OPEN or WORTH */
+	uint64_t since; /* read before at this time; UINT64_MAX: never mind */
+};
+
+/*
+ * Fills piece->view; reads: and remembers that it was read. Costs next to
+ * nothing where nothing is to be gained. The caller holds the handle. Any
+ * thread.
+ */
+void cf_windows_look(struct cf_piece *piece, bool reads);
+
+/*
+ * The window of a chunk of the piece's file, opened in ctx if need be; it
+ * stays while it is held. -ENOSPC: no room beside those that are in use;
+ * -EBUSY: somebody is opening it; or why it cannot be opened, or was lost.
+ */
+int cf_windows_get(const struct cf_piece *piece, uint64_t chunk, CUcontext ctx,
+		   struct cf_window **window);
+
+/* No copy uses it any more. stale: it no longer shows the file's pages. */
+void cf_windows_put(struct cf_window *window, bool stale);
+
+/* Takes the windows of a handle that nobody uses any more out of use ... */
+void cf_windows_retire(const struct cf_handle *handle);
+/* ... and closes all such; the caller holds no lock. */
+void cf_windows_reap(void);
+
+/* Closes all that nobody uses. */
+void cf_windows_drop(void);
+
+/* At the last close, all handles being gone. Forgets what was refused. */
+void cf_windows_close(void);
+
+/* Since the last close. */
+struct cf_windows_counts {
+	uint64_t opened;  /* windows */
+	uint64_t used;	  /* copies out of windows */
+	uint64_t stale;	  /* copies that did not count */
+	uint64_t refused; /* windows that could not be opened */
+	size_t open;	  /* windows, now */
+	size_t bytes;	  /* of those */
+};
+void cf_windows_count(struct cf_windows_counts *counts);
+
+/* fork: the child has none of the parent's windows. */
+void cf_windows_fork_prepare(void);
+void cf_windows_fork_parent(void);
+void cf_windows_fork_child(void);
+
+#endif

@@ -1,0 +1,27 @@
+// SPDX-License-Identifier: Apache-2.0
+/* windows_internal - what windows.c tells windows_look.c. */
+#ifndef CF_CORE_WINDOWS_INTERNAL_H
+#define CF_CORE_WINDOWS_INTERNAL_H
+
+#include "core/windows.h"
+
+/* A hint, relaxed; written by windows.c. */
+extern _Atomic size_t cf_windows_nr_open;
+
+enum cf_windows_mode cf_windows_mode(void);
+void cf_windows_limits_now(struct cf_windows_limits *limits);
+
+/* Of the chunks that a read of size bytes touches, together. */
+struct cf_survey {
+	bool all_open;	/* each has a window that shows the file as it is */
+	bool again;	/* its bytes have been read before */
+	bool whole;	/* all of each chunk has */
+	uint64_t since; /* the longest time ago that was */
+};
+
+/* piece->view.stamp is set. reads: notes the read, unless it is too small. */
+void cf_windows_survey(const struct cf_piece *piece, size_t size, bool reads,
+		       const struct cf_windows_limits *limits,
+		       struct cf_survey *survey);
+
+#endif

@@ -1,0 +1,158 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * windows_look - whether a read should travel by windows.
+ *
+ * Looked at from cheap to dear, so that a request that has nothing to gain
+ * pays a load or two. All that is not pure is asked here, before the route is
+ * chosen; the path then only reads the answer.
+ */
+#include <errno.h>
+#include <linux/magic.h>
+#include <stdatomic.h>
+#include "core/file.h"
+#include "core/piece.h"
+#include "core/pressure.h"
+#include "core/refusals.h"
+#include "core/windows_internal.h"
+
+#ifndef XFS_SUPER_MAGIC
+#define XFS_SUPER_MAGIC 0x58465342
+#endif
+
+/*
+ * Those whose mappings show the very pages that a read copies from, and whose
+ * times tell of every change. An overlay's mapping stays with the lower file
+ * when the upper one comes to be; ZFS reads from a cache of its own; and what
+ * another machine changed shows late, in times that may count whole seconds.
+ */
+static bool is_known_to_be_safe(const struct cf_handle *handle)
+{
+	switch ((unsigned long)handle->fs_magic) {
+	case EXT4_SUPER_MAGIC: /* ext2 and ext3, too */
+	case XFS_SUPER_MAGIC:
+	case BTRFS_SUPER_MAGIC:
+	case F2FS_SUPER_MAGIC:
+	case TMPFS_MAGIC:
+		return true;
+	default:
+		return false;
+	}
+}
+
+/* What can be said without a system call; CF_SIGHT_NONE: look on. */
+static enum cf_sight glance(const struct cf_piece *piece,
+			    struct cf_windows_limits *limits)
+{
+	if (cf_windows_mode() == CF_WINDOWS_OFF)
+		return CF_SIGHT_OFF;
+	if (piece->op != CF_READ || piece->mem.kind == CF_MEMORY_HOST)
+		return CF_SIGHT_NO_READ;
+	if (piece->handle->fs_ops ||
+	    cf_file_is_direct(piece->handle, piece->via))
+		return CF_SIGHT_NO_PAGES;
+	if (!is_known_to_be_safe(piece->handle))
+		return CF_SIGHT_STRANGER;
+	cf_windows_limits_now(limits);
+	if (piece->size < limits->use_from)
+		return CF_SIGHT_SMALL;
+	if (limits->mode == CF_WINDOWS_KEPT && piece->size > limits->max_bytes)
+		return CF_SIGHT_NO_ROOM;
+	if (piece->size < limits->open_from &&
+	    !atomic_load_explicit(&cf_windows_nr_open, memory_order_relaxed))
+		return CF_SIGHT_SMALL;
+	return CF_SIGHT_NONE;
+}
+
+/* The range in whole chunks, as far as there is file. */
+struct span {
+	uint64_t from, to;
+};
+
+static struct span span_of(const struct cf_piece *piece, size_t size,
+			   size_t chunk)
+{
+	uint64_t from = (uint64_t)piece->file_off;
+	struct span span = {
+		.from = from & ~(uint64_t)(chunk - 1),
+		.to = (from + size + chunk - 1) & ~(uint64_t)(chunk - 1),
+	};
+
+	if (span.to > piece->view.stamp.size)
+		span.to = piece->view.stamp.size;
+	return span;
+}
+
+/*
+ * The kernel tells only those who may write the file, or own it. To others a
+ * file that they have read themselves counts as cached.
+ */
+static enum cf_sight ask_cache(const struct cf_piece *piece,
+			       const struct span *span, bool read_before)
+{
+	size_t size = (size_t)(span->to - span->from);
+	ssize_t cached =
+		cf_file_cached(piece->handle, size, (off_t)span->from);
+
+	if (cached == -EPERM && read_before)
+		return CF_SIGHT_WORTH;
+	if (cached < 0)
+		return CF_SIGHT_CANNOT_TELL;
+	return (size_t)cached >= size ? CF_SIGHT_WORTH : CF_SIGHT_NOT_CACHED;
+}
+
+static enum cf_sight weigh(const struct cf_piece *piece, size_t size,
+			   const struct cf_windows_limits *limits,
+			   const struct cf_survey *survey)
+{
+	struct span span = span_of(piece, size, limits->chunk);
+	bool always = limits->mode == CF_WINDOWS_ALWAYS;
+	uint64_t room = span.to - span.from; /* that it needs at once */
+
+	if (piece->size < limits->open_from)
+		return CF_SIGHT_SMALL;
+	if (!always && !survey->again)
+		return CF_SIGHT_FIRST_READ;
+	if (always && room > limits->chunk)
+		room = limits->chunk;
+	if (room > limits->max_bytes)
+		return CF_SIGHT_NO_ROOM;
+	if (cf_refusal_holds(piece->handle->dev))
+		return CF_SIGHT_REFUSED;
+	if (!cf_stamp_is_settled(&piece->view.stamp, limits->settle_ns))
+		return CF_SIGHT_CHANGING;
+	return ask_cache(piece, &span, survey->whole);
+}
+
+static enum cf_sight look(struct cf_piece *piece,
+			  const struct cf_windows_limits *limits, bool reads)
+{
+	struct cf_stamp *stamp = &piece->view.stamp;
+	struct cf_survey survey;
+	enum cf_sight sight;
+	size_t size = piece->size;
+	uint64_t off = (uint64_t)piece->file_off;
+
+	if (cf_stamp_take(piece->handle->fd, stamp) || off >= stamp->size)
+		return CF_SIGHT_NO_PAGES;
+	if (size > stamp->size - off)
+		size = (size_t)(stamp->size - off);
+	cf_windows_survey(piece, size, reads, limits, &survey);
+	piece->view.since =
+		limits->mode == CF_WINDOWS_ALWAYS ? UINT64_MAX : survey.since;
+	sight = survey.all_open ? CF_SIGHT_OPEN :
+				  weigh(piece, size, limits, &survey);
+	if ((sight != CF_SIGHT_OPEN && sight != CF_SIGHT_WORTH) ||
+	    !cf_memory_is_short())
+		return sight;
+	cf_windows_drop();
+	return CF_SIGHT_MEMORY_SHORT;
+}
+
+void cf_windows_look(struct cf_piece *piece, bool reads)
+{
+	struct cf_windows_limits limits;
+
+	piece->view.sight = glance(piece, &limits);
+	if (piece->view.sight == CF_SIGHT_NONE)
+		piece->view.sight = look(piece, &limits, reads);
+}

@@ -1,0 +1,88 @@
+// SPDX-License-Identifier: Apache-2.0
+/* reread - what counts as a second read. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <cmocka.h>
+
+#include "core/reread.h"
+
+#define CHUNK 65536
+
+static uint64_t now, before;
+static bool whole;
+
+static bool note(uint64_t file, uint64_t chunk, size_t from, size_t to)
+{
+	struct cf_touch touch = { .file = file,
+				  .chunk = chunk,
+				  .from = from,
+				  .to = to,
+				  .chunk_size = CHUNK };
+
+	now++;
+	touch.now = now;
+	return cf_reread_note(&touch, &before, &whole);
+}
+
+static int setup(void **state)
+{
+	(void)state;
+	cf_reread_forget();
+	now = 0;
+	return 0;
+}
+
+static void the_same_bytes_count_from_the_second_time_on(void **state)
+{
+	assert_false(note(1, 0, 0, CHUNK));
+	assert_int_equal(before, 0);
+	assert_true(note(1, 0, 0, CHUNK));
+	assert_int_equal(before, 1);
+	assert_true(note(1, 0, 100, 200));
+	assert_int_equal(before, 2);
+}
+
+static void other_bytes_of_the_chunk_do_not_count(void **state)
+{
+	for (size_t at = 0; at < CHUNK; at += CHUNK / 4) {
+		assert_false(note(1, 7, at, at + CHUNK / 4));
+		assert_int_equal(whole, at == CHUNK / 4 * 3);
+	}
+	assert_true(note(1, 7, 0, CHUNK));
+	/* one 64th that is new is enough */
+	assert_false(note(1, 8, 0, CHUNK - 1024));
+	assert_false(note(1, 8, 0, CHUNK - 1023));
+	assert_true(note(1, 8, CHUNK - 1, CHUNK));
+}
+
+static void files_and_chunks_are_told_apart(void **state)
+{
+	assert_false(note(1, 0, 0, 1));
+	assert_false(note(2, 0, 0, 1));
+	assert_false(note(1, 1, 0, 1));
+	assert_true(note(1, 0, 0, 1));
+}
+
+/* However many there are, none is taken for another. */
+static void a_full_table_forgets_but_never_mistakes(void **state)
+{
+	for (uint64_t chunk = 0; chunk < 100000; chunk++)
+		assert_false(note(3, chunk, 0, CHUNK));
+	cf_reread_forget();
+	assert_false(note(3, 99999, 0, CHUNK));
+}
+
+#define TEST(name) cmocka_unit_test_setup(name, setup)
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		TEST(the_same_bytes_count_from_the_second_time_on),
+		TEST(other_bytes_of_the_chunk_do_not_count),
+		TEST(files_and_chunks_are_told_apart),
+		TEST(a_full_table_forgets_but_never_mistakes),
+	};
+
+	return cmocka_run_group_tests_name("reread", tests, NULL, NULL);
+}
