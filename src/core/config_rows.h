@@ -233,6 +233,19 @@ CF_TEXT(PATH, "opencufile.path", "", "null|host|alias|staged", 0, "OCF_PATH", NO
 	"the only path to travel; empty: the best one for each request")
 CF_BOOL(EXPLAIN, "opencufile.explain", false, "CUFILE_EXPLAIN", NO_PARAM, WORKS,
 	"tell each new kind of route on stderr")
+CF_TEXT(MAPPED, "opencufile.mapped", "kept", "off|kept|always", 0, "OCF_MAPPED", NO_PARAM, WORKS,
+	"cached reads straight from the page cache: not, where read again, or wherever possible")
+CF_SIZE(MAPPED_CACHE_KB, "opencufile.mapped_cache_kb", 131072, 0, 268435456, 4, 0,
+	"OCF_MAPPED_CACHE_KB", NO_PARAM, WORKS, "page cache that is kept registered for them")
+CF_SIZE(MAPPED_CHUNK_KB, "opencufile.mapped_chunk_kb", 16384, 64, 1048576, 4, 0,
+	"OCF_MAPPED_CHUNK_KB", NO_PARAM, WORKS, "registered at once; rounded to a power of two")
+CF_SIZE(MAPPED_MIN_KB, "opencufile.mapped_min_kb", 4096, 0, 268435456, 4, 0,
+	"OCF_MAPPED_MIN_KB", NO_PARAM, WORKS, "smallest read that registers pages")
+CF_SIZE(MAPPED_USE_KB, "opencufile.mapped_use_kb", 64, 0, 268435456, 4, 0,
+	"OCF_MAPPED_USE_KB", NO_PARAM, WORKS, "smallest read that uses registered pages")
+CF_SIZE(MAPPED_SETTLE_MS, "opencufile.mapped_settle_ms", 100, 20, 60000, 1, 0,
+	"OCF_MAPPED_SETTLE_MS", NO_PARAM, WORKS,
+	"a file that changed so lately is not mapped")
 CF_BOOL(COMBINE, "opencufile.combine", false, "OCF_COMBINE", NO_PARAM, WORKS,
 	"small copies of many threads share a kernel launch")
 CF_BOOL(BATCH_KERNEL, "opencufile.batch_kernel", true, "OCF_BATCH_KERNEL", NO_PARAM, WORKS,

@@ -22,8 +22,9 @@ struct cf_touch {
 };
 
 /*
- * Notes it, at its time. True if all of these bytes had been read before; *before is the
- * time of the last read, *whole says that all of the chunk has been.
+ * Notes it, at its time. True if all of these bytes had been read before;
+ * *before is the time of the last read, *whole says that all of the chunk has
+ * been.
  */
 bool cf_reread_note(const struct cf_touch *touch, uint64_t *before,
 		    bool *whole);

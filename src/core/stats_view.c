@@ -15,6 +15,7 @@
 #include "core/device.h"
 #include "core/log.h"
 #include "core/stats_internal.h"
+#include "core/windows.h"
 
 /* Where the calls of each row are shown. */
 static const size_t call_offset[CF_STATS_NR_OPS] = {
@@ -212,6 +213,19 @@ static void report_totals(const struct cf_stats_numbers *numbers)
 	       U(s->write_lat_avg_us));
 }
 
+/* Of all reads since the open, whether they were counted or not. */
+static void report_mapped(void)
+{
+	struct cf_windows_counts w;
+
+	cf_windows_count(&w);
+	cf_log(CF_LOG_INFO,
+	       "stats: mapped: windows opened %llu refused %llu, open %zu of "
+	       "%zu bytes, copies %llu stale %llu",
+	       U(w.opened), U(w.refused), w.open, w.bytes, U(w.used),
+	       U(w.stale));
+}
+
 /* Sizes that occurred, as "from KiB: how many". */
 static void report_sizes(const char *what, const uint64_t bin[])
 {
@@ -243,6 +257,7 @@ void cf_stats_report(const struct cf_stats_numbers *numbers, int level)
 	const CUfileStatsLevel3_t *stats = &numbers->shown;
 
 	report_totals(numbers);
+	report_mapped();
 	if (level < 2)
 		return;
 	report_sizes("read", stats->detailed.read_size_kb_hist);

@@ -59,16 +59,19 @@ enum cf_sight {
 
 struct cf_view {
 	enum cf_sight sight;
-	struct cf_stamp stamp; /* of the file; if OPEN or WORTH */
+	bool stamped; /* the stamp was taken, and the piece is in the file */
+	struct cf_stamp stamp; /* of the file */
 	uint64_t since; /* read before at this time; UINT64_MAX: never mind */
 };
 
 /*
- * Fills piece->view; reads: and remembers that it was read. Costs next to
- * nothing where nothing is to be gained. The caller holds the handle. Any
- * thread.
+ * Fills piece->view. Costs next to nothing where nothing is to be gained. The
+ * caller holds the handle. Any thread.
  */
-void cf_windows_look(struct cf_piece *piece, bool reads);
+void cf_windows_look(struct cf_piece *piece);
+
+/* Remembers that a piece that was looked at is read now. */
+void cf_windows_note(const struct cf_piece *piece);
 
 /*
  * The window of a chunk of the piece's file, opened in ctx if need be; it

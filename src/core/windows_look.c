@@ -90,8 +90,7 @@ static enum cf_sight ask_cache(const struct cf_piece *piece,
 			       const struct span *span, bool read_before)
 {
 	size_t size = (size_t)(span->to - span->from);
-	ssize_t cached =
-		cf_file_cached(piece->handle, size, (off_t)span->from);
+	ssize_t cached = cf_file_cached(piece->handle, size, (off_t)span->from);
 
 	if (cached == -EPERM && read_before)
 		return CF_SIGHT_WORTH;
@@ -123,20 +122,27 @@ static enum cf_sight weigh(const struct cf_piece *piece, size_t size,
 	return ask_cache(piece, &span, survey->whole);
 }
 
+static size_t size_in_file(const struct cf_piece *piece)
+{
+	uint64_t left = piece->view.stamp.size - (uint64_t)piece->file_off;
+
+	return piece->size < left ? piece->size : (size_t)left;
+}
+
 static enum cf_sight look(struct cf_piece *piece,
-			  const struct cf_windows_limits *limits, bool reads)
+			  const struct cf_windows_limits *limits)
 {
 	struct cf_stamp *stamp = &piece->view.stamp;
 	struct cf_survey survey;
 	enum cf_sight sight;
-	size_t size = piece->size;
-	uint64_t off = (uint64_t)piece->file_off;
+	size_t size;
 
-	if (cf_stamp_take(piece->handle->fd, stamp) || off >= stamp->size)
+	piece->view.stamped = !cf_stamp_take(piece->handle->fd, stamp) &&
+			      (uint64_t)piece->file_off < stamp->size;
+	if (!piece->view.stamped)
 		return CF_SIGHT_NO_PAGES;
-	if (size > stamp->size - off)
-		size = (size_t)(stamp->size - off);
-	cf_windows_survey(piece, size, reads, limits, &survey);
+	size = size_in_file(piece);
+	cf_windows_survey(piece, size, false, limits, &survey);
 	piece->view.since =
 		limits->mode == CF_WINDOWS_ALWAYS ? UINT64_MAX : survey.since;
 	sight = survey.all_open ? CF_SIGHT_OPEN :
@@ -148,11 +154,25 @@ static enum cf_sight look(struct cf_piece *piece,
 	return CF_SIGHT_MEMORY_SHORT;
 }
 
-void cf_windows_look(struct cf_piece *piece, bool reads)
+void cf_windows_look(struct cf_piece *piece)
 {
 	struct cf_windows_limits limits;
 
+	piece->view.stamped = false;
 	piece->view.sight = glance(piece, &limits);
 	if (piece->view.sight == CF_SIGHT_NONE)
-		piece->view.sight = look(piece, &limits, reads);
+		piece->view.sight = look(piece, &limits);
+}
+
+void cf_windows_note(const struct cf_piece *piece)
+{
+	struct cf_windows_limits limits;
+	struct cf_survey before;
+
+	if (!piece->view.stamped)
+		return;
+	cf_windows_limits_now(&limits);
+	if (piece->size >= limits.open_from)
+		cf_windows_survey(piece, size_in_file(piece), true, &limits,
+				  &before);
 }

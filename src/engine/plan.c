@@ -29,6 +29,7 @@
 #define KIB (1ul << 10)
 #define MIB (1ul << 20)
 
+#define MAPPED_STEP (4096 * KIB) /* the last one's check is waited for */
 #define AUTO_WORKERS 12
 #define AUTO_HELPERS 9 /* of one request; more do not fill the link fuller */
 #define AUTO_SLOT (4 * MIB)
@@ -321,6 +322,19 @@ static unsigned flights_for(const struct cf_piece *piece,
 	return (unsigned)clamp(RING_TOTAL / company, 2, RING_FLIGHTS);
 }
 
+/* One thread keeps the link busy; parts do not cross from window to window. */
+static struct cf_plan mapped_plan(const struct cf_piece *piece)
+{
+	size_t step = cf_windows_chunk();
+
+	if (step > MAPPED_STEP)
+		step = MAPPED_STEP;
+	return (struct cf_plan){
+		.step = step,
+		.skew = (size_t)piece->file_off & (step - 1),
+	};
+}
+
 struct cf_plan cf_plan_make(const struct cf_piece *piece,
 			    const struct cf_path_ops *path, unsigned company)
 {
@@ -334,6 +348,8 @@ struct cf_plan cf_plan_make(const struct cf_piece *piece,
 			.skew = skew_of(piece),
 			.flights = flights,
 		};
+	if (path == &cf_path_mapped)
+		return mapped_plan(piece);
 	return (struct cf_plan){
 		.step = staged ? staged_step(piece, carriers, company) :
 				 host_step(piece, carriers),

@@ -140,16 +140,24 @@ static int check(struct cf_request *req, const struct cf_call *call,
 		cf_config_bool(cf_session_config(), CF_CFG_COMBINE);
 	req->piece.ordered =
 		cf_config_bool(cf_session_config(), CF_CFG_ORDER_WRITES);
-	cf_route_choose(&req->piece, cf_session_config(), &req->route);
 	return 0;
+}
+
+static void decide(struct cf_request *req)
+{
+	cf_windows_look(&req->piece);
+	cf_route_choose(&req->piece, cf_session_config(), &req->route);
 }
 
 int cf_request_check(struct cf_request *req, const struct cf_call *call,
 		     const enum cf_memory_kind *assumed, const char **problem)
 {
 	struct cf_facts none = { .base = NULL };
+	int err = check(req, call, &none, assumed, problem);
 
-	return check(req, call, &none, assumed, problem);
+	if (!err)
+		decide(req);
+	return err;
 }
 
 int cf_request_init_next(struct cf_request *req, const struct cf_call *call,
@@ -158,7 +166,9 @@ int cf_request_init_next(struct cf_request *req, const struct cf_call *call,
 	const char *problem;
 	int err = check(req, call, last, NULL, &problem);
 
-	if (err)
+	if (!err)
+		decide(req);
+	else
 		cf_log_limited(
 			CF_LOG_ERROR,
 			"%s handle %s buf " CF_TAG "+%lld len %zu off %lld: %s",
@@ -247,6 +257,35 @@ static void trace(const struct cf_request *req)
 	       cf_memory_kind_name(piece->mem.kind));
 }
 
+static ssize_t travel(struct cf_request *req);
+
+/* What is left after done bytes. */
+static struct cf_request rest_of(const struct cf_request *req, size_t done)
+{
+	struct cf_request rest = *req;
+
+	rest.piece.mem.addr += done;
+	rest.piece.file_off += (off_t)done;
+	rest.piece.size -= done;
+	return rest;
+}
+
+static ssize_t in_all(size_t done, ssize_t n)
+{
+	if (n < 0)
+		return done ? (ssize_t)done : n;
+	return (ssize_t)done + n;
+}
+
+/* A path gave up after done bytes: the next that can carries the rest. */
+static ssize_t travel_on(const struct cf_request *req, size_t done)
+{
+	struct cf_request rest = rest_of(req, done);
+
+	rest.route.path = cf_route_next(&req->route);
+	return in_all(done, travel(&rest));
+}
+
 static ssize_t travel(struct cf_request *req)
 {
 	const struct cf_path_ops *path = req->route.path;
@@ -277,6 +316,8 @@ static ssize_t travel(struct cf_request *req)
 	req->code = feed.code;
 	n = cf_feed_result(&feed);
 	cf_probe_piece_end(path->name, n);
+	if (feed.code == CF_PATH_GIVES_UP)
+		return travel_on(req, n < 0 ? 0 : (size_t)n);
 	return n;
 }
 
@@ -304,7 +345,7 @@ static ssize_t second_look(struct cf_request *req)
 	req->piece.mem = mem;
 	if (cf_memory_check_range(&mem, req->piece.size))
 		return -CU_FILE_CUDA_POINTER_RANGE_ERROR;
-	cf_route_choose(&req->piece, cf_session_config(), &req->route);
+	decide(req);
 	return travel(req);
 }
 
@@ -317,7 +358,7 @@ static ssize_t detour(struct cf_request *req, ssize_t n)
 {
 	struct cf_piece *piece = &req->piece;
 	size_t done = n > 0 ? (size_t)n : 0;
-	struct cf_request rest = *req;
+	struct cf_request rest = rest_of(req, done);
 
 	cf_alias_refuse(piece->handle->disk, piece->mem.ordinal, req->code);
 	cf_log(CF_LOG_NOTICE,
@@ -326,24 +367,20 @@ static ssize_t detour(struct cf_request *req, ssize_t n)
 	       cf_op_name(piece->op), cf_handle_number(piece->handle),
 	       (long long)piece->file_off, piece->size, piece->mem.ordinal,
 	       req->code);
-	rest.piece.mem.addr += done;
-	rest.piece.file_off += (off_t)done;
-	rest.piece.size -= done;
 	cf_route_choose(&rest.piece, cf_session_config(), &rest.route);
 	n = travel(&rest);
 	req->route = rest.route;
-	if (n < 0)
-		return done ? (ssize_t)done : n;
-	return (ssize_t)done + n;
+	return in_all(done, n);
 }
 
 ssize_t cf_request_run(struct cf_request *req)
 {
-	ssize_t n = travel(req);
+	ssize_t n;
 
+	cf_windows_note(&req->piece);
+	n = travel(req);
 	if (req->route.path == &cf_path_alias && cf_alias_is_refusal(req->code))
 		n = detour(req, n);
-
 	if (n == -EFAULT && req->piece.mem.kind == CF_MEMORY_HOST)
 		n = second_look(req);
 	if (n < 0)

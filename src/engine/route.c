@@ -13,10 +13,8 @@
 
 /* Best first. A new path is one row here. */
 static const struct cf_path_ops *const paths[] = {
-	&cf_path_null,
-	&cf_path_host,
-	&cf_path_alias,
-	&cf_path_staged,
+	&cf_path_null,	 &cf_path_host,	  &cf_path_alias,
+	&cf_path_mapped, &cf_path_staged,
 };
 
 #define NR_PATHS (sizeof(paths) / sizeof(paths[0]))
@@ -51,6 +49,18 @@ static const char *const texts[CF_NR_WHYS] = {
 	[CF_WHY_DENIED_MOUNT] = "denylist.mounts names the mount point",
 	[CF_WHY_DENIED_FILESYSTEM] =
 		"denylist.filesystems names the file system",
+	[CF_WHY_MAPPED_OFF] = "opencufile.mapped is off",
+	[CF_WHY_NO_READ] = "only for reads",
+	[CF_WHY_SMALL] = "smaller than opencufile.mapped_min_kb",
+	[CF_WHY_NO_PAGES] = "O_DIRECT, no regular file, or past its end",
+	[CF_WHY_STRANGER] = "not ext4, xfs, btrfs, f2fs or tmpfs",
+	[CF_WHY_FIRST_READ] = "read for the first time",
+	[CF_WHY_NO_ROOM] = "larger than opencufile.mapped_cache_kb",
+	[CF_WHY_CHANGING] = "the file changed a moment ago",
+	[CF_WHY_NOT_CACHED] = "not all of it is in the page cache",
+	[CF_WHY_CANNOT_TELL] = "the kernel does not say what is cached",
+	[CF_WHY_REFUSED] = "could not be registered before",
+	[CF_WHY_MEMORY_SHORT] = "the machine is short of memory",
 };
 
 /* What a person can do about it; most reasons are as they are. */
@@ -59,6 +69,9 @@ static const char *const remedies[CF_NR_WHYS] = {
 	[CF_WHY_STRICT] = "set properties.allow_compat_mode to true",
 	[CF_WHY_NO_SYSTEM_MEMORY] =
 		"set properties.allow_system_memory to true",
+	[CF_WHY_MAPPED_OFF] = "set opencufile.mapped (OCF_MAPPED) to kept",
+	[CF_WHY_FIRST_READ] = "set opencufile.mapped to always",
+	[CF_WHY_NO_ROOM] = "raise opencufile.mapped_cache_kb",
 	[CF_WHY_FORCED_COMPAT] = "set properties.force_compat_mode "
 				 "(CUFILE_FORCE_COMPAT_MODE) to false",
 	[CF_WHY_ALIAS_OFF] = "set opencufile.alias (OCF_ALIAS) to direct",
@@ -127,6 +140,18 @@ void cf_route_choose(const struct cf_piece *piece,
 	cf_probe_route(cf_op_name(piece->op),
 		       route->path ? route->path->name : "none", piece->size,
 		       piece->file_off);
+}
+
+const struct cf_path_ops *cf_route_next(const struct cf_route *route)
+{
+	bool after = false;
+
+	for (unsigned i = 0; i < NR_PATHS; i++) {
+		if (after && route->why[i] == CF_WHY_YES)
+			return paths[i];
+		after |= paths[i] == route->path;
+	}
+	return NULL;
 }
 
 const struct cf_path_ops *cf_path_at(unsigned i)

@@ -18,6 +18,9 @@ struct cf_route {
 void cf_route_choose(const struct cf_piece *piece,
 		     const struct cf_config *config, struct cf_route *route);
 
+/* The path to go on with where the one taken gave up; NULL: none. */
+const struct cf_path_ops *cf_route_next(const struct cf_route *route);
+
 /* The table's paths in order of preference; NULL past the end. */
 const struct cf_path_ops *cf_path_at(unsigned i);
 

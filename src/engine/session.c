@@ -12,6 +12,7 @@
  *     OK:  session_lock, devices make_lock
  *     OK:  session_lock, sops.lock, docks.lock
  *     OK:  session_lock, workers.lock
+ *     OK:  handle table_lock, windows_lock
  *     OK:  lanes->lock, pool->lock, feed->lock, a batch's locks or the log's
  *          after any
  *  ERROR:  any of them, session_lock
@@ -25,6 +26,7 @@
 #include <errno.h>
 #include <pthread.h>
 #include <stdatomic.h>
+#include <string.h>
 #include "core/alias.h"
 #include "core/buffer.h"
 #include "core/denylist.h"
@@ -37,6 +39,7 @@
 #include "core/stats.h"
 #include "core/topology.h"
 #include "core/twin.h"
+#include "core/windows.h"
 #include "engine/batch.h"
 #include "engine/explain.h"
 #include "engine/plan.h"
@@ -63,6 +66,7 @@ static void fork_prepare(void)
 	cf_rings_fork_prepare();
 	cf_buffers_fork_prepare();
 	cf_devices_fork_prepare();
+	cf_windows_fork_prepare();
 	cf_alias_fork_prepare();
 	cf_cuda_fork_prepare();
 }
@@ -71,6 +75,7 @@ static void fork_parent(void)
 {
 	cf_cuda_fork_release();
 	cf_alias_fork_release();
+	cf_windows_fork_parent();
 	cf_devices_fork_parent();
 	cf_buffers_fork_parent();
 	cf_rings_fork_parent();
@@ -88,6 +93,7 @@ static void fork_child(void)
 	cf_log_after_fork();
 	cf_cuda_fork_release();
 	cf_alias_fork_release();
+	cf_windows_fork_child();
 	cf_devices_fork_child();
 	cf_buffers_fork_child();
 	cf_rings_fork_child();
@@ -106,6 +112,29 @@ static void watch_forks(void)
 	(void)pthread_atfork(fork_prepare, fork_parent, fork_child);
 }
 
+static size_t kib(const struct cf_config *config, enum cf_cfg id)
+{
+	return cf_config_size(config, id) << 10;
+}
+
+static void configure_windows(const struct cf_config *config)
+{
+	const char *mode = cf_config_string(config, CF_CFG_MAPPED);
+	size_t chunk = kib(config, CF_CFG_MAPPED_CHUNK_KB);
+
+	cf_windows_configure(&(struct cf_windows_limits){
+		.mode = !strcmp(mode, "always") ? CF_WINDOWS_ALWAYS :
+			!strcmp(mode, "kept")	? CF_WINDOWS_KEPT :
+						  CF_WINDOWS_OFF,
+		.max_bytes = kib(config, CF_CFG_MAPPED_CACHE_KB),
+		.chunk = 1ul << (63 - __builtin_clzl(chunk)),
+		.open_from = kib(config, CF_CFG_MAPPED_MIN_KB),
+		.use_from = kib(config, CF_CFG_MAPPED_USE_KB),
+		.settle_ns = cf_config_size(config, CF_CFG_MAPPED_SETTLE_MS) *
+			     1000000,
+	});
+}
+
 void cf_session_apply(void)
 {
 	const struct cf_config *config = cf_session_config();
@@ -115,6 +144,7 @@ void cf_session_apply(void)
 	cf_devices_configure(cf_plan_slot_size(config),
 			     cf_plan_staging_bytes(config));
 	cf_plan_configure(config);
+	configure_windows(config);
 	cf_file_limit(cf_config_size(config, CF_CFG_MAX_DIRECT_IO_SIZE_KB)
 		      << 10);
 }
@@ -181,6 +211,7 @@ static void close_locked(void)
 	cf_buffers_close();
 	cf_alias_refused_close();
 	cf_alias_forget();
+	cf_windows_close();
 	cf_devices_close();
 	cf_denylist_configure(NULL);
 	cf_p2p_forget();

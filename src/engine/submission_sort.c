@@ -23,6 +23,14 @@ static bool is_buffered_write(const struct cf_piece *piece)
 	       !cf_file_is_direct(piece->handle, piece->via);
 }
 
+/* Small copies out of windows, one by one, are slower than a bundle. */
+static bool may_be_staged(const struct cf_route *route)
+{
+	return route->path == &cf_path_staged ||
+	       (route->path == &cf_path_mapped &&
+		cf_route_next(route) == &cf_path_staged);
+}
+
 /*
  * Whether callbacks of a client may run side by side is not known. A piece
  * that is alone gains nothing by a bundle.
@@ -37,7 +45,7 @@ static enum cf_way way_of(const struct cf_submission *sub,
 	if (sub->nr > 1 && may_sail(entry) && cf_fleet_can(piece) &&
 	    cf_plan_has_fleets(piece))
 		return CF_WAY_FLEET;
-	if (sub->nr > 1 && entry->req.route.path == &cf_path_staged &&
+	if (sub->nr > 1 && may_be_staged(&entry->req.route) &&
 	    cf_bundle_can(piece) &&
 	    cf_bundle_need(piece) <= cf_plan_bundle_bytes())
 		return CF_WAY_BUNDLE;

@@ -40,6 +40,19 @@ enum cf_why {
 	CF_WHY_DENIED_DEVICE,
 	CF_WHY_DENIED_MOUNT,
 	CF_WHY_DENIED_FILESYSTEM,
+	/* the mapped path's; see enum cf_sight */
+	CF_WHY_MAPPED_OFF,
+	CF_WHY_NO_READ,
+	CF_WHY_SMALL,
+	CF_WHY_NO_PAGES,
+	CF_WHY_STRANGER,
+	CF_WHY_FIRST_READ,
+	CF_WHY_NO_ROOM,
+	CF_WHY_CHANGING,
+	CF_WHY_NOT_CACHED,
+	CF_WHY_CANNOT_TELL,
+	CF_WHY_REFUSED,
+	CF_WHY_MEMORY_SHORT,
 	CF_NR_WHYS,
 };
 
@@ -64,6 +77,12 @@ struct cf_crew {
 	void (*work)(struct cf_crew *crew, void (*lead)(void *arg),
 		     void (*help)(void *arg), void *arg);
 };
+
+/*
+ * Told to the feed in place of an error, by a path that cannot go on: the
+ * next one that said yes carries the rest. No other code has this value.
+ */
+#define CF_PATH_GIVES_UP (-6000)
 
 struct cf_path_ops {
 	const char *name;
@@ -102,6 +121,7 @@ int cf_path_no_settle(const struct cf_piece *piece);
 extern const struct cf_path_ops cf_path_null;
 extern const struct cf_path_ops cf_path_host;
 extern const struct cf_path_ops cf_path_alias;
+extern const struct cf_path_ops cf_path_mapped;
 extern const struct cf_path_ops cf_path_staged;
 
 #endif

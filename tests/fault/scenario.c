@@ -60,6 +60,8 @@ void scenario_prepare(struct scenario *s)
 	th_file_put(&s->file, 0, s->content, FILE_SIZE);
 	th_mem_set(&s->mem, 0xa5);
 	th_mem_put(&s->mem, WRITE_AT, s->source, SIZE);
+	if (getenv("TEST_MAPPED"))
+		th_sleep_ms(25); /* a file is not mapped before it rests */
 	s->fds = th_count_fds();
 	for (size_t i = 0; i < NR_KINDS && th_fake(); i++)
 		s->live[i] = th_fake()->live(kinds[i]);

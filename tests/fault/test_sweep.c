@@ -32,7 +32,10 @@ static const struct os_row {
 	{ FAULT_GET_FLAGS, EBADF, EINVAL, CU_FILE_INVALID_VALUE },
 	{ FAULT_MAP_ANON, ENOMEM, ENOMEM, 0 },
 	{ FAULT_MAP_SHARED, ENOMEM, 0, 0 },
+	{ FAULT_MAP_FILE, ENODEV, 0, 0 },
+	{ FAULT_MADVISE, EINVAL, 0, 0 },
 	{ FAULT_UNMAP, EINVAL, 0, 0 },
+	{ FAULT_CACHESTAT, ENOSYS, 0, 0 },
 	{ FAULT_GET_AFFINITY, EINVAL, 0, 0 },
 	{ FAULT_SET_AFFINITY, EPERM, 0, 0 },
 	{ FAULT_GET_DENTS, EIO, 0, 0 },
@@ -325,10 +328,19 @@ int main(void)
 			 "from then on"),
 	};
 
+	/* with mapped.json only these do anything new */
+	const struct CMUnitTest mapped[] = {
+		BOTH(any_system_call_may_fail, TH_DEVICE, TH_BUFFERED),
+		BOTH(any_driver_call_may_fail, TH_POOL, TH_BUFFERED),
+	};
 	int failed;
 
 	th_start(280);
-	failed = cmocka_run_group_tests_name("sweep", tests, NULL, NULL);
+	failed =
+		getenv("TEST_MAPPED") ?
+			cmocka_run_group_tests_name("sweep, mapped", mapped,
+						    NULL, NULL) :
+			cmocka_run_group_tests_name("sweep", tests, NULL, NULL);
 	if (!th_fake())
 		return failed;
 	/* objects were left behind on purpose, but nothing was misused */

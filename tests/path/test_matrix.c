@@ -8,6 +8,7 @@
 #include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
+#include "core/windows.h"
 #include "harness.h"
 
 #define PAD 4096 /* of neighbours that are checked on both sides */
@@ -75,6 +76,25 @@ static void bench_init(struct bench *b, const struct cell *cell)
 	th_file_make(&b->file, cell->file_kind, O_RDWR, b->content, ROOM);
 	th_mem_alloc(&b->mem, cell->mem_kind, ROOM);
 	b->fh = th_handle(b->file.fd);
+}
+
+/* With mapped.json: reads through the page cache have been mapped ones. */
+static void check_mapped(const struct cell *cell)
+{
+	bool buffered = cell->file_kind == TH_BUFFERED ||
+			cell->file_kind == TH_TMPFS ||
+			cell->file_kind == TH_MEMFD;
+	bool copied = th_mem_is_device(cell->mem_kind) ||
+		      cell->mem_kind == TH_MANAGED;
+	struct cf_windows_counts counts;
+
+	cf_windows_count(&counts);
+	if (!getenv("TEST_MAPPED"))
+		return;
+	if (buffered && copied)
+		assert_true(counts.used > NR_SIZES * NR_ALIGNMENTS / 2);
+	else
+		assert_int_equal(counts.used, 0);
 }
 
 static void bench_fini(struct bench *b)
@@ -169,6 +189,9 @@ static void each_move(struct bench *b, const struct cell *cell,
 	struct move m;
 	unsigned nr = 0;
 
+	if (getenv("TEST_MAPPED"))
+		th_sleep_ms(25); /* a file is not mapped before it rests */
+
 	for (size_t i = 0; i < NR_SIZES * NR_ALIGNMENTS; i++) {
 		const struct alignment *a = &alignments[i % NR_ALIGNMENTS];
 
@@ -200,6 +223,7 @@ static void moves_exactly_its_bytes(void **state)
 	assert_int_equal(th_file_size(&b.file), ROOM);
 	e = cuFileBufDeregister(b.mem.ptr);
 	assert_int_equal(e.err, CU_FILE_SUCCESS);
+	check_mapped(cell);
 	bench_fini(&b);
 }
 

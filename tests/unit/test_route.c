@@ -158,13 +158,16 @@ static void forced_and_denied_files_are_left_the_compat_paths(void **state)
 			"", cases[n].forced, cases[n].denied, CF_MEMORY_DEVICE);
 
 		assert_ptr_equal(route.path, &cf_path_staged);
+		assert_int_equal(why(&route, "mapped"), cases[n].why);
 		route = choose_compat("", cases[n].forced, cases[n].denied,
 				      CF_MEMORY_HOST);
 		assert_ptr_equal(route.path, &cf_path_host);
 		for (unsigned i = 0; cf_path_at(i); i++) {
 			const char *name = cf_path_at(i)->name;
 
-			if (cf_path_at(i)->compat)
+			/* mapped cannot be had alone */
+			if (cf_path_at(i)->compat ||
+			    cf_path_at(i) == &cf_path_mapped)
 				continue;
 			route = choose_compat(name, cases[n].forced,
 					      cases[n].denied, CF_MEMORY_HOST);
@@ -290,6 +293,35 @@ static void the_alias_says_why_not(bool seen[CF_NR_WHYS])
 #undef SAYS
 }
 
+/* What the mapped path answers to what was seen of the page cache. */
+static enum cf_why sighted(enum cf_sight sight)
+{
+	struct cf_config *config = configure("", true, true);
+	struct cf_piece piece = piece_of(CF_MEMORY_DEVICE);
+	struct cf_route route;
+
+	piece.view.sight = sight;
+	cf_route_choose(&piece, config, &route);
+	cf_config_free(config);
+	/* staged can carry all that mapped does not, and what it gives up */
+	assert_ptr_equal(route.path, why(&route, "mapped") == CF_WHY_YES ?
+					     &cf_path_mapped :
+					     &cf_path_staged);
+	if (route.path == &cf_path_mapped)
+		assert_ptr_equal(cf_route_next(&route), &cf_path_staged);
+	else
+		assert_null(cf_route_next(&route));
+	return why(&route, "mapped");
+}
+
+static void pages_that_were_seen_are_mapped(void **state)
+{
+	assert_int_equal(sighted(CF_SIGHT_OPEN), CF_WHY_YES);
+	assert_int_equal(sighted(CF_SIGHT_WORTH), CF_WHY_YES);
+	assert_int_equal(sighted(CF_SIGHT_NOT_CACHED), CF_WHY_NOT_CACHED);
+	assert_int_equal(sighted(CF_SIGHT_NONE), CF_WHY_NO_READ);
+}
+
 /* Every reason can be met, and a person can read it. */
 static void every_reason_is_reachable_and_has_a_text(void **state)
 {
@@ -314,6 +346,8 @@ static void every_reason_is_reachable_and_has_a_text(void **state)
 			seen[route.why[i]] = true;
 	}
 	the_alias_says_why_not(seen);
+	for (int sight = 0; sight < CF_NR_SIGHTS; sight++)
+		seen[sighted((enum cf_sight)sight)] = true;
 	for (int i = 0; i < CF_NR_WHYS; i++) {
 		if (!seen[i])
 			fail_msg("no path ever says \"%s\"",
@@ -384,6 +418,7 @@ int main(void)
 		cmocka_unit_test(
 			forced_and_denied_files_are_left_the_compat_paths),
 		cmocka_unit_test(the_null_path_carries_all_but_only_by_name),
+		cmocka_unit_test(pages_that_were_seen_are_mapped),
 		cmocka_unit_test(every_reason_is_reachable_and_has_a_text),
 		cmocka_unit_test(the_path_taken_is_the_first_that_said_yes),
 		cmocka_unit_test(deciding_changes_nothing),

@@ -429,6 +429,7 @@ int main(void)
 		TEST(reads_of_a_gpu_bring_the_helpers_to_it),
 	};
 
+	setenv("OCF_MAPPED", "off", 1); /* slots and helpers are meant */
 	th_start(100);
 	return th_finish(
 		cmocka_run_group_tests_name("topology", tests, NULL, NULL));

@@ -1,0 +1,1068 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * Mapped reads: when they are taken, that they never show bytes a plain read
+ * would not, whatever becomes of the file, and that nothing outlives its time
+ * (cufile-routes(7), "Mapped reads").
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <opencufile.h>
+#include <linux/falloc.h>
+#include <linux/magic.h>
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/file.h>
+#include <sys/mman.h>
+#include <sys/wait.h>
+#include <unistd.h>
+#include "core/windows.h"
+#include "harness.h"
+#include "seam/os.h"
+
+#define CHUNK (128 * TH_KIB)
+#define NR_CHUNKS 5
+#define SIZE (NR_CHUNKS * CHUNK - 1000) /* the last one is short */
+#define PAD 4096
+#define REST_MS 40 /* a file is left alone for so long, then mapped */
+
+static struct th_mem mem;
+static struct th_file file;
+static CUfileHandle_t fh;
+static unsigned char *content, *want, *got;
+
+/* ---------------------------------------------------------------- bench */
+
+static void configure(const char *mode, const char *cache_kb)
+{
+	setenv("OCF_MAPPED", mode, 1);
+	setenv("OCF_MAPPED_CACHE_KB", cache_kb, 1);
+	setenv("OCF_MAPPED_CHUNK_KB", "128", 1);
+	setenv("OCF_MAPPED_MIN_KB", "64", 1);
+	setenv("OCF_MAPPED_USE_KB", "4", 1);
+	setenv("OCF_MAPPED_SETTLE_MS", "20", 1);
+}
+
+static void begin_with(const char *mode, const char *cache_kb,
+		       enum th_file_kind kind)
+{
+	th_need_gpu();
+	configure(mode, cache_kb);
+	th_open();
+	content = th_bytes(SIZE);
+	want = malloc(SIZE + 2 * PAD);
+	got = malloc(SIZE + 2 * PAD);
+	assert_non_null(want);
+	assert_non_null(got);
+	th_file_make(&file, kind, O_RDWR, content, SIZE);
+	th_mem_alloc(&mem, TH_DEVICE, SIZE + 2 * PAD);
+	fh = th_handle(file.fd);
+	th_sleep_ms(REST_MS);
+}
+
+static void begin(void)
+{
+	begin_with("kept", "4096", TH_BUFFERED);
+}
+
+static void end(void)
+{
+	cuFileHandleDeregister(fh);
+	th_mem_free(&mem);
+	th_file_end(&file);
+	free(content);
+	free(want);
+	free(got);
+	th_close();
+}
+
+static struct cf_windows_counts counts(void)
+{
+	struct cf_windows_counts c;
+
+	cf_windows_count(&c);
+	return c;
+}
+
+/* A read of handle that must answer n bytes, these, and touch no others. */
+static void read_is(CUfileHandle_t handle, size_t size, size_t off,
+		    const unsigned char *bytes, size_t n)
+{
+	th_fill(want, SIZE + 2 * PAD);
+	th_mem_put(&mem, 0, want, SIZE + 2 * PAD);
+	assert_int_equal(cuFileRead(handle, mem.ptr, size, (off_t)off, PAD),
+			 (ssize_t)n);
+	memcpy(want + PAD, bytes, n);
+	th_mem_get(&mem, 0, got, SIZE + 2 * PAD);
+	th_equal("in front", got, want, PAD);
+	th_equal("the read", got + PAD, want + PAD, n);
+	th_equal("behind", got + PAD + size, want + PAD + size,
+		 SIZE + PAD - size);
+}
+
+static void read_all(void)
+{
+	read_is(fh, SIZE, 0, content, SIZE);
+}
+
+/* Twice, so that windows are open. */
+static void warm(void)
+{
+	read_all();
+	read_all();
+	assert_int_equal(counts().open, NR_CHUNKS);
+}
+
+/* ------------------------------------------------------- when it is taken */
+
+static void the_second_read_maps_and_the_third_uses_what_is_kept(void **state)
+{
+	unsigned long registered;
+
+	begin();
+	read_all();
+	assert_int_equal(counts().opened, 0);
+	read_all();
+	assert_int_equal(counts().opened, NR_CHUNKS);
+	assert_int_equal(counts().used, NR_CHUNKS);
+	registered = th_fake() ? th_fake()->calls("cuMemHostRegister_v2") : 0;
+	read_all();
+	assert_int_equal(counts().opened, NR_CHUNKS);
+	assert_int_equal(counts().used, 2 * NR_CHUNKS);
+	if (th_fake())
+		assert_int_equal(th_fake()->calls("cuMemHostRegister_v2"),
+				 registered);
+	end();
+}
+
+static void a_small_read_uses_a_window_but_opens_none(void **state)
+{
+	begin();
+	for (int i = 0; i < 4; i++)
+		read_is(fh, 32 * TH_KIB, 999, content + 999, 32 * TH_KIB);
+	assert_int_equal(counts().opened, 0);
+	warm();
+	assert_int_equal(counts().used, NR_CHUNKS);
+	read_is(fh, 32 * TH_KIB, 999, content + 999, 32 * TH_KIB);
+	assert_int_equal(counts().used, NR_CHUNKS + 1);
+	/* across a seam: two copies */
+	read_is(fh, 8192, CHUNK - 77, content + CHUNK - 77, 8192);
+	assert_int_equal(counts().used, NR_CHUNKS + 3);
+	/* smaller than mapped_use_kb */
+	read_is(fh, 4095, 0, content, 4095);
+	assert_int_equal(counts().used, NR_CHUNKS + 3);
+	end();
+}
+
+/* In sequence each byte is read for the first time, chunk or no chunk. */
+static void a_first_pass_in_small_steps_is_no_second_read(void **state)
+{
+	const size_t step = 64 * TH_KIB;
+
+	begin();
+	for (int pass = 0; pass < 2; pass++) {
+		assert_int_equal(counts().opened, 0);
+		for (size_t at = 0; at + step < SIZE; at += step)
+			read_is(fh, step, at, content + at, step);
+	}
+	assert_true(counts().opened >= NR_CHUNKS - 1);
+	end();
+}
+
+static const char *route_of(size_t size)
+{
+	ocf_explain_t e = { .struct_size = sizeof(e) };
+
+	assert_int_equal(ocf_explain_read(fh, mem.ptr, size, 0, PAD, &e).err,
+			 CU_FILE_SUCCESS);
+	return e.path;
+}
+
+static void asking_for_the_route_is_no_read(void **state)
+{
+	begin();
+	for (int i = 0; i < 3; i++)
+		assert_string_equal(route_of(SIZE), "staged");
+	read_all();
+	assert_int_equal(counts().opened, 0);
+	for (int i = 0; i < 3; i++)
+		assert_string_equal(route_of(SIZE), "mapped");
+	assert_int_equal(counts().opened, 0);
+	read_all();
+	assert_int_equal(counts().opened, NR_CHUNKS);
+	end();
+}
+
+static void an_element_of_a_vector_is_read_once(void **state)
+{
+	CUfileIOVec_t iov = { .len = SIZE };
+	const int opened[] = { 0, NR_CHUNKS };
+
+	begin();
+	iov.base = (char *)mem.ptr + PAD;
+	for (int i = 0; i < 2; i++) {
+		assert_int_equal(cuFileReadv(fh, &iov, 1, 0, 0), SIZE);
+		th_mem_get(&mem, PAD, got, SIZE);
+		th_equal("the vector", got, content, SIZE);
+		assert_int_equal(counts().opened, opened[i]);
+	}
+	end();
+}
+
+static void always_maps_the_first_read_and_off_never(void **state)
+{
+	begin_with("always", "4096", TH_BUFFERED);
+	read_all();
+	assert_int_equal(counts().used, NR_CHUNKS);
+	end();
+	begin_with("off", "4096", TH_BUFFERED);
+	for (int i = 0; i < 3; i++)
+		read_all();
+	assert_int_equal(counts().used, 0);
+	end();
+}
+
+static void writes_host_memory_and_o_direct_are_not_mapped(void **state)
+{
+	begin_with("always", "4096", TH_ODIRECT);
+	read_all();
+	assert_int_equal(counts().used, 0);
+	assert_int_equal(cuFileWrite(fh, mem.ptr, SIZE, 0, PAD), SIZE);
+	assert_int_equal(counts().opened, 0);
+	end();
+	begin_with("always", "4096", TH_BUFFERED);
+	assert_int_equal(cuFileRead(fh, got, SIZE, 0, 0), SIZE);
+	th_equal("host memory", got, content, SIZE);
+	assert_int_equal(counts().used, 0);
+	end();
+}
+
+static void what_is_not_cached_is_not_mapped(void **state)
+{
+	begin_with("always", "4096", TH_BUFFERED);
+	assert_int_equal(fsync(file.plain), 0);
+	th_sleep_ms(REST_MS);
+	assert_int_equal(posix_fadvise(file.plain, 0, 0, POSIX_FADV_DONTNEED),
+			 0);
+	read_all();
+	assert_int_equal(counts().opened, 0);
+	read_all();
+	assert_int_equal(counts().opened, NR_CHUNKS);
+	end();
+}
+
+static long fs_type;
+
+static int fstatfs_other(int fd, struct statfs *fs)
+{
+	int err = cf_os_real.fstatfs(fd, fs);
+
+	fs->f_type = fs_type;
+	return err;
+}
+
+/* Only those of one machine whose mappings are known to be their files. */
+static void strange_file_systems_are_not_mapped(void **state)
+{
+	static const struct {
+		long type;
+		bool mapped;
+	} cases[] = {
+		{ OVERLAYFS_SUPER_MAGIC, false }, { NFS_SUPER_MAGIC, false },
+		{ 0x2fc12fc1 /* ZFS */, false },  { FUSE_SUPER_MAGIC, false },
+		{ EXT4_SUPER_MAGIC, true },	  { TMPFS_MAGIC, true },
+	};
+	struct cf_os other = cf_os_real;
+
+	other.fstatfs = fstatfs_other;
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		begin_with("always", "4096", TH_BUFFERED);
+		cuFileHandleDeregister(fh);
+		fs_type = cases[i].type;
+		cf_os = &other;
+		fh = th_handle(file.fd);
+		cf_os = &cf_os_real;
+		assert_string_equal(route_of(SIZE),
+				    cases[i].mapped ? "mapped" : "staged");
+		read_all();
+		assert_int_equal(counts().opened,
+				 cases[i].mapped ? NR_CHUNKS : 0);
+		end();
+	}
+}
+
+static void memory_files_are_mapped_too(void **state)
+{
+	static const enum th_file_kind kinds[] = { TH_TMPFS, TH_MEMFD };
+
+	for (int i = 0; i < 2; i++) {
+		begin_with("kept", "4096", kinds[i]);
+		warm();
+		read_all();
+		assert_int_equal(counts().used, 2 * NR_CHUNKS);
+		assert_int_equal(ftruncate(file.plain, CHUNK), 0);
+		read_is(fh, SIZE, 0, content, CHUNK);
+		end();
+	}
+}
+
+/* ------------------------------------------------- files under our feet */
+
+static void a_truncated_file_ends_where_it_ends(void **state)
+{
+	static const size_t ends[] = { 4 * CHUNK + 1, 2 * CHUNK, 5000, 0 };
+
+	begin();
+	warm();
+	for (int i = 0; i < 4; i++) {
+		assert_int_equal(ftruncate(file.plain, (off_t)ends[i]), 0);
+		read_is(fh, SIZE, 0, content, ends[i]);
+		th_sleep_ms(REST_MS);
+		read_is(fh, SIZE, 0, content, ends[i]);
+		read_is(fh, SIZE, 0, content, ends[i]);
+	}
+	assert_int_equal(counts().refused, 0);
+	end();
+}
+
+static void a_file_that_shrank_and_grew_shows_zeros(void **state)
+{
+	begin();
+	warm();
+	assert_int_equal(ftruncate(file.plain, CHUNK + 10), 0);
+	assert_int_equal(ftruncate(file.plain, SIZE), 0);
+	memset(content + CHUNK + 10, 0, SIZE - CHUNK - 10);
+	read_all();
+	th_sleep_ms(REST_MS);
+	read_all();
+	read_all();
+	end();
+}
+
+static void a_punched_hole_shows_zeros(void **state)
+{
+	begin();
+	warm();
+	if (fallocate(file.plain, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE,
+		      CHUNK, CHUNK)) {
+		end();
+		th_skip("the file system punches no holes");
+	}
+	memset(content + CHUNK, 0, CHUNK);
+	read_all();
+	th_sleep_ms(REST_MS);
+	read_all();
+	end();
+}
+
+static int open_direct(void)
+{
+	int fd = open(file.path, O_RDWR | O_DIRECT | O_CLOEXEC);
+
+	if (fd >= 0)
+		return fd;
+	end();
+	th_skip("the file system has no O_DIRECT");
+	return -1;
+}
+
+static void write_direct(int fd, size_t at, size_t size)
+{
+	void *block = NULL;
+
+	assert_int_equal(posix_memalign(&block, 4096, size), 0);
+	th_fill(block, size);
+	memcpy(content + at, block, size);
+	assert_int_equal(pwrite(fd, block, size, (off_t)at), (ssize_t)size);
+	free(block);
+}
+
+static void what_others_write_with_o_direct_is_read(void **state)
+{
+	int fd;
+
+	begin();
+	fd = open_direct();
+	warm();
+	for (int i = 0; i < 5; i++) {
+		write_direct(fd, 8192 + (size_t)i * CHUNK / 2, 4096);
+		read_all();
+		th_sleep_ms(REST_MS);
+		read_all();
+	}
+	assert_true(counts().opened > NR_CHUNKS);
+	close(fd);
+	end();
+}
+
+/* A clock that stands still: only the page table can tell. */
+static int statx_frozen(int fd, unsigned mask, struct statx *stx)
+{
+	int err = cf_os_real.statx(fd, mask, stx);
+
+	stx->stx_ctime = stx->stx_mtime =
+		(struct statx_timestamp){ .tv_sec = 1000 };
+	return err;
+}
+
+static void pages_that_were_replaced_are_seen_without_any_times(void **state)
+{
+	struct cf_os frozen = cf_os_real;
+	int fd;
+
+	frozen.statx = statx_frozen;
+	begin();
+	fd = open_direct();
+	cf_os = &frozen;
+	warm();
+	read_all();
+	write_direct(fd, CHUNK, 4096);
+	read_all();
+	assert_true(counts().stale >= 1);
+	assert_int_equal(ftruncate(file.plain, CHUNK + 10), 0);
+	assert_int_equal(ftruncate(file.plain, SIZE), 0);
+	memset(content + CHUNK + 10, 0, SIZE - CHUNK - 10);
+	read_all();
+	cf_os = &cf_os_real;
+	close(fd);
+	end();
+}
+
+static void what_others_write_through_the_page_cache_is_read(void **state)
+{
+	pid_t child;
+	int status;
+
+	begin();
+	warm();
+	th_fill(content + 300, CHUNK);
+	th_file_put(&file, 300, content + 300, CHUNK);
+	read_all();
+	th_sleep_ms(REST_MS);
+	warm();
+	th_fill(content + 70000, CHUNK);
+	child = fork();
+	if (!child)
+		_exit(pwrite(file.plain, content + 70000, CHUNK, 70000) !=
+		      CHUNK);
+	assert_int_equal(waitpid(child, &status, 0), child);
+	assert_int_equal(status, 0);
+	read_all();
+	th_sleep_ms(REST_MS);
+	warm();
+	end();
+}
+
+static void what_we_write_ourselves_is_read(void **state)
+{
+	begin();
+	warm();
+	for (int i = 0; i < 3; i++) {
+		size_t at = th_below(SIZE - CHUNK);
+
+		th_fill(content + at, CHUNK);
+		th_mem_put(&mem, 0, content + at, CHUNK);
+		assert_int_equal(cuFileWrite(fh, mem.ptr, CHUNK, (off_t)at, 0),
+				 CHUNK);
+		read_all();
+		th_sleep_ms(REST_MS);
+		warm();
+	}
+	end();
+}
+
+static void a_name_that_moves_on_leaves_the_handle_its_file(void **state)
+{
+	struct th_file other;
+	unsigned char *bytes = th_bytes(SIZE);
+	CUfileHandle_t second;
+	int fd;
+
+	begin();
+	warm();
+	th_file_make(&other, TH_BUFFERED, O_RDWR, bytes, SIZE);
+	assert_int_equal(rename(other.path, file.path), 0);
+	*other.path = '\0';
+	read_all();
+	fd = open(file.path, O_RDONLY | O_CLOEXEC);
+	second = th_handle(fd);
+	th_sleep_ms(REST_MS);
+	for (int i = 0; i < 3; i++) {
+		read_is(second, SIZE, 0, bytes, SIZE);
+		read_all();
+	}
+	assert_int_equal(counts().open, 2 * NR_CHUNKS);
+	unlink(file.path);
+	read_is(second, SIZE, 0, bytes, SIZE);
+	cuFileHandleDeregister(second);
+	close(fd);
+	th_file_end(&other);
+	free(bytes);
+	end();
+}
+
+/* The number now names another file, and nobody told the library. */
+static void a_descriptor_that_was_replaced_shows_its_new_file(void **state)
+{
+	struct th_file other;
+
+	begin();
+	warm();
+	th_fill(content, SIZE);
+	th_file_make(&other, TH_BUFFERED, O_RDWR, content, SIZE);
+	assert_true(dup2(other.fd, file.fd) >= 0);
+	read_all();
+	th_sleep_ms(REST_MS);
+	warm();
+	th_file_end(&other);
+	end();
+}
+
+/* ------------------------------------------------------- during a read */
+
+static ssize_t during; /* what a read answered while the file changed */
+static _Atomic bool read_is_over, changed_before_that;
+
+static void change_later(void *arg, unsigned i)
+{
+	void (*change)(void) = *(void (**)(void))arg;
+
+	if (i) {
+		th_sleep_ms(20);
+		change();
+		changed_before_that = !read_is_over;
+		return;
+	}
+	during = cuFileRead(fh, mem.ptr, SIZE, 0, PAD);
+	read_is_over = true;
+}
+
+static void cut_off(void)
+{
+	(void)!ftruncate(file.plain, 2 * CHUNK + 5);
+}
+
+static void a_truncation_during_a_read_gives_no_stale_byte(void **state)
+{
+	const struct th_fake *fake = th_need_fake();
+	void (*change)(void) = cut_off;
+
+	begin();
+	warm();
+	fake->copy_delay_us(40000);
+	th_threads(2, change_later, &change);
+	fake->copy_delay_us(0);
+	assert_true(counts().stale >= 1);
+	assert_int_equal(during, 2 * CHUNK + 5);
+	th_mem_get(&mem, PAD, got, SIZE);
+	th_equal("what is left", got, content, (size_t)during);
+	end();
+}
+
+static unsigned char block[4096] __attribute__((aligned(4096)));
+static int direct_fd;
+
+static void write_block(void)
+{
+	(void)!pwrite(direct_fd, block, sizeof(block), CHUNK);
+}
+
+static void a_direct_write_during_a_read_is_seen_or_not_but_whole(void **state)
+{
+	const struct th_fake *fake = th_need_fake();
+	void (*change)(void) = write_block;
+
+	begin();
+	direct_fd = open_direct();
+	warm();
+	th_fill(block, sizeof(block));
+	fake->copy_delay_us(40000);
+	th_threads(2, change_later, &change);
+	fake->copy_delay_us(0);
+	assert_int_equal(during, SIZE);
+	th_mem_get(&mem, PAD, got, SIZE);
+	if (memcmp(got + CHUNK, block, sizeof(block)))
+		th_equal("the old block", got + CHUNK, content + CHUNK,
+			 sizeof(block));
+	memcpy(content + CHUNK, block, sizeof(block));
+	th_equal("before", got, content, CHUNK);
+	th_equal("after", got + CHUNK + 4096, content + CHUNK + 4096,
+		 SIZE - CHUNK - 4096);
+	read_all();
+	close(direct_fd);
+	end();
+}
+
+static void write_first_chunk(void)
+{
+	th_fill(content, CHUNK);
+	(void)!pwrite(file.plain, content, CHUNK, 0);
+}
+
+/* The first chunk is copied by then, of pages that are still the file's. */
+static void a_file_that_changes_during_a_read_is_read_again(void **state)
+{
+	const struct th_fake *fake = th_need_fake();
+	void (*change)(void) = write_first_chunk;
+
+	begin();
+	warm();
+	read_is_over = false;
+	fake->copy_delay_us(12000);
+	th_threads(2, change_later, &change);
+	fake->copy_delay_us(0);
+	assert_int_equal(during, SIZE);
+	th_mem_get(&mem, PAD, got, SIZE);
+	if (changed_before_that)
+		th_equal("the new bytes", got, content, SIZE);
+	end();
+}
+
+/* Each page is full of the number of the write that made it. */
+struct storm {
+	_Atomic uint32_t begun, done;
+	_Atomic bool over;
+	struct th_bad bad;
+	int direct;
+};
+
+static void storm_write(struct storm *s)
+{
+	uint32_t *page = aligned_alloc(4096, 4 * CHUNK);
+	uint64_t until =
+		th_now_ns() + (TH_SANITIZED ? 3000 : 1500) * 1000000ull;
+
+	for (uint32_t v = 1; th_now_ns() < until; v++) {
+		for (size_t i = 0; i < 4 * CHUNK / sizeof(v); i++)
+			page[i] = v;
+		atomic_store(&s->begun, v);
+		if (v % 3 == 2)
+			(void)!ftruncate(file.plain, 4 * CHUNK);
+		if (pwrite(v & 1 && s->direct >= 0 ? s->direct : file.plain,
+			   page, 4 * CHUNK, 0) != 4 * CHUNK)
+			th_bad_note(&s->bad, "write %u: %d", v, errno);
+		atomic_store(&s->done, v);
+		th_sleep_ms((unsigned)th_below(60));
+	}
+	atomic_store(&s->over, true);
+	free(page);
+}
+
+static void storm_read(struct storm *s, unsigned i)
+{
+	size_t size = i == 1 ? 4 * CHUNK : 64 * TH_KIB;
+	uint32_t *words = malloc(size);
+	struct th_mem own;
+
+	th_mem_alloc(&own, TH_DEVICE, size);
+	while (!atomic_load(&s->over)) {
+		uint32_t low = atomic_load(&s->done), high;
+		ssize_t n = cuFileRead(fh, own.ptr, size, 0, 0);
+
+		high = atomic_load(&s->begun);
+		if (n != (ssize_t)size)
+			th_bad_note(&s->bad, "read answers %zd", n);
+		th_mem_get(&own, 0, words, size);
+		for (size_t at = 0; at < size / 4; at++)
+			if (words[at] < low || words[at] > high)
+				th_bad_note(&s->bad,
+					    "word %zu is %u, not %u to %u", at,
+					    words[at], low, high);
+	}
+	th_mem_free(&own);
+	free(words);
+}
+
+static void storm_thread(void *arg, unsigned i)
+{
+	if (i)
+		storm_read(arg, i);
+	else
+		storm_write(arg);
+}
+
+static void a_read_never_shows_less_than_was_written_before_it(void **state)
+{
+	struct storm s = { .direct = -1 };
+	struct cf_windows_counts c;
+
+	begin_with("always", "512", TH_BUFFERED);
+	s.direct = open(file.path, O_RDWR | O_DIRECT | O_CLOEXEC);
+	memset(content, 0, SIZE);
+	th_file_put(&file, 0, content, SIZE);
+	th_threads(4, storm_thread, &s);
+	th_bad_check(&s.bad);
+	c = counts();
+	print_message("opened %lu used %lu stale %lu\n",
+		      (unsigned long)c.opened, (unsigned long)c.used,
+		      (unsigned long)c.stale);
+	assert_true(c.used > 0);
+	assert_true(c.opened > NR_CHUNKS);
+	if (s.direct >= 0)
+		close(s.direct);
+	end();
+}
+
+/* --------------------------------------------------------- room, and time */
+
+static void watch_bound(void *arg, unsigned i)
+{
+	_Atomic unsigned *running = arg;
+	struct th_mem own;
+
+	if (!i) {
+		while (atomic_load(running))
+			assert_true(counts().bytes <= 3 * CHUNK);
+		return;
+	}
+	th_mem_alloc(&own, TH_DEVICE, SIZE);
+	for (int n = 0; n < 20; n++) {
+		unsigned char *bytes = malloc(SIZE);
+
+		assert_int_equal(cuFileRead(fh, own.ptr, SIZE, 0, 0), SIZE);
+		th_mem_get(&own, 0, bytes, SIZE);
+		th_equal("a read", bytes, content, SIZE);
+		free(bytes);
+	}
+	th_mem_free(&own);
+	atomic_fetch_sub(running, 1);
+}
+
+static void the_bound_holds_with_many_threads(void **state)
+{
+	_Atomic unsigned running = 4;
+
+	begin_with("always", "384", TH_BUFFERED);
+	th_threads(5, watch_bound, &running);
+	assert_true(counts().used > 0);
+	end();
+}
+
+static void a_read_larger_than_the_bound_goes_chunk_by_chunk(void **state)
+{
+	begin_with("always", "256", TH_BUFFERED);
+	read_all();
+	assert_int_equal(counts().used, NR_CHUNKS);
+	assert_int_equal(counts().open, 2);
+	end();
+	/* kept: it would only push out others */
+	begin_with("kept", "256", TH_BUFFERED);
+	for (int i = 0; i < 3; i++)
+		read_all();
+	assert_int_equal(counts().opened, 0);
+	end();
+}
+
+/* Two chunks of room, five chunks in turns: the first two stay. */
+static void chunks_read_in_turns_do_not_push_each_other_out(void **state)
+{
+	begin_with("kept", "256", TH_BUFFERED);
+	for (int turn = 0; turn < 6; turn++)
+		for (size_t at = 0; at + CHUNK < SIZE; at += CHUNK)
+			read_is(fh, CHUNK, at, content + at, CHUNK);
+	assert_int_equal(counts().opened, 2);
+	assert_int_equal(counts().used, 2 * 5);
+	/* when those are read no more, another gets in */
+	for (int n = 0; n < 60; n++)
+		read_is(fh, CHUNK, 2 * CHUNK, content + 2 * CHUNK, CHUNK);
+	assert_int_equal(counts().opened, 3);
+	assert_int_equal(counts().open, 2);
+	end();
+}
+
+static void chunks_read_at_random_change_places_seldom(void **state)
+{
+	const unsigned nr = 400;
+
+	begin_with("kept", "256", TH_BUFFERED);
+	for (unsigned n = 0; n < nr; n++) {
+		size_t at = th_below(NR_CHUNKS - 1) * CHUNK;
+
+		read_is(fh, CHUNK, at, content + at, CHUNK);
+	}
+	assert_true(counts().used > nr / 4);
+	assert_true(counts().opened < nr / 20);
+	end();
+}
+
+static void windows_go_with_their_handle(void **state)
+{
+	long live = th_fake() ? th_fake()->live("host_register") : 0;
+	int fd;
+
+	begin();
+	warm();
+	assert_int_equal(flock(file.fd, LOCK_EX), 0);
+	if (th_fake())
+		assert_true(th_fake()->live("host_register") >=
+			    live + NR_CHUNKS);
+	cuFileHandleDeregister(fh);
+	assert_int_equal(counts().open, 0);
+	assert_int_equal(counts().bytes, 0);
+	/* nothing of ours keeps the file open, and its lock held */
+	close(file.fd);
+	assert_int_equal(flock(file.plain, LOCK_EX | LOCK_NB), 0);
+	fd = file.fd = open(file.path, O_RDWR | O_CLOEXEC);
+	assert_true(fd >= 0);
+	fh = th_handle(fd);
+	warm();
+	end();
+}
+
+/* --------------------------------------------------------- when it cannot */
+
+static void a_registration_that_fails_is_not_tried_again(void **state)
+{
+	const struct th_fake *fake = th_need_fake();
+
+	begin();
+	read_all(); /* and its slots are pinned */
+	assert_int_equal(fake->plan("cuMemHostRegister_v2:*=801"), 0);
+	for (int i = 0; i < 3; i++)
+		read_all();
+	assert_int_equal(counts().refused, 1);
+	assert_int_equal(counts().bytes, 0);
+	fake->plan_clear();
+	read_all();
+	assert_int_equal(counts().opened, 0);
+	end();
+	begin();
+	warm();
+	end();
+}
+
+static void without_memory_to_pin_it_waits_a_while(void **state)
+{
+	const struct th_fake *fake = th_need_fake();
+
+	begin();
+	read_all();
+	assert_int_equal(fake->plan("cuMemHostRegister_v2:3=2"), 0);
+	read_all(); /* two chunks mapped, the rest staged */
+	assert_int_equal(counts().used, 2);
+	read_all();
+	assert_int_equal(counts().refused, 1);
+	fake->plan_clear();
+	th_sleep_ms(1100);
+	read_all();
+	assert_int_equal(counts().open, NR_CHUNKS);
+	end();
+}
+
+static void a_copy_that_fails_is_made_again_another_way(void **state)
+{
+	const struct th_fake *fake = th_need_fake();
+
+	for (int nth = 1; nth <= NR_CHUNKS; nth++) {
+		char plan[64];
+
+		begin();
+		warm();
+		snprintf(plan, sizeof(plan), "cuMemcpyHtoDAsync_v2:%d=999",
+			 nth);
+		assert_int_equal(fake->plan(plan), 0);
+		read_all();
+		fake->plan_clear();
+		snprintf(plan, sizeof(plan), "cuEventSynchronize:%d=999", nth);
+		assert_int_equal(fake->plan(plan), 0);
+		read_all();
+		fake->plan_clear();
+		end();
+	}
+}
+
+static void a_reset_gpu_has_no_windows(void **state)
+{
+	CUcontext again;
+	CUdevice dev;
+
+	(void)th_need_fake();
+	begin();
+	warm();
+	assert_int_equal(cuDeviceGet(&dev, 0), 0);
+	assert_int_equal(cuDevicePrimaryCtxReset(dev), 0);
+	assert_int_equal(cuDevicePrimaryCtxRetain(&again, dev), 0);
+	assert_ptr_equal(again, th_primary());
+	assert_int_equal(cuCtxSetCurrent(again), 0);
+	th_mem_alloc(&mem, TH_DEVICE, SIZE + 2 * PAD);
+	/* the driver would take its pages for plain memory */
+	read_all();
+	assert_true(counts().stale >= 1);
+	for (int i = 0; i < NR_CHUNKS; i++)
+		read_all();
+	assert_int_equal(counts().open, NR_CHUNKS);
+	end();
+}
+
+static int cachestat_missing(int fd, off_t off, size_t len,
+			     struct cf_cachestat *out)
+{
+	(void)fd, (void)off, (void)len, (void)out;
+	return -ENOSYS;
+}
+
+static int pagemap_missing(const char *path, int flags, mode_t mode)
+{
+	if (!strcmp(path, "/proc/self/pagemap"))
+		return -EACCES;
+	return cf_os_real.open(path, flags, mode);
+}
+
+static int populate_missing(void *at, size_t size, int advice)
+{
+	(void)at, (void)size, (void)advice;
+	return -EINVAL;
+}
+
+static void a_kernel_that_cannot_leaves_it_to_the_staged_path(void **state)
+{
+	struct cf_os poor[3] = { cf_os_real, cf_os_real, cf_os_real };
+
+	poor[0].cachestat = cachestat_missing;
+	poor[1].open = pagemap_missing;
+	poor[2].madvise = populate_missing;
+	for (int i = 0; i < 3; i++) {
+		begin();
+		cf_os = &poor[i];
+		for (int n = 0; n < 4; n++)
+			read_all();
+		assert_int_equal(counts().opened, 0);
+		assert_true(counts().refused <= 1);
+		cf_os = &cf_os_real;
+		end();
+	}
+}
+
+static int meminfo_short(const char *path, int flags, mode_t mode)
+{
+	static const char text[] = "MemTotal:       1600 kB\n"
+				   "MemFree:          50 kB\n"
+				   "MemAvailable:     99 kB\n";
+	int fd;
+
+	if (strcmp(path, "/proc/meminfo") != 0)
+		return cf_os_real.open(path, flags, mode);
+	fd = memfd_create("meminfo", MFD_CLOEXEC);
+	assert_int_equal(pwrite(fd, text, sizeof(text) - 1, 0),
+			 sizeof(text) - 1);
+	return fd;
+}
+
+static void a_machine_short_of_memory_keeps_no_windows(void **state)
+{
+	struct cf_os tight = cf_os_real;
+
+	tight.open = meminfo_short;
+	begin();
+	warm();
+	cf_os = &tight;
+	th_sleep_ms(120);
+	read_all();
+	assert_int_equal(counts().open, 0);
+	assert_int_equal(counts().bytes, 0);
+	read_all();
+	assert_int_equal(counts().open, 0);
+	cf_os = &cf_os_real;
+	th_sleep_ms(120);
+	warm();
+	end();
+}
+
+/* Descriptors are not ours to trust: somebody may close them all. */
+static void a_client_that_closes_our_descriptor_changes_nothing(void **state)
+{
+	int fd, other;
+
+	begin();
+	fd = dup(file.fd); /* the lowest that is free: the pagemap's next */
+	close(fd);
+	warm();
+	other = open("/dev/zero", O_RDONLY | O_CLOEXEC);
+	assert_true(dup2(other, fd) == fd);
+	close(other);
+	read_all();
+	assert_int_equal(ftruncate(file.plain, CHUNK), 0);
+	read_is(fh, SIZE, 0, content, CHUNK);
+	close(fd);
+	end();
+}
+
+/* Small reads: a child of many threads may not start any under TSan. */
+static void a_child_has_no_windows_and_its_parent_keeps_them(void **state)
+{
+	pid_t child;
+	int status;
+
+	begin();
+	warm();
+	child = fork();
+	if (!child) {
+		bool bad = counts().open || counts().bytes ||
+			   cuFileRead(fh, mem.ptr, CHUNK, 0, PAD) != -1 ||
+			   cuFileRead(fh, got, PAD, 0, 0) != PAD ||
+			   memcmp(got, content, PAD) != 0;
+
+		cuFileHandleDeregister(fh);
+		_exit(bad);
+	}
+	assert_int_equal(waitpid(child, &status, 0), child);
+	assert_int_equal(status, 0);
+	read_all();
+	assert_int_equal(counts().used, 2 * NR_CHUNKS);
+	end();
+}
+
+static int teardown(void **state)
+{
+	cf_os = &cf_os_real;
+	return th_teardown_close(state);
+}
+
+#define TEST(name) cmocka_unit_test_teardown(name, teardown)
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		TEST(the_second_read_maps_and_the_third_uses_what_is_kept),
+		TEST(a_small_read_uses_a_window_but_opens_none),
+		TEST(a_first_pass_in_small_steps_is_no_second_read),
+		TEST(asking_for_the_route_is_no_read),
+		TEST(an_element_of_a_vector_is_read_once),
+		TEST(always_maps_the_first_read_and_off_never),
+		TEST(writes_host_memory_and_o_direct_are_not_mapped),
+		TEST(what_is_not_cached_is_not_mapped),
+		TEST(strange_file_systems_are_not_mapped),
+		TEST(memory_files_are_mapped_too),
+		TEST(a_truncated_file_ends_where_it_ends),
+		TEST(a_file_that_shrank_and_grew_shows_zeros),
+		TEST(a_punched_hole_shows_zeros),
+		TEST(what_others_write_with_o_direct_is_read),
+		TEST(pages_that_were_replaced_are_seen_without_any_times),
+		TEST(what_others_write_through_the_page_cache_is_read),
+		TEST(what_we_write_ourselves_is_read),
+		TEST(a_name_that_moves_on_leaves_the_handle_its_file),
+		TEST(a_descriptor_that_was_replaced_shows_its_new_file),
+		TEST(a_truncation_during_a_read_gives_no_stale_byte),
+		TEST(a_direct_write_during_a_read_is_seen_or_not_but_whole),
+		TEST(a_file_that_changes_during_a_read_is_read_again),
+		TEST(a_read_never_shows_less_than_was_written_before_it),
+		TEST(the_bound_holds_with_many_threads),
+		TEST(a_read_larger_than_the_bound_goes_chunk_by_chunk),
+		TEST(chunks_read_in_turns_do_not_push_each_other_out),
+		TEST(chunks_read_at_random_change_places_seldom),
+		TEST(windows_go_with_their_handle),
+		TEST(a_registration_that_fails_is_not_tried_again),
+		TEST(without_memory_to_pin_it_waits_a_while),
+		TEST(a_copy_that_fails_is_made_again_another_way),
+		TEST(a_reset_gpu_has_no_windows),
+		TEST(a_kernel_that_cannot_leaves_it_to_the_staged_path),
+		TEST(a_machine_short_of_memory_keeps_no_windows),
+		TEST(a_client_that_closes_our_descriptor_changes_nothing),
+		TEST(a_child_has_no_windows_and_its_parent_keeps_them),
+	};
+
+	th_start(120);
+	return th_finish(
+		cmocka_run_group_tests_name("mapped", tests, NULL, NULL));
+}
