@@ -146,6 +146,12 @@ static bool unpin(const struct cf_window *w)
 	return res == CF_CU_SUCCESS;
 }
 
+/* If it fails the file stays open until the close. */
+void cf_window_hide(struct cf_window *w)
+{
+	(void)cf_os->map_nothing(w->mem, w->size);
+}
+
 /*
  * What the driver may still hold stays mapped: whatever came to lie there
  * next would be taken for pinned, and copied from the old pages.

@@ -54,7 +54,13 @@ bool cf_window_is_pinned(const struct cf_window *w);
 /* Whether [at, at + size) still shows the pages that the file has now. */
 bool cf_window_is_current(const struct cf_window *w, size_t at, size_t size);
 
-/* No copy uses it any more. */
+/*
+ * No copy uses it any more: its file may go. The pages stay registered, and
+ * the addresses ours, until it is closed.
+ */
+void cf_window_hide(struct cf_window *w);
+
+/* Ends it. May wait for all work of the context, see core/reaper.h. */
 void cf_window_close(struct cf_window *w);
 
 #endif

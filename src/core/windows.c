@@ -25,6 +25,7 @@
 #include "core/log.h"
 #include "core/pagemap.h"
 #include "core/piece.h"
+#include "core/reaper.h"
 #include "core/refusals.h"
 #include "core/reread.h"
 #include "core/windows_internal.h"
@@ -124,21 +125,17 @@ void cf_windows_reap(void)
 {
 	while (atomic_load_explicit(&doomed, memory_order_relaxed)) {
 		struct cf_window *w;
-		size_t size;
 
 		pthread_mutex_lock(&windows_lock);
 		w = doomed;
-		if (w)
+		if (w) {
 			doomed = w->next;
+			counts.bytes -= w->size;
+			cf_reaper_expect(w->size);
+		}
 		pthread_mutex_unlock(&windows_lock);
-		if (!w)
-			return;
-		size = w->size;
-		cf_window_close(w);
-		free(w);
-		pthread_mutex_lock(&windows_lock);
-		counts.bytes -= size;
-		pthread_mutex_unlock(&windows_lock);
+		if (w)
+			cf_reaper_take(w);
 	}
 }
 
@@ -216,29 +213,45 @@ static struct cf_window *oldest_locked(uint64_t since)
 	return oldest;
 }
 
-/* Counts size bytes, closing windows older than since until they fit. */
-static int make_room(size_t size, uint64_t since)
+/*
+ * windows_lock held. 0: size bytes fit, and are counted; -EAGAIN: they will
+ * when what was retired is closed; -ENOSPC: nothing may go for them.
+ */
+static int make_room_locked(size_t size, uint64_t since)
 {
 	size_t max = NOW(max_bytes);
+	struct cf_window *w;
+
+	if (size > max)
+		return -ENOSPC;
+	if (counts.bytes <= max - size) {
+		if (counts.bytes + cf_reaper_bytes() > max - size)
+			return -EAGAIN;
+		counts.bytes += size;
+		return 0;
+	}
+	w = oldest_locked(since);
+	if (!w)
+		return -ENOSPC;
+	retire_locked(w);
+	return -EAGAIN;
+}
+
+/* Counts size bytes, retiring windows older than since until they fit. */
+static int make_room(size_t size, uint64_t since)
+{
+	bool went = true; /* so that there may be room now */
+	int err;
 
 	for (;;) {
-		struct cf_window *w = NULL;
-		bool fits;
-
 		pthread_mutex_lock(&windows_lock);
-		fits = size <= max && counts.bytes <= max - size;
-		if (fits)
-			counts.bytes += size;
-		else
-			w = oldest_locked(since);
-		if (w)
-			retire_locked(w);
+		err = make_room_locked(size, since);
 		pthread_mutex_unlock(&windows_lock);
-		if (fits)
-			return 0;
-		if (!w)
-			return -ENOSPC;
 		cf_windows_reap();
+		if (err != -EAGAIN || !went)
+			return err ? -ENOSPC : 0;
+		/* the last may go before we wait for it: look once more */
+		went = cf_reaper_wait();
 	}
 }
 
@@ -405,6 +418,7 @@ void cf_windows_drop(void)
 void cf_windows_close(void)
 {
 	cf_windows_drop();
+	cf_reaper_close();
 	cf_pagemap_close();
 	cf_refusals_forget();
 	pthread_mutex_lock(&windows_lock);
@@ -417,6 +431,7 @@ void cf_windows_count(struct cf_windows_counts *to)
 {
 	pthread_mutex_lock(&windows_lock);
 	*to = counts;
+	to->bytes += cf_reaper_bytes();
 	pthread_mutex_unlock(&windows_lock);
 }
 
@@ -425,10 +440,12 @@ void cf_windows_fork_prepare(void)
 	pthread_mutex_lock(&windows_lock);
 	cf_pagemap_fork_prepare();
 	cf_refusals_fork_prepare();
+	cf_reaper_fork_prepare();
 }
 
 void cf_windows_fork_parent(void)
 {
+	cf_reaper_fork_parent();
 	cf_refusals_fork_release();
 	cf_pagemap_fork_parent();
 	pthread_mutex_unlock(&windows_lock);
@@ -437,6 +454,7 @@ void cf_windows_fork_parent(void)
 /* Their addresses are not mapped here (MADV_DONTFORK); leaked on purpose. */
 void cf_windows_fork_child(void)
 {
+	cf_reaper_fork_child();
 	cf_refusals_fork_release();
 	cf_pagemap_fork_child();
 	memset(buckets, 0, sizeof(buckets));

@@ -86,7 +86,7 @@ void cf_windows_put(struct cf_window *window, bool stale);
 
 /* Takes the windows of a handle that nobody uses any more out of use ... */
 void cf_windows_retire(const struct cf_handle *handle);
-/* ... and closes all such; the caller holds no lock. */
+/* ... and has all such closed (core/reaper.h); the caller holds no lock. */
 void cf_windows_reap(void);
 
 /* Closes all that nobody uses. */

@@ -118,6 +118,15 @@ static int os_map_file(int fd, off_t off, size_t size, void **mem)
 	return *mem == MAP_FAILED ? -errno : 0;
 }
 
+static int os_map_nothing(void *mem, size_t size)
+{
+	void *at = mmap(mem, size, PROT_NONE,
+			MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED,
+			-1, 0);
+
+	return at == MAP_FAILED ? -errno : 0;
+}
+
 static int os_madvise(void *mem, size_t size, int advice)
 {
 	return madvise(mem, size, advice) < 0 ? -errno : 0;
@@ -275,6 +284,7 @@ const struct cf_os cf_os_real = {
 	.map_anon = os_map_anon,
 	.map_shared = os_map_shared,
 	.map_file = os_map_file,
+	.map_nothing = os_map_nothing,
 	.madvise = os_madvise,
 	.unmap = os_unmap,
 	.prefer_node = os_prefer_node,

@@ -43,6 +43,8 @@ struct cf_os {
 	int (*map_shared)(int fd, size_t size, void **mem);
 	/* size bytes of fd from off on, shared, for reading; 0 or -errno */
 	int (*map_file)(int fd, off_t off, size_t size, void **mem);
+	/* reserves the addresses of a mapping, which ends */
+	int (*map_nothing)(void *mem, size_t size);
 	int (*madvise)(void *mem, size_t size, int advice);
 	int (*unmap)(void *mem, size_t size);
 	/* pages of [mem, mem + size) come from this node where it has any */

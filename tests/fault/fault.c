@@ -34,6 +34,7 @@ const char *fault_name(enum fault_call call)
 		[FAULT_MAP_ANON] = "map_anon",
 		[FAULT_MAP_SHARED] = "map_shared",
 		[FAULT_MAP_FILE] = "map_file",
+		[FAULT_MAP_NOTHING] = "map_nothing",
 		[FAULT_MADVISE] = "madvise",
 		[FAULT_UNMAP] = "unmap",
 		[FAULT_PREFER_NODE] = "prefer_node",
@@ -208,6 +209,13 @@ static int fault_map_file(int fd, off_t off, size_t size, void **mem)
 		       cf_os_real.map_file(fd, off, size, mem);
 }
 
+static int fault_map_nothing(void *mem, size_t size)
+{
+	return should_fail(FAULT_MAP_NOTHING) ?
+		       -rule.err :
+		       cf_os_real.map_nothing(mem, size);
+}
+
 static int fault_madvise(void *mem, size_t size, int advice)
 {
 	return should_fail(FAULT_MADVISE) ?
@@ -344,6 +352,7 @@ static const struct cf_os faulty = {
 	.map_anon = fault_map_anon,
 	.map_shared = fault_map_shared,
 	.map_file = fault_map_file,
+	.map_nothing = fault_map_nothing,
 	.madvise = fault_madvise,
 	.unmap = fault_unmap,
 	.prefer_node = fault_prefer_node,

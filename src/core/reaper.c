@@ -1,0 +1,153 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * reaper - a thread for as long as there is something to close.
+ *
+ * Lock: reaper.lock, innermost; no driver call under it.
+ */
+#include "core/reaper.h"
+
+#include <pthread.h>
+#include <signal.h>
+#include <stdatomic.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include "core/window.h"
+#include "seam/os.h"
+
+#define WAIT_NS 5000000 /* about a dozen windows, where nothing holds it up */
+
+static struct {
+	pthread_mutex_t lock;
+	pthread_cond_t gone; /* a window, or the thread */
+	struct cf_window *first;
+	bool running;
+	bool stuck; /* somebody waited in vain since the last one went */
+	uint64_t nr_gone;
+} reaper = { PTHREAD_MUTEX_INITIALIZER,
+	     PTHREAD_COND_INITIALIZER,
+	     NULL,
+	     false,
+	     false,
+	     0 };
+
+/* Of those that are still to be closed. */
+static _Atomic size_t bytes;
+
+/* The lock is held, but for the closing itself. */
+static void close_all_locked(void)
+{
+	while (reaper.first) {
+		struct cf_window *w = reaper.first;
+		size_t size = w->size;
+
+		reaper.first = w->next;
+		pthread_mutex_unlock(&reaper.lock);
+		cf_window_close(w);
+		free(w);
+		pthread_mutex_lock(&reaper.lock);
+		bytes -= size;
+		reaper.nr_gone++;
+		reaper.stuck = false;
+		pthread_cond_broadcast(&reaper.gone);
+	}
+}
+
+static void *run(void *unused)
+{
+	pthread_mutex_lock(&reaper.lock);
+	close_all_locked();
+	reaper.running = false;
+	pthread_cond_broadcast(&reaper.gone);
+	pthread_mutex_unlock(&reaper.lock);
+	return NULL;
+}
+
+/* One that cannot be made leaves the windows to the next, or to the close. */
+static void spawn_locked(void)
+{
+	pthread_attr_t detached;
+	sigset_t all, before;
+	pthread_t thread;
+
+	if (pthread_attr_init(&detached))
+		return;
+	pthread_attr_setdetachstate(&detached, PTHREAD_CREATE_DETACHED);
+	sigfillset(&all);
+	pthread_sigmask(SIG_SETMASK, &all, &before);
+	reaper.running = !pthread_create(&thread, &detached, run, NULL);
+	pthread_sigmask(SIG_SETMASK, &before, NULL);
+	pthread_attr_destroy(&detached);
+}
+
+void cf_reaper_expect(size_t size)
+{
+	bytes += size;
+}
+
+void cf_reaper_take(struct cf_window *w)
+{
+	cf_window_hide(w);
+	pthread_mutex_lock(&reaper.lock);
+	w->next = reaper.first;
+	reaper.first = w;
+	if (!reaper.running)
+		spawn_locked();
+	pthread_mutex_unlock(&reaper.lock);
+}
+
+size_t cf_reaper_bytes(void)
+{
+	return bytes;
+}
+
+bool cf_reaper_wait(void)
+{
+	struct timespec until = { 0 };
+	uint64_t before;
+	bool went;
+
+	cf_os->clock_gettime(CLOCK_REALTIME, &until);
+	until.tv_nsec += WAIT_NS;
+	if (until.tv_nsec >= 1000000000) {
+		until.tv_nsec -= 1000000000;
+		until.tv_sec++;
+	}
+	pthread_mutex_lock(&reaper.lock);
+	before = reaper.nr_gone;
+	while (reaper.running && !reaper.stuck && reaper.nr_gone == before)
+		if (pthread_cond_timedwait(&reaper.gone, &reaper.lock, &until))
+			reaper.stuck = reaper.nr_gone == before;
+	went = reaper.nr_gone != before;
+	pthread_mutex_unlock(&reaper.lock);
+	return went;
+}
+
+void cf_reaper_close(void)
+{
+	pthread_mutex_lock(&reaper.lock);
+	while (reaper.running)
+		pthread_cond_wait(&reaper.gone, &reaper.lock);
+	close_all_locked();
+	pthread_mutex_unlock(&reaper.lock);
+}
+
+void cf_reaper_fork_prepare(void)
+{
+	pthread_mutex_lock(&reaper.lock);
+}
+
+void cf_reaper_fork_parent(void)
+{
+	pthread_mutex_unlock(&reaper.lock);
+}
+
+/* The condition afresh: it may count waiters that the child does not have. */
+void cf_reaper_fork_child(void)
+{
+	pthread_cond_init(&reaper.gone, NULL);
+	reaper.first = NULL;
+	reaper.running = false;
+	reaper.stuck = false;
+	bytes = 0;
+	pthread_mutex_unlock(&reaper.lock);
+}
