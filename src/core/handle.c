@@ -146,11 +146,6 @@ const char *cf_handle_text(CUfileHandle_t value, char text[CF_HANDLE_TEXT])
 	return text;
 }
 
-uint64_t cf_handle_name(const struct cf_handle *handle)
-{
-	return (uintptr_t)value_of((const struct entry *)handle);
-}
-
 /* table_lock held */
 static struct entry *entry_new_locked(void)
 {

@@ -61,9 +61,6 @@ int cf_handle_deregister(CUfileHandle_t value);
 struct cf_handle *cf_handle_get(CUfileHandle_t value);
 void cf_handle_put(struct cf_handle *handle);
 
-/* A name that no other handle has or will have soon: its value. */
-uint64_t cf_handle_name(const struct cf_handle *handle);
-
 /* A number for log lines; stable while the handle lives. */
 unsigned cf_handle_number(const struct cf_handle *handle);
 /*

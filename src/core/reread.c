@@ -7,14 +7,14 @@
 #define NR_PLACES 1024
 
 static struct place {
-	uint64_t file, chunk;
+	uint64_t dev, ino, chunk;
 	uint64_t read; /* a bit for each 64th */
 	uint64_t time; /* 0: an empty place */
 } places[NR_PLACES];
 
 static struct place *place_of(const struct cf_touch *touch)
 {
-	uint64_t h = (touch->file * 31 + touch->chunk) * 0x9e3779b97f4a7c15ull;
+	uint64_t h = (touch->ino * 31 + touch->chunk) * 0x9e3779b97f4a7c15ull;
 
 	return &places[h >> 54];
 }
@@ -36,9 +36,10 @@ bool cf_reread_note(const struct cf_touch *touch, uint64_t *before, bool *whole)
 	uint64_t bits = bits_of(touch);
 	bool again;
 
-	if (!known.time || known.file != touch->file ||
+	if (!known.time || known.dev != touch->dev || known.ino != touch->ino ||
 	    known.chunk != touch->chunk)
-		known = (struct place){ .file = touch->file,
+		known = (struct place){ .dev = touch->dev,
+					.ino = touch->ino,
 					.chunk = touch->chunk };
 	again = (known.read & bits) == bits;
 	*before = known.time;

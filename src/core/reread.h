@@ -15,8 +15,7 @@
 
 /* A read of [from, to) of a chunk of chunk_size bytes; now 0: only asked. */
 struct cf_touch {
-	uint64_t file; /* a name that no other file has had */
-	uint64_t chunk;
+	uint64_t dev, ino, chunk;
 	size_t from, to, chunk_size;
 	uint64_t now;
 };

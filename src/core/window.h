@@ -30,7 +30,7 @@ struct cf_window {
 	CUcontext ctx;
 	uint64_t buffer_id; /* by which the driver knows the registration */
 	/* the rest is windows.c's, under its lock */
-	const struct cf_handle *handle;
+	const struct cf_handle *handle; /* that opened it */
 	uint64_t chunk;
 	struct cf_stamp stamp; /* of the file before it was mapped */
 	unsigned refs;

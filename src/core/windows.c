@@ -82,21 +82,19 @@ size_t cf_windows_chunk(void)
 	return NOW(chunk);
 }
 
-static struct cf_window **bucket_of(const struct cf_handle *handle,
-				    uint64_t chunk)
+static struct cf_window **bucket_of(const struct cf_stamp *file, uint64_t chunk)
 {
-	uint64_t h = (uintptr_t)handle / sizeof(*handle) + chunk;
-
-	return &buckets[h % NR_BUCKETS];
+	return &buckets[(file->ino + chunk) % NR_BUCKETS];
 }
 
 /* windows_lock held */
-static struct cf_window *find_locked(const struct cf_handle *handle,
+static struct cf_window *find_locked(const struct cf_stamp *file,
 				     uint64_t chunk)
 {
-	struct cf_window *w = *bucket_of(handle, chunk);
+	struct cf_window *w = *bucket_of(file, chunk);
 
-	while (w && (w->handle != handle || w->chunk != chunk))
+	while (w && (w->chunk != chunk || w->stamp.ino != file->ino ||
+		     w->stamp.dev != file->dev))
 		w = w->next;
 	return w;
 }
@@ -104,7 +102,7 @@ static struct cf_window *find_locked(const struct cf_handle *handle,
 /* windows_lock held. Its bytes count until it is closed. */
 static void retire_locked(struct cf_window *w)
 {
-	struct cf_window **link = bucket_of(w->handle, w->chunk);
+	struct cf_window **link = bucket_of(&w->stamp, w->chunk);
 
 	while (*link != w)
 		link = &(*link)->next;
@@ -148,48 +146,6 @@ static bool shows_locked(const struct cf_window *w,
 	return w && !w->making && cf_stamp_equal(&w->stamp, stamp);
 }
 
-void cf_windows_survey(const struct cf_piece *piece, size_t size, bool reads,
-		       const struct cf_windows_limits *limits,
-		       struct cf_survey *survey)
-{
-	uint64_t end = (uint64_t)piece->file_off + size;
-	struct cf_touch touch = { .file = cf_handle_name(piece->handle) };
-	uint64_t at = (uint64_t)piece->file_off;
-
-	*survey = (struct cf_survey){ .all_open = true,
-				      .again = true,
-				      .whole = true,
-				      .since = UINT64_MAX };
-	touch.chunk_size = limits->chunk;
-	pthread_mutex_lock(&windows_lock);
-	if (reads)
-		touch.now = ++now_tick;
-	while (at < end) {
-		uint64_t before;
-		bool whole;
-
-		touch.chunk = at / touch.chunk_size;
-		touch.from = at % touch.chunk_size;
-		touch.to = touch.chunk_size;
-		if (end - at < touch.to - touch.from)
-			touch.to = touch.from + (end - at);
-		if (!shows_locked(find_locked(piece->handle, touch.chunk),
-				  &piece->view.stamp))
-			survey->all_open = false;
-		if (size >= limits->open_from) {
-			survey->again &=
-				cf_reread_note(&touch, &before, &whole);
-			survey->whole &= whole;
-			if (before < survey->since)
-				survey->since = before;
-		}
-		at += touch.to - touch.from;
-	}
-	pthread_mutex_unlock(&windows_lock);
-}
-
-/* ------------------------------------------------------------- getting */
-
 /* windows_lock held. Whether it may go for one that was read at since. */
 static bool may_go_locked(const struct cf_window *w, uint64_t since)
 {
@@ -212,6 +168,61 @@ static struct cf_window *oldest_locked(uint64_t since)
 				oldest = w;
 	return oldest;
 }
+
+/* windows_lock held. Whether a read can begin in a window. */
+static bool has_room_locked(const struct cf_window *first, size_t chunk,
+			    uint64_t since)
+{
+	return first || counts.bytes + chunk <= NOW(max_bytes) ||
+	       oldest_locked(since);
+}
+
+void cf_windows_survey(const struct cf_piece *piece, size_t size, bool reads,
+		       const struct cf_windows_limits *limits,
+		       struct cf_survey *survey)
+{
+	uint64_t end = (uint64_t)piece->file_off + size;
+	const struct cf_stamp *file = &piece->view.stamp;
+	struct cf_touch touch = { .dev = file->dev, .ino = file->ino };
+	uint64_t at = (uint64_t)piece->file_off;
+	const struct cf_window *first;
+
+	*survey = (struct cf_survey){ .all_open = true,
+				      .again = true,
+				      .whole = true,
+				      .since = UINT64_MAX };
+	touch.chunk_size = limits->chunk;
+	pthread_mutex_lock(&windows_lock);
+	if (reads)
+		touch.now = ++now_tick;
+	first = find_locked(file, at / touch.chunk_size);
+	while (at < end) {
+		uint64_t before;
+		bool whole;
+
+		touch.chunk = at / touch.chunk_size;
+		touch.from = at % touch.chunk_size;
+		touch.to = touch.chunk_size;
+		if (end - at < touch.to - touch.from)
+			touch.to = touch.from + (end - at);
+		if (!shows_locked(find_locked(file, touch.chunk), file))
+			survey->all_open = false;
+		if (size >= limits->open_from) {
+			survey->again &=
+				cf_reread_note(&touch, &before, &whole);
+			survey->whole &= whole;
+			if (before < survey->since)
+				survey->since = before;
+		}
+		at += touch.to - touch.from;
+	}
+	if (limits->mode == CF_WINDOWS_ALWAYS)
+		survey->since = UINT64_MAX;
+	survey->room = has_room_locked(first, touch.chunk_size, survey->since);
+	pthread_mutex_unlock(&windows_lock);
+}
+
+/* ------------------------------------------------------------- getting */
 
 /*
  * windows_lock held. 0: size bytes fit, and are counted; -EAGAIN: they will
@@ -268,7 +279,7 @@ static size_t window_size(const struct cf_piece *piece, uint64_t chunk,
 static void announce_locked(const struct cf_piece *piece, uint64_t chunk,
 			    struct cf_window *w)
 {
-	struct cf_window **bucket = bucket_of(piece->handle, chunk);
+	struct cf_window **bucket = bucket_of(&piece->view.stamp, chunk);
 
 	w->handle = piece->handle;
 	w->chunk = chunk;
@@ -286,7 +297,7 @@ static void announce_locked(const struct cf_piece *piece, uint64_t chunk,
 static int claim_locked(const struct cf_piece *piece, uint64_t chunk,
 			struct cf_window *fresh, struct cf_window **window)
 {
-	struct cf_window *w = find_locked(piece->handle, chunk);
+	struct cf_window *w = find_locked(&piece->view.stamp, chunk);
 
 	if (w && w->making)
 		return -EBUSY;
@@ -382,8 +393,8 @@ void cf_windows_put(struct cf_window *w, bool stale)
 
 /* -------------------------------------------------------------- ending */
 
-/* windows_lock held. Those of one handle, or all (NULL), that are unused. */
-static void retire_unused_locked(const struct cf_handle *handle)
+/* windows_lock held. All that a handle owns, or (NULL) that nobody uses. */
+static void retire_all_locked(const struct cf_handle *handle)
 {
 	for (int i = 0; i < NR_BUCKETS; i++) {
 		struct cf_window *w = buckets[i];
@@ -391,7 +402,7 @@ static void retire_unused_locked(const struct cf_handle *handle)
 		while (w) {
 			struct cf_window *next = w->next;
 
-			if (!w->refs && (!handle || w->handle == handle))
+			if (handle ? w->handle == handle : !w->refs)
 				retire_locked(w);
 			w = next;
 		}
@@ -403,14 +414,14 @@ void cf_windows_retire(const struct cf_handle *handle)
 	if (!atomic_load_explicit(&cf_windows_nr_open, memory_order_relaxed))
 		return;
 	pthread_mutex_lock(&windows_lock);
-	retire_unused_locked(handle);
+	retire_all_locked(handle);
 	pthread_mutex_unlock(&windows_lock);
 }
 
 void cf_windows_drop(void)
 {
 	pthread_mutex_lock(&windows_lock);
-	retire_unused_locked(NULL);
+	retire_all_locked(NULL);
 	pthread_mutex_unlock(&windows_lock);
 	cf_windows_reap();
 }

@@ -2,11 +2,12 @@
 /*
  * windows - those windows that are open, and which are worth opening.
  *
- * Files are cut into chunks; a chunk of a handle has at most one window. It
- * stays open after its use, so that the next read is a copy and nothing else,
- * until its handle is deregistered, its file changes, another chunk that is
- * read more often needs the room, or memory runs short. A window keeps its
- * file open (a lock made with flock, too), so it never outlives its handle.
+ * Files are cut into chunks; a chunk of a file has at most one window, for all
+ * handles of the file. It stays open after its use, so that the next read is a
+ * copy and nothing else, until the handle that opened it is deregistered, the
+ * file changes, another chunk that is read more often needs the room, or
+ * memory runs short. A window keeps its file open (a lock made with flock,
+ * too), so it outlives its handle at most by a copy that is under way.
  */
 #ifndef CF_CORE_WINDOWS_H
 #define CF_CORE_WINDOWS_H
@@ -45,10 +46,10 @@ enum cf_sight {
 	CF_SIGHT_OFF,
 	CF_SIGHT_NO_READ, /* a write, or host memory */
 	CF_SIGHT_SMALL,
-	CF_SIGHT_NO_PAGES, /* O_DIRECT, or no regular file */
+	CF_SIGHT_NO_PAGES, /* O_DIRECT, no regular file, or another one */
 	CF_SIGHT_STRANGER, /* a file system that is not known to be safe */
 	CF_SIGHT_FIRST_READ,
-	CF_SIGHT_NO_ROOM,  /* larger than all windows may be */
+	CF_SIGHT_NO_ROOM,  /* beside windows that are used more */
 	CF_SIGHT_CHANGING, /* changed a moment ago */
 	CF_SIGHT_NOT_CACHED,
 	CF_SIGHT_CANNOT_TELL, /* the kernel does not say what is cached */
@@ -84,7 +85,7 @@ int cf_windows_get(const struct cf_piece *piece, uint64_t chunk, CUcontext ctx,
 /* No copy uses it any more. stale: it no longer shows the file's pages. */
 void cf_windows_put(struct cf_window *window, bool stale);
 
-/* Takes the windows of a handle that nobody uses any more out of use ... */
+/* Takes the windows that a handle opened out of use ... */
 void cf_windows_retire(const struct cf_handle *handle);
 /* ... and has all such closed (core/reaper.h); the caller holds no lock. */
 void cf_windows_reap(void);

@@ -16,6 +16,7 @@ struct cf_survey {
 	bool all_open;	/* each has a window that shows the file as it is */
 	bool again;	/* its bytes have been read before */
 	bool whole;	/* all of each chunk has */
+	bool room;	/* the first one is open, or may be */
 	uint64_t since; /* the longest time ago that was */
 };
 

@@ -113,7 +113,7 @@ static enum cf_sight weigh(const struct cf_piece *piece, size_t size,
 		return CF_SIGHT_FIRST_READ;
 	if (always && room > limits->chunk)
 		room = limits->chunk;
-	if (room > limits->max_bytes)
+	if (room > limits->max_bytes || !survey->room)
 		return CF_SIGHT_NO_ROOM;
 	if (cf_refusal_holds(piece->handle->dev))
 		return CF_SIGHT_REFUSED;
@@ -129,6 +129,13 @@ static size_t size_in_file(const struct cf_piece *piece)
 	return piece->size < left ? piece->size : (size_t)left;
 }
 
+/* The program put another file under the number, and told nobody. */
+static bool is_registered_file(const struct cf_piece *piece)
+{
+	return piece->view.stamp.dev == piece->handle->dev &&
+	       piece->view.stamp.ino == piece->handle->ino;
+}
+
 static enum cf_sight look(struct cf_piece *piece,
 			  const struct cf_windows_limits *limits)
 {
@@ -139,12 +146,16 @@ static enum cf_sight look(struct cf_piece *piece,
 
 	piece->view.stamped = !cf_stamp_take(piece->handle->fd, stamp) &&
 			      (uint64_t)piece->file_off < stamp->size;
+	if (piece->view.stamped && !is_registered_file(piece)) {
+		piece->view.stamped = false;
+		cf_windows_retire(piece->handle);
+		cf_windows_reap();
+	}
 	if (!piece->view.stamped)
 		return CF_SIGHT_NO_PAGES;
 	size = size_in_file(piece);
 	cf_windows_survey(piece, size, false, limits, &survey);
-	piece->view.since =
-		limits->mode == CF_WINDOWS_ALWAYS ? UINT64_MAX : survey.since;
+	piece->view.since = survey.since;
 	sight = survey.all_open ? CF_SIGHT_OPEN :
 				  weigh(piece, size, limits, &survey);
 	if ((sight != CF_SIGHT_OPEN && sight != CF_SIGHT_WORTH) ||

@@ -52,10 +52,11 @@ static const char *const texts[CF_NR_WHYS] = {
 	[CF_WHY_MAPPED_OFF] = "opencufile.mapped is off",
 	[CF_WHY_NO_READ] = "only for reads",
 	[CF_WHY_SMALL] = "smaller than opencufile.mapped_min_kb",
-	[CF_WHY_NO_PAGES] = "O_DIRECT, no regular file, or past its end",
+	[CF_WHY_NO_PAGES] =
+		"O_DIRECT, past the end, or not the regular file of the handle",
 	[CF_WHY_STRANGER] = "not ext4, xfs, btrfs, f2fs or tmpfs",
 	[CF_WHY_FIRST_READ] = "read for the first time",
-	[CF_WHY_NO_ROOM] = "larger than opencufile.mapped_cache_kb",
+	[CF_WHY_NO_ROOM] = "no room in opencufile.mapped_cache_kb",
 	[CF_WHY_CHANGING] = "the file changed a moment ago",
 	[CF_WHY_NOT_CACHED] = "not all of it is in the page cache",
 	[CF_WHY_CANNOT_TELL] = "the kernel does not say what is cached",

@@ -522,8 +522,12 @@ static void a_descriptor_that_was_replaced_shows_its_new_file(void **state)
 	th_file_make(&other, TH_BUFFERED, O_RDWR, content, SIZE);
 	assert_true(dup2(other.fd, file.fd) >= 0);
 	read_all();
+	/* the windows of the old one are gone, and it gets none */
+	all_are_closed();
 	th_sleep_ms(REST_MS);
-	warm();
+	read_all();
+	read_all();
+	assert_int_equal(counts().opened, NR_CHUNKS);
 	th_file_end(&other);
 	end();
 }
@@ -793,6 +797,60 @@ static void chunks_read_at_random_change_places_seldom(void **state)
 	assert_true(counts().used > nr / 4);
 	assert_true(counts().opened < nr / 20);
 	end();
+}
+
+/* One window for all of them, until the one that opened it goes. */
+static void handles_of_a_file_share_its_windows(void **state)
+{
+	CUfileHandle_t second;
+	int fd;
+
+	begin();
+	fd = open(file.path, O_RDONLY | O_CLOEXEC);
+	assert_true(fd >= 0);
+	second = th_handle(fd);
+	read_all();
+	read_is(second, SIZE, 0, content, SIZE);
+	read_all();
+	assert_int_equal(counts().opened, NR_CHUNKS);
+	assert_int_equal(counts().used, 2 * NR_CHUNKS);
+	cuFileHandleDeregister(second);
+	close(fd);
+	assert_int_equal(counts().open, 0);
+	read_all();
+	assert_int_equal(counts().opened, 2 * NR_CHUNKS);
+	end();
+}
+
+static CUfileHandle_t owner;
+
+static void owner_goes(void)
+{
+	cuFileHandleDeregister(owner);
+}
+
+/* Its windows are just being copied from through another. */
+static void windows_in_use_outlive_their_handle_for_the_copy(void **state)
+{
+	const struct th_fake *fake = th_need_fake();
+	void (*change)(void) = owner_goes;
+	int fd;
+
+	begin();
+	warm();
+	owner = fh;
+	fd = open(file.path, O_RDONLY | O_CLOEXEC);
+	assert_true(fd >= 0);
+	fh = th_handle(fd);
+	fake->copy_delay_us(40000);
+	th_threads(2, change_later, &change);
+	fake->copy_delay_us(0);
+	assert_int_equal(during, SIZE);
+	th_mem_get(&mem, PAD, got, SIZE);
+	th_equal("the read", got, content, SIZE);
+	all_are_closed();
+	end();
+	close(fd);
 }
 
 static void windows_go_with_their_handle(void **state)
@@ -1093,6 +1151,8 @@ int main(void)
 		TEST(a_read_larger_than_the_bound_goes_chunk_by_chunk),
 		TEST(chunks_read_in_turns_do_not_push_each_other_out),
 		TEST(chunks_read_at_random_change_places_seldom),
+		TEST(handles_of_a_file_share_its_windows),
+		TEST(windows_in_use_outlive_their_handle_for_the_copy),
 		TEST(windows_go_with_their_handle),
 		TEST(a_registration_that_fails_is_not_tried_again),
 		TEST(without_memory_to_pin_it_waits_a_while),

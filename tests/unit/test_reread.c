@@ -14,7 +14,8 @@ static bool whole;
 
 static bool note(uint64_t file, uint64_t chunk, size_t from, size_t to)
 {
-	struct cf_touch touch = { .file = file,
+	struct cf_touch touch = { .dev = 5,
+				  .ino = file,
 				  .chunk = chunk,
 				  .from = from,
 				  .to = to,
