@@ -4,6 +4,7 @@
 
 #include <errno.h>
 #include <sys/mman.h>
+#include "core/device.h"
 #include "core/log.h"
 #include "core/log_tag.h"
 #include "core/pagemap.h"
@@ -57,19 +58,15 @@ static int pin_here(const struct cf_cuda *cuda, struct cf_window *w, bool *held)
 
 static int pin(struct cf_window *w, bool *held)
 {
-	const struct cf_cuda *cuda = cf_cuda_loaded();
-	CUcontext popped;
-	CUresult res;
+	struct cf_scope scope;
 	int err;
 
 	*held = false;
-	if (!cuda)
-		return CF_ECUDA(CF_CU_DEINITIALIZED);
-	res = cuda->ctx_push(w->ctx);
-	if (res != CF_CU_SUCCESS)
-		return CF_ECUDA(res);
-	err = pin_here(cuda, w, held);
-	cuda->ctx_pop(&popped);
+	err = cf_context_enter(w->ctx, &scope);
+	if (err)
+		return err;
+	err = pin_here(cf_cuda_loaded(), w, held);
+	cf_context_leave(&scope);
 	return err;
 }
 
@@ -131,18 +128,18 @@ bool cf_window_is_current(const struct cf_window *w, size_t at, size_t size)
 static bool unpin(const struct cf_window *w)
 {
 	const struct cf_cuda *cuda = cf_cuda_loaded();
-	CUcontext popped;
-	CUresult res;
+	struct cf_scope scope;
 	struct identity who;
+	CUresult res;
 
 	if (!cuda)
 		return false;
 	if (!identify(cuda, w->mem, &who) && !is_ours(w, &who))
 		return true;
-	if (cuda->ctx_push(w->ctx) != CF_CU_SUCCESS)
+	if (cf_context_enter(w->ctx, &scope))
 		return false;
 	res = cuda->mem_host_unregister(w->mem);
-	cuda->ctx_pop(&popped);
+	cf_context_leave(&scope);
 	return res == CF_CU_SUCCESS;
 }
 

@@ -1069,6 +1069,36 @@ static void a_busy_gpu_holds_nobody_up(void **state)
 	end();
 }
 
+/* Registering, and its end on a thread of ours, are no part of a graph. */
+static void windows_open_and_close_while_the_program_captures(void **state)
+{
+	CUgraph graph;
+	CUstream stream;
+	long live;
+
+	(void)th_need_fake();
+	begin();
+	read_all();
+	live = th_fake()->live("host_register");
+	assert_int_equal(cuStreamCreate(&stream, 1), 0);
+	assert_int_equal(cuStreamBeginCapture(stream, 0 /* global */), 0);
+	for (int i = 0; i < 2; i++)
+		assert_int_equal(cuFileRead(fh, mem.ptr, SIZE, 0, PAD), SIZE);
+	assert_int_equal(counts().open, NR_CHUNKS);
+	assert_int_equal(th_fake()->live("host_register"), live + NR_CHUNKS);
+	cuFileHandleDeregister(fh);
+	all_are_closed();
+	assert_int_equal(th_fake()->live("host_register"), live);
+	assert_int_equal(cuStreamEndCapture(stream, &graph), 0);
+	assert_non_null(graph);
+	assert_int_equal(cuGraphDestroy(graph), 0);
+	assert_int_equal(cuStreamDestroy(stream), 0);
+	th_mem_get(&mem, PAD, got, SIZE);
+	th_equal("the read", got, content, SIZE);
+	fh = th_handle(file.fd);
+	end();
+}
+
 /* Descriptors are not ours to trust: somebody may close them all. */
 static void a_client_that_closes_our_descriptor_changes_nothing(void **state)
 {
@@ -1161,6 +1191,7 @@ int main(void)
 		TEST(a_kernel_that_cannot_leaves_it_to_the_staged_path),
 		TEST(a_machine_short_of_memory_keeps_no_windows),
 		TEST(a_busy_gpu_holds_nobody_up),
+		TEST(windows_open_and_close_while_the_program_captures),
 		TEST(a_client_that_closes_our_descriptor_changes_nothing),
 		TEST(a_child_has_no_windows_and_its_parent_keeps_them),
 	};
