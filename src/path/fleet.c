@@ -379,16 +379,9 @@ static int find_and_run(struct voyage *v, const struct cf_piece *first)
 void cf_fleet_run(struct cf_fleet *fleet, struct cf_ring *ring,
 		  const struct cf_piece *first)
 {
-	struct voyage v;
+	struct voyage v = { .fleet = fleet, .ring = ring, .first = first };
 	ssize_t result = 0;
 
-	v.fleet = fleet;
-	v.ring = ring;
-	v.first = first;
-	v.over = false;
-	v.dev = NULL;
-	v.nr_slots = v.nr_cells = v.nr_idle = v.flying = 0;
-	v.err = 0;
 	if (first->mem.kind == CF_MEMORY_HOST)
 		run_host(&v);
 	else
