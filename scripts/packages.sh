@@ -107,6 +107,13 @@ need_p2p() {
 	install_packages "${wanted[@]}"
 }
 
+need_fuzz() {
+	local wanted=()
+	need_build
+	missing clang have clang
+	install_packages "${wanted[@]}"
+}
+
 need_format() {
 	local wanted=()
 	missing clang-format have clang-format

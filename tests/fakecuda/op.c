@@ -219,7 +219,8 @@ static void copy(const struct fc_op *op)
 			move(to, from, n);
 		dst += n;
 		src += n;
-		snapshot += snapshot ? n : 0;
+		if (snapshot)
+			snapshot += n;
 		left -= n;
 	}
 }

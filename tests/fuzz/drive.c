@@ -22,6 +22,7 @@
 
 #define MAX_SIZE 4096
 #define MAX_SEEDS 256
+#define MAX_SECONDS 60 /* of one input */
 
 struct bytes {
 	size_t size;
@@ -83,6 +84,7 @@ static void catch_ends(const char *program)
 static void run_now(void)
 {
 	inputs++;
+	alarm(MAX_SECONDS); /* one that has no end has hung */
 	(void)LLVMFuzzerTestOneInput(now.at, now.size);
 }
 
