@@ -62,6 +62,7 @@ need_build() {
 	missing python3 have python3
 	missing python3-pytest have_pytest
 	missing python3-numpy have_numpy
+	missing spin have spin
 	install_packages "${wanted[@]}"
 	meson_is_new_enough
 }
