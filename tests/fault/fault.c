@@ -5,6 +5,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <stdatomic.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include "core/ring.h"
 #include "engine/worker.h"
@@ -15,6 +16,19 @@
 static struct fault rule;
 static atomic_uint calls[FAULT_NR_CALLS];
 static atomic_uint fired;
+static atomic_ulong injected; /* in the life of the program */
+
+/* ./dev faults adds these lines up. */
+static void print_injected(void)
+{
+	printf("%lu faults injected\n", atomic_load(&injected));
+}
+
+void fault_count(unsigned nr)
+{
+	if (!atomic_fetch_add(&injected, nr))
+		atexit(print_injected);
+}
 
 const char *fault_name(enum fault_call call)
 {
@@ -70,6 +84,7 @@ static bool should_fail(enum fault_call call)
 	    (nr > rule.nth && !rule.persist))
 		return false;
 	atomic_fetch_add(&fired, 1);
+	fault_count(1);
 	return true;
 }
 
@@ -112,12 +127,18 @@ static int hinder(enum fault_call call, int fd, size_t *size)
 		th_sleep_ms(rule.slow_ms);
 	if (fails)
 		return -rule.err;
-	if (rule.eintr_every && nr % rule.eintr_every == 0)
+	if (rule.eintr_every && nr % rule.eintr_every == 0) {
+		fault_count(1);
 		return -EINTR;
-	if (rule.no_direct && cf_os_real.get_flags(fd) & O_DIRECT)
+	}
+	if (rule.no_direct && cf_os_real.get_flags(fd) & O_DIRECT) {
+		fault_count(1);
 		return -EINVAL;
-	if (rule.portion && *size > rule.portion)
+	}
+	if (rule.portion && *size > rule.portion) {
+		fault_count(1);
 		*size = rule.portion;
+	}
 	return 0;
 }
 

@@ -80,5 +80,7 @@ void fault_end(void);
 /* Since fault_begin: calls of that row, and failures made. */
 unsigned fault_calls(enum fault_call call);
 unsigned fault_fired(void);
+/* Failures that were made in another way, by the fake driver's plans. */
+void fault_count(unsigned nr);
 
 #endif

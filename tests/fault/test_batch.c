@@ -190,6 +190,7 @@ static const struct {
 	int err;
 } os_rows[] = {
 	{ FAULT_PREAD, EIO },	    { FAULT_PWRITE, ENOSPC },
+	{ FAULT_PWRITE, EDQUOT },   { FAULT_PWRITE, EIO },
 	{ FAULT_MAP_ANON, ENOMEM }, { FAULT_UNMAP, EINVAL },
 	{ FAULT_CLOCK, EINVAL },
 };
@@ -273,6 +274,7 @@ static void cuda_fails(struct life *l, const char *name, unsigned nth,
 	assert_int_equal(th_fake()->plan(plan), 0);
 	th_threads(1, steps, l);
 	th_fake()->plan_clear();
+	fault_count(1);
 	check(l, plan);
 	run_clean(l, "after a plan");
 }

@@ -25,7 +25,11 @@ static const struct os_row {
 	{ FAULT_READ, EIO, 0, 0 },
 	{ FAULT_WRITE, ENOSPC, 0, 0 },
 	{ FAULT_PREAD, EIO, EIO, 0 },
+	{ FAULT_PREAD, EAGAIN, EAGAIN, 0 },
 	{ FAULT_PWRITE, ENOSPC, ENOSPC, 0 },
+	{ FAULT_PWRITE, EDQUOT, EDQUOT, 0 },
+	{ FAULT_PWRITE, EFBIG, EFBIG, 0 },
+	{ FAULT_PWRITE, EIO, EIO, 0 },
 	{ FAULT_FSTAT, EIO, EBADF, 0 },
 	{ FAULT_STATX, EIO, EINVAL, CU_FILE_IO_ERROR },
 	{ FAULT_FSTATFS, EIO, 0, 0 },
@@ -251,6 +255,7 @@ static void cuda_fails(struct scenario *s, const struct cuda_row *row,
 	assert_int_equal(th_fake()->plan(plan), 0);
 	scenario_run(s);
 	th_fake()->plan_clear();
+	fault_count(1);
 	check_cuda_answers(s, what);
 	scenario_check(s, what, row->leak);
 	snprintf(what, sizeof(what), "after plan %s", plan);
