@@ -157,7 +157,7 @@ static void any_system_call_may_fail(void **state)
 
 /* --------------------------------------------------------- driver calls */
 
-#define IN_CONTEXT "stream event host_register"
+#define IN_CONTEXT "stream event host_register mem"
 
 /* leak: what a call that should end something leaves behind when it fails. */
 static const struct cuda_row {
