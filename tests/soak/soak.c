@@ -1,0 +1,232 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * soak SECONDS - everything at once, again and again, and the memory flat.
+ *
+ * Workers read, write, batch, queue in streams, register and verify; now and
+ * then all pause, and the driver is closed and opened under them. Memory in use
+ * is taken then, at the same point each time: resident pages, or under the
+ * address sanitizer the bytes that are allocated. The last line says what
+ * was done. Exit status 0: all bytes were right, nothing was left behind, and
+ * the last fifth of the time used no more memory than the second, to 1 %.
+ */
+#include "soak.h"
+
+#include <malloc.h>
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#define NR_WORKERS 8
+#define NR_SAMPLES 4096
+
+static struct soak {
+	struct th_bad bad;
+	struct soak_worker workers[NR_WORKERS];
+	pthread_rwlock_t session; /* held for reading by each op */
+	_Atomic unsigned long done[16], sessions;
+	atomic_bool over;
+	uint64_t begin_ns, end_ns;
+	struct {
+		uint64_t ns;
+		long kib;
+	} samples[NR_SAMPLES];
+	unsigned nr_samples;
+} soak;
+
+#if TH_ASAN
+/* The sanitizer's heap keeps pages as it likes; what is allocated is exact. */
+#include <sanitizer/allocator_interface.h>
+static long used_kib(void)
+{
+	return (long)(__sanitizer_get_current_allocated_bytes() >> 10);
+}
+#else
+static long used_kib(void)
+{
+	FILE *f = fopen("/proc/self/statm", "r");
+	long pages = 0;
+
+	if (!f || fscanf(f, "%*d %ld", &pages) != 1)
+		th_bad_note(&soak.bad, "no /proc/self/statm");
+	if (f)
+		fclose(f);
+	return pages * (sysconf(_SC_PAGESIZE) / 1024);
+}
+#endif
+
+/* ---------------------------------------------------------------- work */
+
+static unsigned some_op(const struct soak_worker *w)
+{
+	for (;;) {
+		size_t at = th_below(100);
+		unsigned i = 0;
+
+		while (i < soak_nr_ops && at >= soak_ops[i].weight)
+			at -= soak_ops[i++].weight;
+		if (i < soak_nr_ops && (!soak_ops[i].needs_gpu || w->stream))
+			return i;
+	}
+}
+
+static void work(struct soak_worker *w)
+{
+	while (!atomic_load(&soak.over) && !atomic_load(&soak.bad.nr)) {
+		unsigned op = some_op(w);
+
+		pthread_rwlock_rdlock(&soak.session);
+		soak_ops[op].run(w);
+		pthread_rwlock_unlock(&soak.session);
+		atomic_fetch_add(&soak.done[op], 1);
+	}
+}
+
+/* ------------------------------------------------------------- sessions */
+
+/* Two kinds of memory on each kind of file. */
+static void make_worker(unsigned i)
+{
+	unsigned long bytes = soak.workers[i].bytes;
+
+	soak_worker_make(&soak.workers[i], i + i / 4 * 4, &soak.bad);
+	soak.workers[i].bytes = bytes;
+}
+
+static void sample(void)
+{
+	malloc_trim(0);
+	if (soak.nr_samples == NR_SAMPLES)
+		return;
+	soak.samples[soak.nr_samples].ns = th_now_ns();
+	soak.samples[soak.nr_samples++].kib = used_kib();
+}
+
+/*
+ * All hands off. The close takes what they had. Every fourth time they give
+ * all of it back before and get it anew: memory is looked at in between.
+ */
+static void close_and_open(void)
+{
+	bool all = atomic_load(&soak.sessions) % 4 == 3;
+
+	pthread_rwlock_wrlock(&soak.session);
+	for (unsigned i = 0; all && i < NR_WORKERS; i++)
+		soak_worker_end(&soak.workers[i]);
+	th_close();
+	if (cuFileUseCount())
+		th_bad_note(&soak.bad, "still in use after the close");
+	if (all)
+		sample();
+	th_open();
+	for (unsigned i = 0; i < NR_WORKERS; i++)
+		if (all)
+			make_worker(i);
+		else
+			soak_worker_renew(&soak.workers[i]);
+	pthread_rwlock_unlock(&soak.session);
+	atomic_fetch_add(&soak.sessions, 1);
+}
+
+static void keep_time(void)
+{
+	while (th_now_ns() < soak.end_ns && !atomic_load(&soak.bad.nr)) {
+		th_sleep_ms(50);
+		close_and_open();
+	}
+	atomic_store(&soak.over, true);
+}
+
+static void run(void *arg, unsigned i)
+{
+	(void)arg;
+	if (i == NR_WORKERS)
+		keep_time();
+	else
+		work(&soak.workers[i]);
+}
+
+/* -------------------------------------------------------------- results */
+
+static int by_size(const void *a, const void *b)
+{
+	const long *x = a, *y = b;
+
+	return (*x > *y) - (*x < *y);
+}
+
+/* The median of what was taken between two fifths of the time. */
+static long typical_kib(unsigned from, unsigned to)
+{
+	static long kib[NR_SAMPLES];
+	uint64_t fifth = (soak.end_ns - soak.begin_ns) / 5;
+	unsigned nr = 0;
+
+	for (unsigned i = 0; i < soak.nr_samples; i++) {
+		uint64_t at = soak.samples[i].ns - soak.begin_ns;
+
+		if (at >= from * fifth && at < to * fifth)
+			kib[nr++] = soak.samples[i].kib;
+	}
+	qsort(kib, nr, sizeof(kib[0]), by_size);
+	return nr ? kib[nr / 2] : 0;
+}
+
+static int report(void)
+{
+	long warm = typical_kib(1, 2), last = typical_kib(4, 6);
+	unsigned long bytes = 0;
+
+	for (unsigned i = 0; i < NR_WORKERS; i++)
+		bytes += soak.workers[i].bytes;
+	for (unsigned i = 0; i < soak_nr_ops; i++)
+		printf("%s %lu, ", soak_ops[i].name, soak.done[i]);
+	printf("sessions %lu\n%lu MiB moved; memory %ld KiB, then %ld KiB "
+	       "(%+.2f %%)\n",
+	       soak.sessions, bytes >> 20, warm, last,
+	       warm ? 100.0 * (double)(last - warm) / (double)warm : 0.0);
+	if (atomic_load(&soak.bad.nr)) {
+		printf("WRONG %u times; first: %s\n", soak.bad.nr,
+		       soak.bad.text);
+		return 1;
+	}
+	/* the thread sanitizer's own memory grows with what it has seen */
+	if (!TH_TSAN && (!warm || last > warm + warm / 100)) {
+		printf("WRONG: memory grows\n");
+		return 1;
+	}
+	return 0;
+}
+
+int main(int argc, char **argv)
+{
+	unsigned seconds = argc > 1 ? (unsigned)atoi(argv[1]) : 20;
+	pthread_rwlockattr_t attr;
+	int failed;
+
+	/* the watchdog: four times this under a sanitizer */
+	th_start(seconds + 120);
+	if (!th_gpu(NULL))
+		printf("no GPU: host memory only\n");
+	if (th_fake())
+		th_fake()->reuse_handles(1); /* dead ones cost memory */
+	/* one heap, and large blocks go back: what grows then is ours */
+	mallopt(M_ARENA_MAX, 1);
+	mallopt(M_MMAP_THRESHOLD, 128 << 10);
+	pthread_rwlockattr_init(&attr);
+	pthread_rwlockattr_setkind_np(
+		&attr, PTHREAD_RWLOCK_PREFER_WRITER_NONRECURSIVE_NP);
+	pthread_rwlock_init(&soak.session, &attr);
+	th_thread_gpu();
+	th_open();
+	for (unsigned i = 0; i < NR_WORKERS; i++)
+		make_worker(i);
+	soak.begin_ns = th_now_ns();
+	soak.end_ns = soak.begin_ns + seconds * 1000000000ull;
+	th_threads(NR_WORKERS + 1, run, NULL);
+	for (unsigned i = 0; i < NR_WORKERS; i++)
+		soak_worker_end(&soak.workers[i]);
+	failed = th_finish(report());
+	printf("[  %s  ] 1 test(s).\n", failed ? "FAILED" : "PASSED");
+	return failed != 0;
+}

@@ -1,0 +1,45 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * soak - a worker, and what it may do.
+ *
+ * A worker has a file, memory and a copy of what the file must hold, and
+ * shares none of them. Each op is done by one thread while the session is
+ * held open for it; what is wrong is noted, and the soak ends at once.
+ */
+#ifndef TESTS_SOAK_H
+#define TESTS_SOAK_H
+
+#include "harness.h"
+
+#define SOAK_SIZE ((size_t)1 << 20) /* of the file */
+#define SOAK_MEM (2 * SOAK_SIZE)    /* of the memory */
+#define SOAK_ENTRIES 16
+
+struct soak_worker {
+	struct th_bad *bad;
+	struct th_file file;
+	struct th_mem mem;
+	unsigned char *shadow;	/* SOAK_SIZE: what the file holds */
+	unsigned char *scratch; /* SOAK_SIZE */
+	CUfileHandle_t fh;
+	CUstream stream; /* NULL: no GPU */
+	bool registered; /* mem is */
+	unsigned long bytes;
+};
+
+struct soak_op {
+	const char *name;
+	void (*run)(struct soak_worker *w);
+	unsigned weight;
+	bool needs_gpu;
+};
+
+extern const struct soak_op soak_ops[];
+extern const unsigned soak_nr_ops;
+
+void soak_worker_make(struct soak_worker *w, unsigned i, struct th_bad *bad);
+void soak_worker_end(struct soak_worker *w);
+/* When the driver was closed and is open again: all registrations are gone. */
+void soak_worker_renew(struct soak_worker *w);
+
+#endif
