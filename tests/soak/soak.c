@@ -36,7 +36,8 @@ static struct soak {
 
 #if TH_ASAN
 /* The sanitizer's heap keeps pages as it likes; what is allocated is exact. */
-#include <sanitizer/allocator_interface.h>
+size_t __sanitizer_get_current_allocated_bytes(void);
+
 static long used_kib(void)
 {
 	return (long)(__sanitizer_get_current_allocated_bytes() >> 10);
