@@ -258,8 +258,9 @@ static int fill(struct cf_submission *sub, const CUfileIOParams_t *params)
 
 		if (!err)
 			continue;
+		err = cf_entry_refuse(err, i, sub->nr, &params[i], why);
 		give_up(sub, i);
-		return cf_entry_refuse(err, i, sub->nr, &params[i], why);
+		return err;
 	}
 	return 0;
 }
