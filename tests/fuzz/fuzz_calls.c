@@ -100,7 +100,7 @@ static void call_shared(struct lane *lane)
 static void call_ask(struct lane *lane)
 {
 	static __thread CUfileStatsLevel3_t stats;
-	CUfileDrvProps_t props;
+	CUfileDrvProps_t props = { 0 };
 	size_t value, min, max;
 	int code;
 

@@ -163,7 +163,7 @@ static void check_round_trip(const struct cf_config *c, int id)
 {
 	const struct cf_config_row *row = &cf_config_rows[id];
 	struct cf_config *again;
-	char *value, *text = NULL, *after;
+	char *value, *text = NULL, *longer, *after;
 	size_t size = 0;
 	FILE *f;
 
@@ -176,17 +176,17 @@ static void check_round_trip(const struct cf_config *c, int id)
 	must(f);
 	write_row(f, row->key, value);
 	must(!fclose(f));
-	text = realloc(text, size + CF_JSON_PADDING);
+	longer = realloc(text, size + CF_JSON_PADDING);
 	again = cf_config_new();
-	must(text && again);
-	if (cf_config_apply_json(again, "again", text, size))
+	must(longer && again);
+	if (cf_config_apply_json(again, "again", longer, size))
 		wrong("%s does not parse as printed: %s", row->key, value);
 	after = print(again, id);
 	if (strcmp(value, after))
 		wrong("%s: %s is read again as %s", row->key, value, after);
 	free(after);
 	free(value);
-	free(text);
+	free(longer);
 	cf_config_free(again);
 }
 

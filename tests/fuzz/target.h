@@ -12,13 +12,18 @@
 
 #include <stddef.h>
 #include <stdint.h>
+#include <stdlib.h>
 
 int LLVMFuzzerInitialize(int *argc, char ***argv);
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 /* Prints and aborts. */
-#define wrong(...) wrong_at(__FILE__, __LINE__, __VA_ARGS__)
-_Noreturn void wrong_at(const char *file, int line, const char *fmt, ...)
+#define wrong(...) \
+	do { \
+		wrong_at(__FILE__, __LINE__, __VA_ARGS__); \
+		abort(); \
+	} while (0)
+void wrong_at(const char *file, int line, const char *fmt, ...)
 	__attribute__((format(printf, 3, 4)));
 
 #define must(condition) \
