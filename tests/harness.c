@@ -260,6 +260,8 @@ static void find_fake(void)
 	FIND(calls, "fakecuda_calls");
 	FIND(copy_delay_us, "fakecuda_copy_delay_us");
 	FIND(legacy_delay_us, "fakecuda_legacy_delay_us");
+	FIND(stream_depth, "fakecuda_stream_depth");
+	FIND(stream_full, "fakecuda_stream_full");
 	FIND(reuse_handles, "fakecuda_reuse_handles");
 	FIND(lose_context, "fakecuda_lose_context");
 	FIND(live, "fakecuda_live");
@@ -757,6 +759,7 @@ int th_teardown_close(void **state)
 		th_fake()->plan_clear();
 		th_fake()->copy_delay_us(0);
 		th_fake()->legacy_delay_us(0);
+		th_fake()->stream_depth(0);
 	}
 	th_close();
 	return 0;

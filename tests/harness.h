@@ -110,6 +110,8 @@ struct th_fake {
 	unsigned long (*calls)(const char *name);
 	void (*copy_delay_us)(unsigned us);
 	void (*legacy_delay_us)(unsigned us);
+	void (*stream_depth)(unsigned nr);
+	unsigned long (*stream_full)(void);
 	void (*reuse_handles)(int on);
 	void (*lose_context)(CUcontext ctx);
 	long (*live)(const char *kind);

@@ -78,6 +78,8 @@ void fc_env_defaults(void)
 	fc.report = env_number("FAKECUDA_REPORT", 0);
 	fc.strict = env_number("FAKECUDA_STRICT", 0);
 	fc.abort_on_complaint = env_number("FAKECUDA_ABORT", 0);
+	atomic_store(&fc.stream_depth, 0);
+	atomic_store(&fc.stream_full, 0);
 	atomic_store(&fc.copy_delay_us,
 		     (unsigned int)env_number("FAKECUDA_COPY_DELAY_US", 0));
 	atomic_store(&fc.legacy_delay_us,
@@ -177,6 +179,17 @@ void fakecuda_legacy_delay_us(unsigned int us)
 {
 	pthread_once(&start_once, start);
 	atomic_store(&fc.legacy_delay_us, us);
+}
+
+void fakecuda_stream_depth(unsigned int nr)
+{
+	pthread_once(&start_once, start);
+	atomic_store(&fc.stream_depth, nr);
+}
+
+unsigned long fakecuda_stream_full(void)
+{
+	return atomic_load(&fc.stream_full);
 }
 
 void fakecuda_reuse_handles(int on)

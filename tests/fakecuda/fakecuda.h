@@ -63,6 +63,14 @@ void fakecuda_copy_delay_us(unsigned int us);
 void fakecuda_legacy_delay_us(unsigned int us);
 
 /*
+ * A stream holds so many operations, each of a batch of memory operations
+ * counted; who gives it more waits inside the call. 0 (default): any number.
+ */
+void fakecuda_stream_depth(unsigned int nr);
+/* Operations that had to wait for room since start or reset. */
+unsigned long fakecuda_stream_full(void);
+
+/*
  * 1: a new context, stream, event, ... gets the handle value of the last
  * destroyed one, as a real driver's allocator likes to do. 0 (default): handle
  * values are never used again, so that every use of a dead one is recognised.

@@ -95,6 +95,8 @@ struct fc_globals {
 	atomic_ulong late_calls;
 	atomic_uint copy_delay_us;
 	atomic_uint legacy_delay_us;
+	atomic_uint stream_depth;
+	atomic_ulong stream_full;
 	atomic_long live[NR_LIVE];
 	bool reuse_handles;
 	bool no_dmabuf;

@@ -161,6 +161,20 @@ int fc_enqueue(struct fc_stream *s, struct fc_op *op)
 	return 0;
 }
 
+/* Returns when the stream has room, or nothing will end in it any more. */
+static void await_room(struct fc_stream *s)
+{
+	unsigned int most = atomic_load(&fc.stream_depth);
+
+	if (!most || s->submitted - s->completed < most)
+		return;
+	atomic_fetch_add(&fc.stream_full, 1);
+	s->refs++;
+	while (s->submitted - s->completed >= most && !fc_ctx_state(s->ctx))
+		pthread_cond_wait(&s->done, &fc.lock);
+	fc_stream_put(s);
+}
+
 /*
  * Records the operation where the stream is captured, else checks and queues
  * it. Owns op, also where it fails. *seq, if wanted: its number, or 0.
@@ -174,6 +188,7 @@ int fc_submit(struct fc_stream *s, struct fc_op *op, uint64_t *seq)
 	op->delay_us = fc_self.op_delay_us;
 	if (s->cap)
 		return fc_capture_append(s, op);
+	await_room(s);
 	r = fc_op_resolve(op);
 	if (r) {
 		fc_op_free(op);
