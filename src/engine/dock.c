@@ -22,6 +22,8 @@
 #define PAGE 4096
 #define STRIDE 64 /* a cache line each: the GPU's writes disturb no other */
 #define CHUNK_SOPS (PAGE / STRIDE)
+#define CHUNK_SIZE (2 * PAGE) /* the words, then the bells */
+_Static_assert(CHUNK_SOPS == CF_BOARD_BELLS, "each has a bell");
 #define LOOKS 4		   /* at the head of the line, before it grows */
 #define NAP_NS (50 * 1000) /* of a close that waits for late streams: */
 #define ASK_AFTER 200	   /* naps, whether their context is well */
@@ -31,6 +33,7 @@ struct chunk {
 	struct chunk *next;
 	char *mem;
 	bool pinned;
+	struct cf_board board;
 	struct cf_sop sops[CHUNK_SOPS];
 };
 
@@ -63,13 +66,20 @@ bool cf_dock_has_memops(const struct cf_dock *dock)
 	return dock->memops;
 }
 
+bool cf_dock_has_bells(const struct cf_dock *dock)
+{
+	const struct cf_cuda *cuda = cf_cuda_loaded();
+
+	return dock->memops && cuda && cuda->stream_batch_mem_op;
+}
+
 /* ------------------------------------------------------------- chunks */
 
 static int pin(const struct cf_cuda *cuda, struct chunk *chunk,
 	       CUdeviceptr *dev)
 {
 	CUresult res = cuda->mem_host_register(
-		chunk->mem, PAGE,
+		chunk->mem, CHUNK_SIZE,
 		CF_CU_MEMHOSTREGISTER_PORTABLE |
 			CF_CU_MEMHOSTREGISTER_DEVICEMAP);
 
@@ -89,7 +99,7 @@ static void chunk_free(const struct cf_cuda *cuda, struct chunk *chunk)
 	if (chunk->mem &&
 	    (!chunk->pinned ||
 	     (cuda && cuda->mem_host_unregister(chunk->mem) == CF_CU_SUCCESS)))
-		cf_os->unmap(chunk->mem, PAGE);
+		cf_os->unmap(chunk->mem, CHUNK_SIZE);
 	free(chunk);
 }
 
@@ -102,7 +112,7 @@ static int chunk_new(const struct cf_cuda *cuda, struct cf_dock *dock,
 
 	if (!chunk)
 		return -ENOMEM;
-	chunk->mem = cf_os->map_anon(PAGE);
+	chunk->mem = cf_os->map_anon(CHUNK_SIZE);
 	if (!chunk->mem)
 		err = -ENOMEM;
 	else if (dock->memops)
@@ -111,10 +121,15 @@ static int chunk_new(const struct cf_cuda *cuda, struct cf_dock *dock,
 		chunk_free(cuda, chunk);
 		return err;
 	}
+	chunk->board.rung = (_Atomic uint32_t *)(chunk->mem + PAGE);
+	chunk->board.sops = chunk->sops;
 	for (size_t i = 0; i < CHUNK_SOPS; i++) {
 		struct cf_sop *sop = &chunk->sops[i];
 
 		sop->dock = dock;
+		sop->board = &chunk->board;
+		sop->bell = (unsigned)i;
+		sop->door = dev + PAGE + i * sizeof(uint32_t);
 		sop->words = (struct cf_words *)(chunk->mem + i * STRIDE);
 		sop->gate = dev + i * STRIDE + offsetof(struct cf_words, gate);
 		sop->passed =
@@ -217,6 +232,7 @@ static void dock_free(const struct cf_cuda *cuda, struct cf_dock *dock)
 		struct chunk *chunk = dock->chunks;
 
 		dock->chunks = chunk->next;
+		cf_board_unlist(&chunk->board);
 		chunk_free(cuda, chunk);
 	}
 	free(dock);
@@ -272,6 +288,7 @@ static int dock_make(const struct cf_cuda *cuda, CUcontext ctx,
 	if (first) {
 		dock->next = docks.first;
 		docks.first = dock;
+		cf_board_list(&dock->chunks->board);
 	}
 	pthread_mutex_unlock(&docks.lock);
 	if (!first)
@@ -288,6 +305,7 @@ static int dock_grow(const struct cf_cuda *cuda, struct cf_dock *dock)
 		return err;
 	pthread_mutex_lock(&docks.lock);
 	add_chunk_locked(dock, chunk);
+	cf_board_list(&chunk->board);
 	pthread_mutex_unlock(&docks.lock);
 	return 0;
 }
@@ -320,7 +338,8 @@ int cf_dock_lease(CUcontext ctx, unsigned long long ctx_id, struct cf_sop **sop)
 
 	if (err)
 		return err;
-	(*sop)->ticket++;
+	if (++(*sop)->ticket == 0)
+		(*sop)->ticket++;
 	return 0;
 }
 

@@ -3,19 +3,22 @@
  * dock - the stream operations of one context, and the pinned words on which
  * its streams wait for them.
  *
- * A chunk is a page of words and the operations that own them. It stays while
- * an operation of it is out, or a stream may still look at a word; so a dock
- * may outlive the session that made it, and serves the next one.
+ * A chunk is a page of words, one of bells, and the operations that own them.
+ * It stays while an operation of it is out, or a stream may still look at a
+ * word; so a dock may outlive the session that made it, and serves the next
+ * one.
  */
 #ifndef CF_ENGINE_DOCK_H
 #define CF_ENGINE_DOCK_H
 
 #include <stdatomic.h>
 #include <stdbool.h>
+#include "engine/bell.h"
 #include "engine/request.h"
 #include "engine/worker.h"
 #include "seam/cuda.h"
 
+struct cf_depth;
 struct cf_dock;
 struct cf_parcel;
 struct cf_sop;
@@ -53,15 +56,19 @@ struct cf_sop {
 	struct cf_run run;
 	struct cf_dock *dock;
 	struct cf_words *words;
-	CUdeviceptr gate, passed; /* of the words, as the GPU sees them */
-	uint32_t ticket;
-	struct cf_sop *next; /* dock's lock, while it is there */
+	struct cf_board *board; /* and its bell there */
+	unsigned bell;
+	CUdeviceptr gate, passed, door; /* of the words, as the GPU sees them */
+	uint32_t ticket;		/* not 0 */
+	struct cf_sop *next;		/* dock's lock, while it is there */
 	/* lock of sop.c: */
 	enum cf_sop_state state;
 	bool held;     /* by its submitter */
+	bool belled;   /* it rings; its gate was closed when it was submitted */
 	bool captured; /* in a graph: may be carried any number of times */
 	bool busy;     /* captured: run is in use */
 	struct cf_stream_ref *ref; /* the registration, or NULL */
+	struct cf_depth *depth;	   /* where it is counted, or NULL */
 	/* what is asked for: pointers, and the values that do not change */
 	struct cf_call call;
 	unsigned fixed; /* CU_FILE_STREAM_FIXED_* */
@@ -87,6 +94,9 @@ void cf_dock_give_back(struct cf_sop *sop);
 
 /* Streams of this context can wait for a word; else their callback waits. */
 bool cf_dock_has_memops(const struct cf_dock *dock);
+
+/* They can also ring a bell before it, all at once. */
+bool cf_dock_has_bells(const struct cf_dock *dock);
 
 /* False once the dock's context is gone or broken. An operation is out. */
 bool cf_dock_alive(const struct cf_dock *dock);

@@ -14,6 +14,7 @@
 #include "core/handle.h"
 #include "core/log.h"
 #include "engine/call.h"
+#include "engine/depth.h"
 #include "engine/parcel.h"
 
 #define LOOK_AGAIN_NS (20 * 1000 * 1000)
@@ -89,6 +90,8 @@ static void go_home_locked(struct cf_sop *sop, bool marked)
 	if (sop->ref)
 		put_ref_locked(sop->ref);
 	sop->ref = NULL;
+	cf_depth_leave(sop->depth);
+	sop->depth = NULL;
 	if (!marked)
 		atomic_store_explicit(&sop->words->passed, sop->ticket,
 				      memory_order_relaxed);
@@ -234,7 +237,9 @@ static void begin_locked(struct cf_run *run, struct cf_sop *sop)
 		.extra = run != &sop->run,
 	};
 	sops.begun++;
-	atomic_fetch_sub_explicit(&sop->words->gate, 1, memory_order_relaxed);
+	if (!sop->belled)
+		atomic_fetch_sub_explicit(&sop->words->gate, 1,
+					  memory_order_relaxed);
 }
 
 static void go(struct cf_run *run, bool open)
@@ -248,14 +253,14 @@ static void go(struct cf_run *run, bool open)
 		wait_in_callback(run);
 }
 
-void cf_sop_reached(void *arg)
+/* False: its submitter gave it up, and it is home. */
+static bool begin(struct cf_sop *sop, bool *open)
 {
-	struct cf_sop *sop = arg;
-	bool given_up, open;
+	bool given_up;
 
 	pthread_mutex_lock(&sops.lock);
 	given_up = sop->state == CF_SOP_GIVEN_UP;
-	open = sops.open;
+	*open = sops.open;
 	if (given_up) {
 		go_home_locked(sop, false);
 	} else {
@@ -263,8 +268,54 @@ void cf_sop_reached(void *arg)
 		begin_locked(&sop->run, sop);
 	}
 	pthread_mutex_unlock(&sops.lock);
-	if (!given_up)
+	return !given_up;
+}
+
+void cf_sop_reached(void *arg)
+{
+	struct cf_sop *sop = arg;
+	bool open;
+
+	if (begin(sop, &open))
 		go(&sop->run, open);
+}
+
+void cf_sop_rung(struct cf_sop *sop, bool elsewhere)
+{
+	bool open;
+
+	if (!begin(sop, &open))
+		return;
+	if (elsewhere || !open)
+		go(&sop->run, open);
+	else
+		carry(&sop->run.task);
+}
+
+void cf_sop_lost(struct cf_sop *sop)
+{
+	bool open;
+
+	if (!begin(sop, &open))
+		return;
+	cf_log(CF_LOG_ERROR,
+	       "stream IO, handle %p: its context died before its stream came "
+	       "to it",
+	       sop->call.handle);
+	if (sop->parcel)
+		cf_parcel_fail(sop->parcel, -CU_FILE_CUDA_DRIVER_ERROR);
+	open_gate(&sop->run);
+}
+
+/* At a close. */
+static void shut(struct cf_sop *sop)
+{
+	bool open;
+
+	if (!cf_dock_alive(sop->dock))
+		cf_sop_lost(sop);
+	else if (begin(sop, &open))
+		go(&sop->run, false);
 }
 
 void cf_sop_replayed(void *arg)
@@ -318,6 +369,9 @@ int cf_sop_stop_or_wait(struct cf_sop *sop, CUresult res)
 	if (sop->state == CF_SOP_QUEUED) {
 		sop->state = CF_SOP_GIVEN_UP;
 		sop->held = false;
+		if (sop->belled)
+			atomic_store_explicit(&sop->words->gate, 0,
+					      memory_order_release);
 	} else {
 		while (sop->state != CF_SOP_DONE)
 			wait_locked();
@@ -402,6 +456,7 @@ void cf_sops_put_ref(struct cf_stream_ref *ref)
 
 void cf_sops_open(void)
 {
+	cf_depths_open();
 	pthread_mutex_lock(&sops.lock);
 	sops.open = true;
 	pthread_mutex_unlock(&sops.lock);
@@ -412,9 +467,16 @@ void cf_sops_close(void)
 	pthread_mutex_lock(&sops.lock);
 	sops.open = false;
 	tell_locked();
-	while (sops.begun || sops.inside)
+	cf_depths_close();
+	while (sops.inside)
 		wait_locked();
 	pthread_mutex_unlock(&sops.lock);
+	cf_bells_silence(shut);
+	pthread_mutex_lock(&sops.lock);
+	while (sops.begun)
+		wait_locked();
+	pthread_mutex_unlock(&sops.lock);
+	cf_bells_close();
 }
 
 void cf_sops_fork_prepare(void)

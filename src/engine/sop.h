@@ -2,11 +2,12 @@
 /*
  * sop - a stream operation, from its submission to the release of its stream.
  *
- * The stream gets a host function and a wait for the operation's gate. The
- * function closes the gate and posts the operation to the workers; the worker
- * reads the parameters, moves the bytes, writes *bytes_p and opens the gate.
- * Nobody ever waits in a callback, and the stream's order is the order of
- * everything. In a graph the same pair of nodes runs at every launch.
+ * The stream rings the operation's bell (bell.h) and waits for its gate. The
+ * worker that finds it rung reads the parameters, moves the bytes, writes
+ * *bytes_p and opens the gate; so the stream's order is the order of
+ * everything. In a graph, or where a driver has no batches of memory
+ * operations, a host function closes the gate and posts the operation instead,
+ * the same pair of nodes at every launch. Nobody ever waits in a callback.
  */
 #ifndef CF_ENGINE_SOP_H
 #define CF_ENGINE_SOP_H
@@ -66,6 +67,14 @@ void cf_sop_replayed(void *sop);
 /* The last graph that knew it is gone. */
 void cf_sop_graph_gone(void *sop);
 
+/* For who took its bell. It has rung: carries it here, or has it carried; */
+void cf_sop_rung(struct cf_sop *sop, bool elsewhere);
+/*
+ * its context died: nothing is written, because what is left of the operation
+ * may be gone with the context.
+ */
+void cf_sop_lost(struct cf_sop *sop);
+
 /* For the submitter, who holds the sop until it calls one of these: */
 /* all is in the stream; */
 void cf_sop_let_go(struct cf_sop *sop);
@@ -96,9 +105,9 @@ void cf_sops_unlock(void);
 
 void cf_sops_open(void);
 /*
- * From here on operations end with an error as soon as their streams come to
- * them. Returns when none is under way and no thread is between enter and
- * leave.
+ * Operations that have not begun end with an error, those of bells at once
+ * and others as soon as their streams come to them. Returns when none is under
+ * way and no thread is between enter and leave.
  */
 void cf_sops_close(void);
 

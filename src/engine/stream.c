@@ -16,6 +16,7 @@
 #include "core/log.h"
 #include "core/log_tag.h"
 #include "engine/batch.h"
+#include "engine/depth.h"
 #include "engine/parcel.h"
 #include "engine/session.h"
 
@@ -456,10 +457,14 @@ void cf_streams_fork_prepare(void)
 {
 	cf_sops_fork_prepare();
 	cf_docks_fork_prepare();
+	cf_depths_fork_prepare();
+	cf_bells_fork_prepare();
 }
 
 void cf_streams_fork_parent(void)
 {
+	cf_bells_fork_parent();
+	cf_depths_fork_parent();
 	cf_docks_fork_parent();
 	cf_sops_fork_parent();
 }
@@ -469,6 +474,8 @@ void cf_streams_fork_child(void)
 	for (size_t i = 0; i < BUCKETS; i++)
 		buckets[i] = NULL;
 	atomic_store(&nr_refs, 0);
+	cf_bells_fork_child();
+	cf_depths_fork_child();
 	cf_docks_fork_child();
 	cf_sops_fork_child();
 }

@@ -5,6 +5,7 @@
  * All driver calls of the stream's side stand here. Either all that belongs
  * to an operation gets into the stream, or the operation does nothing.
  */
+#include "engine/depth.h"
 #include "engine/sop.h"
 
 /* 0 and the graph that the stream records into; NULL: it records none. */
@@ -55,6 +56,47 @@ static CUresult add_wait_and_mark(const struct cf_cuda *cuda,
 	ops[1].writeValue.address = sop->passed;
 	ops[1].writeValue.value = sop->ticket;
 	return cuda->stream_batch_mem_op(stream, 2, ops, 0);
+}
+
+/*
+ * Where the driver says no after all, and has taken it nevertheless, it may
+ * have rung already.
+ */
+static int take_back(struct cf_sop *sop, CUresult res)
+{
+	if (!cf_bell_disarm(sop))
+		return cf_sop_stop_or_wait(sop, res);
+	atomic_store_explicit(&sop->words->gate, 0, memory_order_release);
+	cf_sop_never_mind(sop);
+	return CF_ECUDA(res);
+}
+
+/* The bell, the wait and the mark: one entry of the stream, and no callback. */
+static int ring_in_stream(const struct cf_cuda *cuda, struct cf_sop *sop,
+			  CUstream stream)
+{
+	CUstreamBatchMemOpParams ops[3] = { 0 };
+	CUresult res;
+
+	ops[0].writeValue.operation = CF_CU_STREAM_MEM_OP_WRITE_VALUE_32;
+	ops[0].writeValue.address = sop->door;
+	ops[0].writeValue.value = sop->ticket;
+	ops[1].waitValue.operation = CF_CU_STREAM_MEM_OP_WAIT_VALUE_32;
+	ops[1].waitValue.address = sop->gate;
+	ops[1].waitValue.flags = CF_CU_STREAM_WAIT_VALUE_GEQ;
+	ops[2].writeValue.operation = CF_CU_STREAM_MEM_OP_WRITE_VALUE_32;
+	ops[2].writeValue.address = sop->passed;
+	ops[2].writeValue.value = sop->ticket;
+	atomic_store_explicit(&sop->words->gate, UINT32_MAX,
+			      memory_order_relaxed);
+	cf_bell_arm(sop);
+	res = cuda->stream_batch_mem_op(stream, 3, ops, 0);
+	if (res != CF_CU_SUCCESS)
+		return take_back(sop, res);
+	/* a worker was reserved: there is one to look */
+	(void)cf_bell_watch();
+	cf_sop_let_go(sop);
+	return 0;
 }
 
 static int put_in_stream(const struct cf_cuda *cuda, struct cf_sop *sop,
@@ -149,7 +191,9 @@ static void fill(struct cf_sop *sop, const struct cf_sop_call *call,
 	sop->state = CF_SOP_QUEUED;
 	sop->held = !captured;
 	sop->captured = captured;
+	sop->belled = false;
 	sop->busy = false;
+	sop->depth = NULL;
 	sop->parcel = call->parcel;
 	sop->fixed = 0;
 	sop->ref = NULL;
@@ -157,6 +201,20 @@ static void fill(struct cf_sop *sop, const struct cf_sop_call *call,
 		fill_call(sop, call);
 	if (ref)
 		cf_sop_belongs_to(sop, ref);
+}
+
+/* May wait for room in the stream. */
+static int submit_belled(const struct cf_cuda *cuda, struct cf_sop *sop,
+			 CUcontext ctx, CUstream stream)
+{
+	int err = cf_depth_enter(ctx, stream, sop->dock, &sop->depth);
+
+	if (err) {
+		cf_sop_never_mind(sop);
+		return err;
+	}
+	sop->belled = true;
+	return ring_in_stream(cuda, sop, stream);
 }
 
 int cf_sop_submit(const struct cf_sop_call *call, CUcontext ctx,
@@ -179,6 +237,9 @@ int cf_sop_submit(const struct cf_sop_call *call, CUcontext ctx,
 	if (err)
 		return err;
 	fill(sop, call, captured, ref);
-	return captured ? put_in_graph(cuda, sop, call->stream, graph) :
-			  put_in_stream(cuda, sop, call->stream);
+	if (captured)
+		return put_in_graph(cuda, sop, call->stream, graph);
+	if (cf_dock_has_bells(sop->dock))
+		return submit_belled(cuda, sop, ctx, call->stream);
+	return put_in_stream(cuda, sop, call->stream);
 }

@@ -34,8 +34,9 @@ static struct {
 	pthread_cond_t done;  /* a job's last helper came back */
 	struct cf_job *first;
 	struct cf_task *task, **last_task;
-	pthread_t threads[MAX_WORKERS];
+	pthread_t threads[MAX_WORKERS + 1];
 	unsigned max, nr, busy, sleeping;
+	int spare; /* 0 or 1, and for a moment more */
 	bool ending;
 } workers = {
 	.lock = PTHREAD_MUTEX_INITIALIZER,
@@ -232,10 +233,15 @@ static int spawn_locked(void)
 	return err;
 }
 
+static unsigned most_locked(void)
+{
+	return workers.max + (workers.max && workers.spare > 0);
+}
+
 /* A worker that cannot be made is one helper less, and no error. */
 static void provide_locked(unsigned wanted)
 {
-	while (workers.nr < workers.max && workers.nr - workers.busy < wanted)
+	while (workers.nr < most_locked() && workers.nr - workers.busy < wanted)
 		if (spawn_locked())
 			break;
 }
@@ -333,6 +339,13 @@ int cf_workers_post(struct cf_task *task)
 	return err;
 }
 
+void cf_workers_spare(int n)
+{
+	pthread_mutex_lock(&workers.lock);
+	workers.spare += n;
+	pthread_mutex_unlock(&workers.lock);
+}
+
 bool cf_workers_have_tasks(void)
 {
 	return atomic_load_explicit(&tasks, memory_order_relaxed);
@@ -368,6 +381,7 @@ void cf_workers_fork_child(void)
 {
 	workers.nr = 0;
 	workers.busy = 0;
+	workers.spare = 0;
 	workers.sleeping = 0;
 	workers.first = NULL;
 	workers.task = NULL;

@@ -58,6 +58,12 @@ int cf_workers_reserve(void);
  */
 int cf_workers_post(struct cf_task *task);
 
+/*
+ * By n more, or less, workers than configured: who only waits for news takes
+ * nobody's place. A worker that is there stays.
+ */
+void cf_workers_spare(int n);
+
 /* Whether a task waits for a worker; a hint, for a long one to make room. */
 bool cf_workers_have_tasks(void);
 

@@ -254,7 +254,6 @@ static void a_stream_in_capture_is_refused_900(void **state)
 static void a_driver_call_that_fails_leaves_no_entry_behind(void **state)
 {
 	static const char *const plans[] = {
-		"cuLaunchHostFunc:1=2",
 		"cuStreamBatchMemOp_v2:1=2",
 		"cuStreamGetCtx:1=2",
 	};

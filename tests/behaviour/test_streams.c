@@ -603,11 +603,11 @@ static void a_closed_driver_lets_the_stream_go_with_an_error(void **state)
 	for (int i = 0; i < 3; i++)
 		assert_ok(submit_read(&w, &ios[i], w.stream));
 	assert_ok(cuFileDriverClose_v2());
-	assert_int_equal(ios[0].bytes, UNTOUCHED);
-	gate.open = true;
-	settle(w.stream);
 	for (int i = 0; i < 3; i++)
 		assert_int_equal(ios[i].bytes, -CU_FILE_DRIVER_CLOSING);
+	assert_int_equal(cuStreamQuery(w.stream), CF_CU_NOT_READY);
+	gate.open = true;
+	settle(w.stream);
 	/* and what the operations left is used and ended by the next session */
 	assert_ok(cuFileDriverOpen());
 	w.fh = th_handle(w.file.fd);

@@ -1,0 +1,183 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * depth - counts by context and stream; per-thread streams by thread too.
+ *
+ * Lock: depths.lock, innermost; no driver call under it.
+ */
+#include "engine/depth.h"
+
+#include <cufile.h>
+#include <errno.h>
+#include <pthread.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <time.h>
+#include "core/log.h"
+#include "engine/dock.h"
+
+#define BUCKETS 64
+#define LOOK_AGAIN_NS (20 * 1000 * 1000)
+
+struct cf_depth {
+	CUcontext ctx;
+	CUstream stream;
+	pthread_t owner; /* of a per-thread stream */
+	unsigned out, waiting;
+	struct cf_depth *next;
+};
+
+static struct {
+	pthread_mutex_t lock;
+	pthread_cond_t less; /* somewhere, where somebody waits */
+	struct cf_depth *buckets[BUCKETS];
+	bool closed;
+} depths = {
+	.lock = PTHREAD_MUTEX_INITIALIZER,
+	.less = PTHREAD_COND_INITIALIZER,
+};
+
+static struct cf_depth **bucket_of(CUstream stream)
+{
+	uintptr_t bits = (uintptr_t)stream;
+
+	return &depths.buckets[(bits >> 4 ^ bits >> 12) % BUCKETS];
+}
+
+static bool is_it(const struct cf_depth *d, CUcontext ctx, CUstream stream)
+{
+	return d->ctx == ctx && d->stream == stream &&
+	       (stream != CF_CU_STREAM_PER_THREAD ||
+		pthread_equal(d->owner, pthread_self()));
+}
+
+static struct cf_depth *get_locked(CUcontext ctx, CUstream stream)
+{
+	struct cf_depth **bucket = bucket_of(stream), *d = *bucket;
+
+	while (d && !is_it(d, ctx, stream))
+		d = d->next;
+	if (d)
+		return d;
+	d = calloc(1, sizeof(*d));
+	if (!d)
+		return NULL;
+	d->ctx = ctx;
+	d->stream = stream;
+	d->owner = pthread_self();
+	d->next = *bucket;
+	*bucket = d;
+	return d;
+}
+
+static void put_locked(struct cf_depth *d)
+{
+	struct cf_depth **p = bucket_of(d->stream);
+
+	if (d->out || d->waiting)
+		return;
+	while (*p != d)
+		p = &(*p)->next;
+	*p = d->next;
+	free(d);
+}
+
+/* True if the time was up. */
+static bool wait_locked(void)
+{
+	struct timespec until;
+
+	clock_gettime(CLOCK_REALTIME, &until);
+	until.tv_nsec += LOOK_AGAIN_NS;
+	until.tv_sec += until.tv_nsec / 1000000000;
+	until.tv_nsec %= 1000000000;
+	return pthread_cond_timedwait(&depths.less, &depths.lock, &until) ==
+	       ETIMEDOUT;
+}
+
+/* Looks after the context now and then: one that died ends nothing. */
+static int wait_for_room_locked(struct cf_depth *d, const struct cf_dock *dock)
+{
+	bool alive = true;
+
+	d->waiting++;
+	while (d->out >= CF_DEPTH_MAX && alive && !depths.closed) {
+		if (!wait_locked())
+			continue;
+		pthread_mutex_unlock(&depths.lock);
+		alive = cf_dock_alive(dock);
+		pthread_mutex_lock(&depths.lock);
+	}
+	d->waiting--;
+	if (depths.closed)
+		return -CU_FILE_DRIVER_CLOSING;
+	return alive ? 0 : CF_ECUDA(CF_CU_CONTEXT_IS_DESTROYED);
+}
+
+int cf_depth_enter(CUcontext ctx, CUstream stream, const struct cf_dock *dock,
+		   struct cf_depth **depth)
+{
+	struct cf_depth *d;
+	int err = -ENOMEM;
+
+	pthread_mutex_lock(&depths.lock);
+	d = get_locked(ctx, stream);
+	if (d)
+		err = d->out < CF_DEPTH_MAX ? 0 : wait_for_room_locked(d, dock);
+	if (!err)
+		d->out++;
+	else if (d)
+		put_locked(d);
+	pthread_mutex_unlock(&depths.lock);
+	*depth = err ? NULL : d;
+	return err;
+}
+
+void cf_depth_leave(struct cf_depth *d)
+{
+	if (!d)
+		return;
+	pthread_mutex_lock(&depths.lock);
+	d->out--;
+	if (d->waiting)
+		pthread_cond_broadcast(&depths.less);
+	put_locked(d);
+	pthread_mutex_unlock(&depths.lock);
+}
+
+static void set_closed(bool closed)
+{
+	pthread_mutex_lock(&depths.lock);
+	depths.closed = closed;
+	pthread_cond_broadcast(&depths.less);
+	pthread_mutex_unlock(&depths.lock);
+}
+
+void cf_depths_close(void)
+{
+	set_closed(true);
+}
+
+void cf_depths_open(void)
+{
+	set_closed(false);
+}
+
+void cf_depths_fork_prepare(void)
+{
+	pthread_mutex_lock(&depths.lock);
+}
+
+void cf_depths_fork_parent(void)
+{
+	pthread_mutex_unlock(&depths.lock);
+}
+
+/* The parent's counts are none of the child's, and it never gives them back. */
+void cf_depths_fork_child(void)
+{
+	for (int i = 0; i < BUCKETS; i++)
+		depths.buckets[i] = NULL;
+	pthread_cond_init(&depths.less, NULL);
+	pthread_mutex_unlock(&depths.lock);
+}

@@ -1,0 +1,38 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * depth - how many operations are out in each stream.
+ *
+ * A driver holds some 1000 entries of a stream. Who gives it one more waits
+ * inside the driver, holding what our workers may need to get on; so we stop
+ * short of that, and wait outside.
+ */
+#ifndef CF_ENGINE_DEPTH_H
+#define CF_ENGINE_DEPTH_H
+
+#include "seam/cuda.h"
+
+/* Beside them there is room for what the application puts in between. */
+#define CF_DEPTH_MAX 1000
+
+struct cf_depth;
+struct cf_dock;
+
+/*
+ * Counts one more in the stream. Where there are CF_DEPTH_MAX, waits until one
+ * ends. 0; -ENOMEM, -CU_FILE_DRIVER_CLOSING or, where the context of dock died
+ * meanwhile, a CUDA code: then it is not counted.
+ */
+int cf_depth_enter(CUcontext ctx, CUstream stream, const struct cf_dock *dock,
+		   struct cf_depth **depth);
+/* Any thread. NULL: nothing. */
+void cf_depth_leave(struct cf_depth *depth);
+
+/* From here on nobody waits, until it is opened again. */
+void cf_depths_close(void);
+void cf_depths_open(void);
+
+void cf_depths_fork_prepare(void);
+void cf_depths_fork_parent(void);
+void cf_depths_fork_child(void);
+
+#endif

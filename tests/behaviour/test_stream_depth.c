@@ -1,0 +1,304 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * stream_depth - many operations in a stream at once, and what they cost
+ * while they wait there.
+ */
+#include "fresh.h"
+
+#include <fcntl.h>
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <unistd.h>
+
+#define PART 4096
+#define NR 1000
+#define MORE (3 * NR)
+#define PER_OPERATION 3 /* entries of the fake's stream */
+#define UNTOUCHED ((ssize_t)-77777)
+
+struct io {
+	size_t size;
+	off_t file_off, buf_off;
+	ssize_t bytes;
+};
+
+struct world {
+	unsigned char *bytes, *got;
+	struct th_file file;
+	struct th_mem mem;
+	CUfileHandle_t fh;
+	CUstream stream;
+	struct io io[MORE];
+	_Atomic unsigned submitted;
+	_Atomic int refused; /* the first code, and then no more is tried */
+	int gate[2];	     /* a pipe: who waits for it costs nothing */
+};
+
+static struct world *world_make(void)
+{
+	struct world *w = calloc(1, sizeof(*w));
+
+	th_mem_need(TH_DEVICE);
+	w->bytes = th_bytes(NR * PART);
+	w->got = malloc(NR * PART);
+	th_file_make(&w->file, TH_BUFFERED, O_RDWR, w->bytes, NR * PART);
+	th_mem_alloc(&w->mem, TH_DEVICE, NR * PART);
+	th_mem_set(&w->mem, 0xee);
+	assert_int_equal(pipe(w->gate), 0);
+	assert_ok(cuFileDriverOpen());
+	w->fh = th_handle(w->file.fd);
+	assert_int_equal(cuStreamCreate(&w->stream, CF_CU_STREAM_NON_BLOCKING),
+			 0);
+	for (int i = 0; i < MORE; i++)
+		w->io[i] = (struct io){ PART, i % NR * PART, i % NR * PART,
+					UNTOUCHED };
+	return w;
+}
+
+static void world_end(struct world *w)
+{
+	assert_int_equal(cuStreamDestroy(w->stream), 0);
+	while (cuFileUseCount())
+		assert_ok(cuFileDriverClose_v2());
+	close(w->gate[0]);
+	close(w->gate[1]);
+	th_mem_free(&w->mem);
+	th_file_end(&w->file);
+	free(w->bytes);
+	free(w->got);
+	free(w);
+}
+
+static CUfileError_t put_read(struct world *w, unsigned i, CUstream stream)
+{
+	struct io *io = &w->io[i];
+
+	return cuFileReadAsync(w->fh, w->mem.ptr, &io->size, &io->file_off,
+			       &io->buf_off, &io->bytes, stream);
+}
+
+static void wait_for_gate(void *arg)
+{
+	const struct world *w = arg;
+	char c;
+
+	(void)!read(w->gate[0], &c, 1);
+}
+
+static void hold(struct world *w)
+{
+	assert_int_equal(cuLaunchHostFunc(w->stream, wait_for_gate, w), 0);
+}
+
+static void let_go(struct world *w)
+{
+	assert_int_equal(write(w->gate[1], "", 1), 1);
+}
+
+static void assert_all_arrived(struct world *w, unsigned nr)
+{
+	assert_int_equal(cuStreamSynchronize(w->stream), 0);
+	for (unsigned i = 0; i < nr; i++)
+		assert_int_equal(w->io[i].bytes, PART);
+	th_mem_get(&w->mem, 0, w->got, NR * PART);
+	th_equal("memory", w->got, w->bytes, NR * PART);
+}
+
+static void a_thousand_operations_wait_in_a_stream_at_once(void **state)
+{
+	struct world *w = world_make();
+
+	hold(w);
+	for (unsigned i = 0; i < NR; i++)
+		assert_ok(put_read(w, i, w->stream));
+	assert_int_equal(w->io[0].bytes, UNTOUCHED);
+	let_go(w);
+	assert_all_arrived(w, NR);
+	/* and again, with what the first ones left */
+	th_mem_set(&w->mem, 0xee);
+	for (unsigned i = 0; i < NR; i++)
+		assert_ok(put_read(w, i, w->stream));
+	assert_all_arrived(w, NR);
+	world_end(w);
+}
+
+static void operations_need_no_host_function(void **state)
+{
+	const struct th_fake *fake = th_need_fake();
+	struct world *w = world_make();
+
+	for (unsigned i = 0; i < NR; i++)
+		assert_ok(put_read(w, i, w->stream));
+	assert_all_arrived(w, NR);
+	assert_int_equal(fake->calls("cuLaunchHostFunc"), 0);
+	world_end(w);
+}
+
+static void submit_or_let_go(void *arg, unsigned i)
+{
+	struct world *w = arg;
+
+	if (i == 0) {
+		for (unsigned k = 0; k < MORE && !w->refused; k++) {
+			w->refused = (int)put_read(w, k, w->stream).err;
+			w->submitted += !w->refused;
+		}
+		return;
+	}
+	while (w->submitted < NR)
+		th_sleep_ms(1);
+	th_sleep_ms(100);
+	let_go(w);
+}
+
+/* The driver's own wait could be one that our workers wait for, too. */
+static void beyond_it_a_submission_waits_outside_the_driver(void **state)
+{
+	const struct th_fake *fake = th_need_fake();
+	struct world *w = world_make();
+
+	fake->stream_depth(NR * PER_OPERATION + 20);
+	hold(w);
+	th_threads(2, submit_or_let_go, w);
+	assert_int_equal(w->refused, 0);
+	assert_all_arrived(w, MORE);
+	assert_int_equal(fake->stream_full(), 0);
+	world_end(w);
+}
+
+static void submit_or_close(void *arg, unsigned i)
+{
+	struct world *w = arg;
+
+	if (i == 0) {
+		submit_or_let_go(w, 0);
+		return;
+	}
+	while (w->submitted < NR)
+		th_sleep_ms(1);
+	th_sleep_ms(50);
+	assert_int_equal(w->submitted, NR);
+	assert_ok(cuFileDriverClose_v2());
+}
+
+static void a_close_ends_the_wait_for_room(void **state)
+{
+	struct world *w = world_make();
+
+	hold(w);
+	th_threads(2, submit_or_close, w);
+	assert_int_equal(w->submitted, NR);
+	assert_int_equal(w->refused, CU_FILE_DRIVER_CLOSING);
+	for (unsigned i = 0; i < NR; i++)
+		assert_int_equal(w->io[i].bytes, -CU_FILE_DRIVER_CLOSING);
+	let_go(w);
+	assert_int_equal(cuStreamSynchronize(w->stream), 0);
+	world_end(w);
+}
+
+static double cpu_s(void)
+{
+	struct rusage u;
+
+	assert_int_equal(getrusage(RUSAGE_SELF, &u), 0);
+	return (double)(u.ru_utime.tv_sec + u.ru_stime.tv_sec) +
+	       (double)(u.ru_utime.tv_usec + u.ru_stime.tv_usec) * 1e-6;
+}
+
+/* 2 seconds behind something long: less than 2 % of a processor. */
+static void operations_that_wait_cost_next_to_nothing(void **state)
+{
+	struct world *w = world_make();
+	double before;
+
+	assert_ok(put_read(w, 0, w->stream)); /* makes what is made once */
+	assert_int_equal(cuStreamSynchronize(w->stream), 0);
+	hold(w);
+	for (unsigned i = 0; i < NR; i++)
+		assert_ok(put_read(w, i, w->stream));
+	before = cpu_s();
+	th_sleep_ms(2000);
+	before = cpu_s() - before;
+	let_go(w);
+	assert_all_arrived(w, NR);
+	if (before >= 0.04)
+		fail_msg("%.0f ms of CPU in 2 s", before * 1e3);
+	world_end(w);
+}
+
+/* Where there are workers: what carries one stream's operation holds up no
+ * other stream. */
+static void a_slow_operation_holds_up_no_other_stream(void **state)
+{
+	const struct th_fake *fake = th_need_fake();
+	struct world *w;
+	CUstream other;
+
+	assert_ok(cuFileSetParameterSizeT(CUFILE_PARAM_EXECUTION_MAX_IO_THREADS,
+					  3));
+	w = world_make();
+	assert_int_equal(cuStreamCreate(&other, CF_CU_STREAM_NON_BLOCKING), 0);
+	assert_ok(put_read(w, 0, w->stream));
+	assert_int_equal(cuStreamSynchronize(w->stream), 0);
+	for (unsigned i = 1; i < 4; i++) {
+		fake->plan("cuMemcpyHtoDAsync_v2:1=@300000");
+		w->io[0].bytes = UNTOUCHED;
+		assert_ok(put_read(w, 0, w->stream));
+		th_sleep_ms(20); /* it has begun */
+		assert_ok(put_read(w, i, other));
+		assert_int_equal(cuStreamSynchronize(other), 0);
+		assert_int_equal(w->io[i].bytes, PART);
+		assert_int_equal(w->io[0].bytes, UNTOUCHED);
+		fake->plan_clear();
+		assert_int_equal(cuStreamSynchronize(w->stream), 0);
+		assert_int_equal(w->io[0].bytes, PART);
+	}
+	assert_int_equal(cuStreamDestroy(other), 0);
+	world_end(w);
+}
+
+/* One worker looks, carries and looks again. */
+static void a_single_worker_is_enough(void **state)
+{
+	struct world *w;
+
+	assert_ok(cuFileSetParameterSizeT(CUFILE_PARAM_EXECUTION_MAX_IO_THREADS,
+					  1));
+	w = world_make();
+	for (unsigned i = 0; i < NR; i++)
+		assert_ok(put_read(w, i, w->stream));
+	assert_all_arrived(w, NR);
+	world_end(w);
+}
+
+/* Its stream, handle and memory go with it; nobody waits for its bell. */
+static void a_context_lost_in_front_of_operations_writes_nothing(void **state)
+{
+	const struct th_fake *fake = th_need_fake();
+	struct world *w = world_make();
+
+	hold(w);
+	for (unsigned i = 0; i < 10; i++)
+		assert_ok(put_read(w, i, w->stream));
+	fake->lose_context(NULL);
+	let_go(w);
+	th_sleep_ms(700); /* it is asked about now and then */
+	assert_ok(cuFileDriverClose_v2());
+	for (unsigned i = 0; i < 10; i++)
+		assert_int_equal(w->io[i].bytes, UNTOUCHED);
+}
+
+static const struct fresh_test tests[] = {
+	FRESH(a_thousand_operations_wait_in_a_stream_at_once),
+	FRESH(operations_need_no_host_function),
+	FRESH(beyond_it_a_submission_waits_outside_the_driver),
+	FRESH(a_close_ends_the_wait_for_room),
+	FRESH(operations_that_wait_cost_next_to_nothing),
+	FRESH(a_slow_operation_holds_up_no_other_stream),
+	FRESH(a_single_worker_is_enough),
+	FRESH(a_context_lost_in_front_of_operations_writes_nothing),
+};
+
+FRESH_MAIN(tests, 30)
