@@ -96,12 +96,13 @@ static bool wait_locked(void)
 }
 
 /* Looks after the context now and then: one that died ends nothing. */
-static int wait_for_room_locked(struct cf_depth *d, const struct cf_dock *dock)
+static int wait_for_room_locked(struct cf_depth *d, const struct cf_dock *dock,
+				unsigned max)
 {
 	bool alive = true;
 
 	d->waiting++;
-	while (d->out >= CF_DEPTH_MAX && alive && !depths.closed) {
+	while (d->out >= max && alive && !depths.closed) {
 		if (!wait_locked())
 			continue;
 		pthread_mutex_unlock(&depths.lock);
@@ -115,7 +116,7 @@ static int wait_for_room_locked(struct cf_depth *d, const struct cf_dock *dock)
 }
 
 int cf_depth_enter(CUcontext ctx, CUstream stream, const struct cf_dock *dock,
-		   struct cf_depth **depth)
+		   unsigned max, struct cf_depth **depth)
 {
 	struct cf_depth *d;
 	int err = -ENOMEM;
@@ -123,7 +124,7 @@ int cf_depth_enter(CUcontext ctx, CUstream stream, const struct cf_dock *dock,
 	pthread_mutex_lock(&depths.lock);
 	d = get_locked(ctx, stream);
 	if (d)
-		err = d->out < CF_DEPTH_MAX ? 0 : wait_for_room_locked(d, dock);
+		err = d->out < max ? 0 : wait_for_room_locked(d, dock, max);
 	if (!err)
 		d->out++;
 	else if (d)

@@ -2,7 +2,8 @@
 /*
  * depth - how many operations are out in each stream.
  *
- * A driver holds some 1000 entries of a stream. Who gives it one more waits
+ * A driver holds some 1000 entries of a stream, and some 55 where host
+ * functions and memory operations take turns. Who gives it one more waits
  * inside the driver, holding what our workers may need to get on; so we stop
  * short of that, and wait outside.
  */
@@ -12,18 +13,19 @@
 #include "seam/cuda.h"
 
 /* Beside them there is room for what the application puts in between. */
-#define CF_DEPTH_MAX 1000
+#define CF_DEPTH_BELLS 1000
+#define CF_DEPTH_HOST_FUNCTIONS 40
 
 struct cf_depth;
 struct cf_dock;
 
 /*
- * Counts one more in the stream. Where there are CF_DEPTH_MAX, waits until one
- * ends. 0; -ENOMEM, -CU_FILE_DRIVER_CLOSING or, where the context of dock died
+ * Counts one more in the stream. Where there are max, waits until one ends.
+ * 0; -ENOMEM, -CU_FILE_DRIVER_CLOSING or, where the context of dock died
  * meanwhile, a CUDA code: then it is not counted.
  */
 int cf_depth_enter(CUcontext ctx, CUstream stream, const struct cf_dock *dock,
-		   struct cf_depth **depth);
+		   unsigned max, struct cf_depth **depth);
 /* Any thread. NULL: nothing. */
 void cf_depth_leave(struct cf_depth *depth);
 

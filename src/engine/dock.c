@@ -40,7 +40,7 @@ struct chunk {
 struct cf_dock {
 	CUcontext ctx;
 	unsigned long long ctx_id;
-	bool memops;
+	bool memops, bells;
 	CUstream probe; /* always empty: asks whether the context is well */
 	struct chunk *chunks;	      /* lock */
 	struct cf_sop *first, **last; /* lock; the line of those at home */
@@ -51,13 +51,14 @@ struct cf_dock {
 static struct {
 	pthread_mutex_t lock;
 	struct cf_dock *first; /* lock */
-	bool memops;	       /* lock */
+	bool memops, bells;    /* lock */
 } docks = { .lock = PTHREAD_MUTEX_INITIALIZER, .memops = true };
 
-void cf_docks_configure(bool memops)
+void cf_docks_configure(bool memops, bool bells)
 {
 	pthread_mutex_lock(&docks.lock);
 	docks.memops = memops;
+	docks.bells = bells;
 	pthread_mutex_unlock(&docks.lock);
 }
 
@@ -68,9 +69,7 @@ bool cf_dock_has_memops(const struct cf_dock *dock)
 
 bool cf_dock_has_bells(const struct cf_dock *dock)
 {
-	const struct cf_cuda *cuda = cf_cuda_loaded();
-
-	return dock->memops && cuda && cuda->stream_batch_mem_op;
+	return dock->memops && dock->bells;
 }
 
 /* ------------------------------------------------------------- chunks */
@@ -277,6 +276,7 @@ static int dock_make(const struct cf_cuda *cuda, CUcontext ctx,
 	dock->last = &dock->first;
 	pthread_mutex_lock(&docks.lock);
 	dock->memops = docks.memops && knows_memops(cuda);
+	dock->bells = docks.bells && cuda->stream_batch_mem_op;
 	pthread_mutex_unlock(&docks.lock);
 	err = dock_fill(cuda, dock);
 	if (err) {

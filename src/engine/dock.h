@@ -79,8 +79,8 @@ struct cf_sop {
 	struct cf_parcel *parcel; /* a batch instead of all that; or NULL */
 };
 
-/* Whether new docks may use memory operations; at open. */
-void cf_docks_configure(bool memops);
+/* Whether new docks may use memory operations, and bells; at open. */
+void cf_docks_configure(bool memops, bool bells);
 
 /*
  * An operation for ctx, which is current. Its gate is 0 and passed differs

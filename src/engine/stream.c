@@ -109,11 +109,18 @@ static bool is_at(const struct cf_stream_ref *ref, const struct place *at)
 	       ref->id == at->id;
 }
 
+/* A place whose id is not known could be any of its name. */
+static bool may_be_at(const struct cf_stream_ref *ref, const struct place *at)
+{
+	return ref->stream == at->stream && ref->ctx == at->ctx &&
+	       (!at->id || ref->id == at->id);
+}
+
 static struct cf_stream_ref *find_locked(const struct place *at)
 {
 	struct cf_stream_ref *ref = *bucket_of(at->stream);
 
-	while (ref && !is_at(ref, at))
+	while (ref && !may_be_at(ref, at))
 		ref = ref->next;
 	return ref;
 }
@@ -298,6 +305,16 @@ static int check_handle(CUfileHandle_t value)
 	return 0;
 }
 
+/* To ask a stream that is recorded for its id would end the recording. */
+static bool is_captured(const struct cf_cuda *cuda, CUstream stream)
+{
+	int status = CF_CU_STREAM_CAPTURE_STATUS_NONE;
+
+	return cuda->stream_is_capturing &&
+	       (cuda->stream_is_capturing(stream, &status) != CF_CU_SUCCESS ||
+		status != CF_CU_STREAM_CAPTURE_STATUS_NONE);
+}
+
 static struct cf_stream_ref *find_ref(const struct cf_cuda *cuda,
 				      struct place *at)
 {
@@ -305,7 +322,8 @@ static struct cf_stream_ref *find_ref(const struct cf_cuda *cuda,
 
 	if (!atomic_load_explicit(&nr_refs, memory_order_relaxed))
 		return NULL;
-	ask_id(cuda, at);
+	if (!is_captured(cuda, at->stream))
+		ask_id(cuda, at);
 	cf_sops_lock();
 	ref = find_locked(at);
 	if (ref)
@@ -427,8 +445,8 @@ int cf_stream_submit_batch(CUfileBatchHandle_t batch, unsigned nr,
 
 void cf_streams_open(const struct cf_config *config)
 {
-	cf_docks_configure(
-		!cf_config_bool(config, CF_CFG_STREAM_MEMOPS_BYPASS));
+	cf_docks_configure(!cf_config_bool(config, CF_CFG_STREAM_MEMOPS_BYPASS),
+			   cf_config_bool(config, CF_CFG_STREAM_BELLS));
 	cf_sops_open();
 }
 

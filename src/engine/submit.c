@@ -204,17 +204,22 @@ static void fill(struct cf_sop *sop, const struct cf_sop_call *call,
 }
 
 /* May wait for room in the stream. */
-static int submit_belled(const struct cf_cuda *cuda, struct cf_sop *sop,
-			 CUcontext ctx, CUstream stream)
+static int submit(const struct cf_cuda *cuda, struct cf_sop *sop, CUcontext ctx,
+		  CUstream stream)
 {
-	int err = cf_depth_enter(ctx, stream, sop->dock, &sop->depth);
+	bool bells = cf_dock_has_bells(sop->dock);
+	int err = cf_depth_enter(ctx, stream, sop->dock,
+				 bells ? CF_DEPTH_BELLS :
+					 CF_DEPTH_HOST_FUNCTIONS,
+				 &sop->depth);
 
 	if (err) {
 		cf_sop_never_mind(sop);
 		return err;
 	}
-	sop->belled = true;
-	return ring_in_stream(cuda, sop, stream);
+	sop->belled = bells;
+	return bells ? ring_in_stream(cuda, sop, stream) :
+		       put_in_stream(cuda, sop, stream);
 }
 
 int cf_sop_submit(const struct cf_sop_call *call, CUcontext ctx,
@@ -237,9 +242,6 @@ int cf_sop_submit(const struct cf_sop_call *call, CUcontext ctx,
 	if (err)
 		return err;
 	fill(sop, call, captured, ref);
-	if (captured)
-		return put_in_graph(cuda, sop, call->stream, graph);
-	if (cf_dock_has_bells(sop->dock))
-		return submit_belled(cuda, sop, ctx, call->stream);
-	return put_in_stream(cuda, sop, call->stream);
+	return captured ? put_in_graph(cuda, sop, call->stream, graph) :
+			  submit(cuda, sop, ctx, call->stream);
 }

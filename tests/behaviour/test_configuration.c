@@ -423,6 +423,8 @@ static const struct effect {
 	{ .key = "opencufile.mapped_use_kb", .elsewhere = "path/test_mapped" },
 	{ .key = "opencufile.mapped_settle_ms",
 	  .elsewhere = "path/test_mapped" },
+	{ .key = "opencufile.stream_bells",
+	  .elsewhere = "behaviour/test_stream_depth" },
 	{ .key = "opencufile.batch_kernel", .elsewhere = "path_batch_copies" },
 	{ .key = "opencufile.combine", .elsewhere = "path_order_combine" },
 	{ .key = "opencufile.hybrid", .elsewhere = "path/test_via" },

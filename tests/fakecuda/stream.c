@@ -224,7 +224,6 @@ struct facts {
 	CUcontext ctx;
 	unsigned int flags;
 	int priority;
-	unsigned long long id;
 };
 
 static int facts_of(CUstream h, struct facts *f)
@@ -237,7 +236,6 @@ static int facts_of(CUstream h, struct facts *f)
 	f->ctx = (CUcontext)s->ctx->h;
 	f->flags = s->flags;
 	f->priority = s->priority;
-	f->id = s->id;
 	return 0;
 }
 
@@ -269,8 +267,21 @@ CUresult cuStreamGetPriority(CUstream stream, int *priority)
 	RETURN_FACT(stream, priority, priority);
 }
 
+/* Stricter than the driver's text: on an H200 a capture ended around it. */
+static int id_of(CUstream h, unsigned long long *id)
+{
+	struct fc_stream *s;
+	int r = fc_stream_get(h, STREAM_ANY, &s);
+
+	if (!r)
+		r = fc_capture_forbids(s);
+	if (!r)
+		*id = s->id;
+	return r;
+}
+
 CUresult cuStreamGetId(CUstream stream, unsigned long long *id)
 {
 	FC_ENTER(FC_NORMAL);
-	RETURN_FACT(stream, id, id);
+	return id ? FC_LOCKED(id_of(stream, id)) : CF_CU_INVALID_VALUE;
 }
