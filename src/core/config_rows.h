@@ -233,7 +233,7 @@ CF_TEXT(PATH, "opencufile.path", "", "null|host|alias|staged", 0, "OCF_PATH", NO
 	"the only path to travel; empty: the best one for each request")
 CF_BOOL(EXPLAIN, "opencufile.explain", false, "CUFILE_EXPLAIN", NO_PARAM, WORKS,
 	"tell each new kind of route on stderr")
-CF_TEXT(MAPPED, "opencufile.mapped", "kept", "off|kept|always", 0, "OCF_MAPPED", NO_PARAM, WORKS,
+CF_TEXT(MAPPED, "opencufile.mapped", "off", "off|kept|always", 0, "OCF_MAPPED", NO_PARAM, WORKS,
 	"cached reads straight from the page cache: not, where read again, or wherever possible")
 CF_SIZE(MAPPED_CACHE_KB, "opencufile.mapped_cache_kb", 131072, 0, 268435456, 4, 0,
 	"OCF_MAPPED_CACHE_KB", NO_PARAM, WORKS, "page cache that is kept registered for them")
