@@ -293,12 +293,19 @@ static void after_a_cancel_copies_go_alone_and_then_share_again(void **state)
 {
 	const struct th_fake *fake = th_need_fake();
 	struct shot s;
+	int err = -ENOTSUP;
 
 	(void)state;
 	warm();
 	small_shot(&s, true);
 	assert_int_equal(fake->plan("cuLaunchKernel:1=@30000"), 0);
-	assert_int_equal(shoot(&s, 0, true), 0);
+	/* on a busy machine a shot of warm's may have been cancelled, too */
+	for (int i = 0; i < 50 && err == -ENOTSUP; i++) {
+		err = shoot(&s, 0, true);
+		if (err)
+			th_sleep_ms(60);
+	}
+	assert_int_equal(err, 0);
 	assert_int_equal(shoot(&s, 0, true), -ENOTSUP);
 	th_sleep_ms(120);
 	warm();
