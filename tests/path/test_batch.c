@@ -488,6 +488,7 @@ struct crowd {
 	CUfileBatchHandle_t shared;
 	struct field f;
 	atomic_uint submitted, reaped;
+	atomic_uint left[NR_THREADS]; /* of a thread's entries: not reaped */
 	struct th_bad bad;
 };
 
@@ -500,7 +501,7 @@ static void own_entries(struct crowd *c, unsigned thread,
 		params[i] = (CUfileIOParams_t){ .mode = CUFILE_BATCH,
 						.fh = c->f.fh,
 						.opcode = CUFILE_READ,
-						.cookie = (void *)(size_t)i };
+						.cookie = &c->left[thread] };
 		params[i].u.batch.devPtr_base = c->f.mem.ptr;
 		params[i].u.batch.devPtr_offset = (off_t)at;
 		params[i].u.batch.file_offset = (off_t)at;
@@ -517,13 +518,34 @@ static void reap_some(struct crowd *c, CUfileBatchHandle_t batch, unsigned min)
 
 	if (error.err)
 		th_bad_note(&c->bad, "status answers %d", error.err);
-	for (unsigned i = 0; i < nr && !error.err; i++)
+	for (unsigned i = 0; i < nr && !error.err; i++) {
 		if (events[i].status != CUFILE_COMPLETE ||
 		    events[i].ret != 4096)
 			th_bad_note(&c->bad, "status %d ret %zd",
 				    events[i].status, events[i].ret);
+		atomic_fetch_sub((atomic_uint *)events[i].cookie, 1);
+	}
 	if (!error.err)
 		atomic_fetch_add(&c->reaped, nr);
+}
+
+/* Memory that a read is still under way into is nobody's to give again. */
+static void submit_own(struct crowd *c, CUfileBatchHandle_t batch,
+		       CUfileIOParams_t *params, atomic_uint *left)
+{
+	CUfileError_t error;
+
+	if (atomic_load(left))
+		return;
+	atomic_store(left, EACH);
+	error = cuFileBatchIOSubmit(batch, EACH, params, 0);
+	if (!error.err) {
+		atomic_fetch_add(&c->submitted, EACH);
+		return;
+	}
+	atomic_store(left, 0);
+	if (error.err != CU_FILE_BATCH_FULL || batch != c->shared)
+		th_bad_note(&c->bad, "submit answers %d", error.err);
 }
 
 /* Half of them share a batch: what one submits another may reap. */
@@ -540,13 +562,7 @@ static void submit_and_reap(void *arg, unsigned thread)
 		batch = own;
 	}
 	for (int round = 0; round < NR_ROUNDS; round++) {
-		CUfileError_t error =
-			cuFileBatchIOSubmit(batch, EACH, params, 0);
-
-		if (!error.err)
-			atomic_fetch_add(&c->submitted, EACH);
-		else if (error.err != CU_FILE_BATCH_FULL || own)
-			th_bad_note(&c->bad, "submit answers %d", error.err);
+		submit_own(c, batch, params, &c->left[thread]);
 		reap_some(c, batch, own ? EACH : 1);
 	}
 	cuFileBatchIODestroy(own);
@@ -701,6 +717,9 @@ static void count_writes(enum th_mem_kind kind, size_t each, size_t gap)
 	CUfileBatchHandle_t batch;
 	struct field f;
 
+	counting_os = cf_os_real;
+	counting_os.pwrite = slow_pwrite;
+	cf_os = &counting_os; /* while no thread of the library is there */
 	set_size(CUFILE_PARAM_EXECUTION_MAX_IO_THREADS, 8);
 	th_open();
 	field_init(&f, kind, TH_BUFFERED, NR_WINDOWS * (each + gap));
@@ -708,17 +727,14 @@ static void count_writes(enum th_mem_kind kind, size_t each, size_t gap)
 	for (unsigned i = 0; i < NR_WINDOWS; i++)
 		params[i] = move(&f, CUFILE_WRITE, i * (each + gap),
 				 i * (each + gap), each, i);
-	counting_os = cf_os_real;
-	counting_os.pwrite = slow_pwrite;
 	atomic_store(&most_pwrites, 0);
 	atomic_store(&nr_pwrites, 0);
-	cf_os = &counting_os;
 	run_batch(batch, params, NR_WINDOWS);
-	cf_os = &cf_os_real;
 	field_check(&f);
 	cuFileBatchIODestroy(batch);
 	field_fini(&f);
 	th_close();
+	cf_os = &cf_os_real;
 }
 
 static void two_at_most_write_one_file(void **state)
