@@ -140,10 +140,18 @@ static void refuse_direct(struct cf_transfer *t)
 		       (long long)t->off + (long long)t->at, t->size - t->at);
 }
 
+/* What is answered by things that are no files, and may mean just that. */
+static bool wrong_kind(ssize_t n)
+{
+	return n == -EINVAL || n == -ESPIPE || n == -EISDIR;
+}
+
 void cf_transfer_took(struct cf_transfer *t, ssize_t n)
 {
 	if (n == -EINTR)
 		return;
+	if (wrong_kind(n) && t->fd >= 0 && !cf_twin_is(t->handle, t->fd))
+		n = -EBADF;
 	if (n == -EINVAL && t->direct && !t->alias)
 		refuse_direct(t);
 	else if (n <= 0)

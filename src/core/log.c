@@ -26,7 +26,6 @@
 #define LINE_SIZE 2048
 #define PATH_SIZE 4096
 #define NOT_OPEN (-1)
-#define HIGH_FD 512
 
 static const char *const level_names[] = {
 	"NOTICE", "ERROR", "WARN", "INFO", "DEBUG", "TRACE",
@@ -135,20 +134,6 @@ void cf_log_after_fork(void)
 }
 
 /*
- * Away from the numbers that files get: a client that closed a registered
- * file too early would write its data into the log that took the number.
- */
-static int move_up(int fd)
-{
-	int high = cf_os->dup_above(fd, HIGH_FD);
-
-	if (high < 0)
-		return fd;
-	cf_os->close(fd);
-	return high;
-}
-
-/*
  * Not through a link that somebody left in a shared directory, be it a second
  * name of a file of ours, and not into a directory, a socket or a pipe nobody
  * reads (O_NONBLOCK, or the open would wait for a reader). A character device,
@@ -173,7 +158,7 @@ static int open_checked(void)
 	if (fd < 0)
 		return NOT_OPEN;
 	if (may_be_log(fd))
-		return move_up(fd);
+		return cf_os_move_up(fd);
 	cf_os->close(fd);
 	return NOT_OPEN;
 }

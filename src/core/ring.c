@@ -20,10 +20,13 @@
 #include <stdlib.h>
 #include <string.h>
 #include "core/log.h"
+#include "seam/os.h"
 #include "seam/uring.h"
 
 /* Each has a descriptor; who finds none left goes without. */
 #define MAX_RINGS 32
+/* Descriptors that are known to be files; a power of two. */
+#define NR_FILES 16
 
 struct list {
 	struct cf_flight *first, **last;
@@ -34,6 +37,7 @@ struct cf_ring {
 	struct list queued, landed;
 	unsigned under_way;
 	bool broken;
+	int files[NR_FILES];  /* looked at since the last submit; see is_file */
 	struct cf_ring *next; /* rings.lock, while idle */
 };
 
@@ -79,11 +83,38 @@ static struct cf_flight *list_take(struct list *list)
 
 /* ---------------------------------------------------------- the flights */
 
+static void forget_files(struct cf_ring *ring)
+{
+	for (unsigned i = 0; i < NR_FILES; i++)
+		ring->files[i] = -1;
+}
+
+/*
+ * Whether fd still is a file, whose reads end. The client may have closed it
+ * behind our back, and the number be a pipe's or a socket's by now: a plain
+ * call is refused there (ESPIPE), but a ring would wait for bytes, for ever,
+ * or take and give what is not ours.
+ */
+static bool is_file(struct cf_ring *ring, int fd)
+{
+	int *known = &ring->files[(unsigned)fd % NR_FILES];
+	int type;
+
+	if (*known == fd)
+		return true;
+	type = cf_os->file_type(fd);
+	if (type != S_IFREG && type != S_IFBLK)
+		return false;
+	*known = fd;
+	return true;
+}
+
 static bool queue(struct cf_ring *ring, struct cf_flight *flight)
 {
 	struct cf_transfer *t = &flight->t;
 
 	if (ring->broken || ring->under_way == CF_RING_DEPTH ||
+	    !is_file(ring, t->fd) ||
 	    !cf_uring->queue(ring->kring, t->write, t->fd, t->buf + t->at,
 			     t->part, t->off + (off_t)t->at, (uintptr_t)flight))
 		return false;
@@ -156,6 +187,7 @@ static void submit(struct cf_ring *ring, bool wait)
 {
 	int n = cf_uring->submit(ring->kring, wait);
 
+	forget_files(ring);
 	if (n == -EINTR)
 		return;
 	if (n <= 0) {
@@ -226,6 +258,7 @@ static struct cf_ring *ring_new(void)
 	}
 	list_init(&ring->queued);
 	list_init(&ring->landed);
+	forget_files(ring);
 	remember(USABLE, 0);
 	return ring;
 }

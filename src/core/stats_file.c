@@ -24,7 +24,6 @@
 #define F_SEAL_FUTURE_WRITE 16
 #endif
 
-#define HIGH_FD 512
 #define NO_FILE (-1)
 #define OWNER_ONLY 0600
 
@@ -121,15 +120,8 @@ static void describe(void)
 static int make_fd(void)
 {
 	int fd = cf_os->memfd(OCF_STATS_FILE);
-	int high;
 
-	if (fd < 0)
-		return fd;
-	high = cf_os->dup_above(fd, HIGH_FD);
-	if (high < 0)
-		return fd;
-	cf_os->close(fd);
-	return high;
+	return fd < 0 ? fd : cf_os_move_up(fd);
 }
 
 /* Who it is, and who may open it. */

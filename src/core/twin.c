@@ -22,7 +22,7 @@
 
 static pthread_mutex_t reopen_lock = PTHREAD_MUTEX_INITIALIZER;
 
-static bool same_file(const struct cf_handle *handle, int fd)
+bool cf_twin_is(const struct cf_handle *handle, int fd)
 {
 	struct stat st;
 
@@ -41,6 +41,12 @@ static int reopen(const struct cf_handle *handle, enum cf_log_level level)
 	char path[40];
 	int fd;
 
+	/* another file may wait for its other end, or lose its record locks */
+	if (!cf_twin_is(handle, handle->fd)) {
+		cf_log(level, "handle %u fd %d: closed without deregister",
+		       cf_handle_number(handle), handle->fd);
+		return -EBADF;
+	}
 	snprintf(path, sizeof(path), "/proc/self/fd/%d", handle->fd);
 	fd = cf_os->open(path, flags | O_CLOEXEC, 0);
 	if (fd < 0) {
@@ -49,7 +55,7 @@ static int reopen(const struct cf_handle *handle, enum cf_log_level level)
 		       strerror(-fd));
 		return fd;
 	}
-	if (same_file(handle, fd))
+	if (cf_twin_is(handle, fd))
 		return fd;
 	cf_os->close(fd);
 	return -EBADF;

@@ -18,6 +18,9 @@ int cf_twin_fd(struct cf_handle *handle, enum cf_via via);
  */
 bool cf_twin_ready(struct cf_handle *handle, enum cf_via via);
 
+/* Whether fd still names the handle's file, as far as can be told. */
+bool cf_twin_is(const struct cf_handle *handle, int fd);
+
 /* fork: nobody may be in the middle of a reopen. */
 void cf_twins_fork_prepare(void);
 void cf_twins_fork_release(void); /* in parent and child */

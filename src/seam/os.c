@@ -68,6 +68,16 @@ static int os_statx(int fd, unsigned mask, struct statx *stx)
 	return statx(fd, "", AT_EMPTY_PATH, mask, stx) < 0 ? -errno : 0;
 }
 
+static int os_file_type(int fd)
+{
+	struct statx stx;
+
+	if (statx(fd, "", AT_EMPTY_PATH | AT_STATX_DONT_SYNC, STATX_TYPE,
+		  &stx) < 0)
+		return -errno;
+	return stx.stx_mode & S_IFMT;
+}
+
 static int os_fstatfs(int fd, struct statfs *fs)
 {
 	return fstatfs(fd, fs) < 0 ? -errno : 0;
@@ -277,6 +287,7 @@ const struct cf_os cf_os_real = {
 	.pwrite = os_pwrite,
 	.fstat = os_fstat,
 	.statx = os_statx,
+	.file_type = os_file_type,
 	.fstatfs = os_fstatfs,
 	.get_flags = os_get_flags,
 	.cachestat = os_cachestat,
@@ -307,3 +318,15 @@ const struct cf_os cf_os_real = {
 };
 
 const struct cf_os *cf_os = &cf_os_real;
+
+#define HIGH_FD 512
+
+int cf_os_move_up(int fd)
+{
+	int high = cf_os->dup_above(fd, HIGH_FD);
+
+	if (high < 0)
+		return fd;
+	cf_os->close(fd);
+	return high;
+}

@@ -30,6 +30,8 @@ struct cf_os {
 	ssize_t (*pwrite)(int fd, const void *buf, size_t size, off_t off);
 	int (*fstat)(int fd, struct stat *st);
 	int (*statx)(int fd, unsigned mask, struct statx *stx);
+	/* S_IFREG and its like, without asking a server or the disk */
+	int (*file_type)(int fd);
 	int (*fstatfs)(int fd, struct statfs *fs);
 	int (*get_flags)(int fd); /* fcntl(F_GETFL) */
 	/* what is in the page cache of [off, off + len); len 0: to the end */
@@ -78,5 +80,13 @@ struct cf_os {
 
 extern const struct cf_os cf_os_real;
 extern const struct cf_os *cf_os;
+
+/*
+ * fd, moved away from the numbers that files get: a client that closes a
+ * registered file too early would else read and write what took its number.
+ * Answers the new number, or fd where there is none so high. Not for a file
+ * of the client's: closing any of its descriptors drops its record locks.
+ */
+int cf_os_move_up(int fd);
 
 #endif

@@ -5,6 +5,7 @@
 #include <errno.h>
 #include <liburing.h>
 #include <stdlib.h>
+#include "seam/os.h"
 
 struct cf_kring {
 	struct io_uring ring;
@@ -47,6 +48,8 @@ static int uring_make(unsigned depth, struct cf_kring **out)
 		free(ring);
 		return -ENOSYS;
 	}
+	ring->ring.ring_fd = cf_os_move_up(ring->ring.ring_fd);
+	ring->ring.enter_ring_fd = ring->ring.ring_fd;
 	*out = ring;
 	return 0;
 }

@@ -41,6 +41,7 @@ const char *fault_name(enum fault_call call)
 		[FAULT_PWRITE] = "pwrite",
 		[FAULT_FSTAT] = "fstat",
 		[FAULT_STATX] = "statx",
+		[FAULT_FILE_TYPE] = "file_type",
 		[FAULT_FSTATFS] = "fstatfs",
 		[FAULT_GET_FLAGS] = "get_flags",
 		[FAULT_CACHESTAT] = "cachestat",
@@ -183,6 +184,12 @@ static int fault_statx(int fd, unsigned mask, struct statx *stx)
 {
 	return should_fail(FAULT_STATX) ? -rule.err :
 					  cf_os_real.statx(fd, mask, stx);
+}
+
+static int fault_file_type(int fd)
+{
+	return should_fail(FAULT_FILE_TYPE) ? -rule.err :
+					      cf_os_real.file_type(fd);
 }
 
 static int fault_fstatfs(int fd, struct statfs *fs)
@@ -366,6 +373,7 @@ static const struct cf_os faulty = {
 	.pwrite = fault_pwrite,
 	.fstat = fault_fstat,
 	.statx = fault_statx,
+	.file_type = fault_file_type,
 	.fstatfs = fault_fstatfs,
 	.get_flags = fault_get_flags,
 	.cachestat = fault_cachestat,

@@ -1,14 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * Files that change under a read: truncated and grown in the middle. An
- * answer is never more than there was, bytes are the file's or the zeros of
- * a hole, and neighbours stay.
+ * Files that change under a request: truncated and grown in the middle, and
+ * closed behind the library's back. An answer is never more than there was,
+ * bytes are the file's or the zeros of a hole, and neighbours stay.
  */
 #include <errno.h>
 #include <fcntl.h>
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/eventfd.h>
+#include <sys/ioctl.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
 #include <unistd.h>
 #include "fault.h"
 #include "harness.h"
@@ -109,6 +113,195 @@ static void reading_a_file_that_shrinks_and_grows_is_honest(void **state)
 	end(&w);
 }
 
+/* A request says so, and nothing of the library's takes the number. */
+static void a_closed_descriptor_harms_no_other_file(void **state)
+{
+	struct world w;
+	struct th_file other;
+	unsigned char *bytes = th_bytes(SIZE), *after = malloc(SIZE);
+	ssize_t n;
+
+	begin(&w, *state);
+	th_file_make(&other, TH_BUFFERED, O_RDWR, bytes, SIZE);
+	close(w.file.fd);
+	fault_count(1);
+	for (int i = 0; i < 4; i++) {
+		errno = 0;
+		n = i & 1 ? cuFileWrite(w.fh, w.mem.ptr, SIZE, 0, PAD) :
+			    cuFileRead(w.fh, w.mem.ptr, SIZE, 0, PAD);
+		assert_int_equal(n, -1);
+		assert_int_equal(errno, EBADF);
+		assert_int_equal(fcntl(w.file.fd, F_GETFD), -1);
+	}
+	th_file_get(&other, 0, after, SIZE);
+	th_equal("the other file", after, bytes, SIZE);
+	w.file.fd = -1;
+	th_file_end(&other);
+	free(bytes);
+	free(after);
+	end(&w);
+}
+
+/* ------------------------------------------- numbers that others have got */
+
+#define SMALL 4096
+#define NR_SMALL 48
+#define NR_OTHERS 7
+
+/* What a number names by now, and its other end. */
+struct other {
+	const char *name;
+	int fd, peer;
+};
+
+static struct other pipe_of(const char *name, int flags, bool reader)
+{
+	int fds[2];
+
+	assert_int_equal(pipe2(fds, flags | O_CLOEXEC), 0);
+	return (struct other){ name, fds[!reader], fds[reader] };
+}
+
+static struct other make_other(unsigned which)
+{
+	int fds[2];
+
+	switch (which) {
+	case 0:
+		return pipe_of("a pipe's reader", 0, true);
+	case 1:
+		return pipe_of("a pipe's writer", 0, false);
+	case 2:
+		return pipe_of("a reader of packets", O_DIRECT, true);
+	case 3:
+		return pipe_of("a writer of packets", O_DIRECT, false);
+	case 4:
+		assert_int_equal(
+			socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, fds),
+			0);
+		return (struct other){ "a socket", fds[0], fds[1] };
+	case 5:
+		return (struct other){ "a counter", eventfd(0, EFD_CLOEXEC),
+				       -1 };
+	case 6:
+		return (struct other){
+			"a directory",
+			open("/", O_RDONLY | O_DIRECTORY | O_CLOEXEC), -1
+		};
+	default:
+		fail_msg("no such thing");
+		return (struct other){ .name = NULL };
+	}
+}
+
+/* Bytes that went astray, on either end. */
+static void check_untouched(const struct other *o)
+{
+	int ends[] = { o->fd, o->peer };
+
+	for (int i = 0; i < 2 && o->peer >= 0; i++) {
+		int nr = -1;
+
+		assert_int_equal(ioctl(ends[i], FIONREAD, &nr), 0);
+		if (nr)
+			fail_msg("%s has got %d bytes", o->name, nr);
+	}
+}
+
+static void refuse_all(struct world *w, const char *name)
+{
+	CUfileIOParams_t params[NR_SMALL];
+	CUfileIOEvents_t events[NR_SMALL];
+	CUfileBatchHandle_t batch;
+	unsigned nr = NR_SMALL;
+
+	for (int write = 0; write < 2; write++) {
+		ssize_t n;
+
+		errno = 0;
+		n = write ? cuFileWrite(w->fh, w->mem.ptr, SIZE, 0, PAD) :
+			    cuFileRead(w->fh, w->mem.ptr, SIZE, 0, PAD);
+		if (n != -1 || errno != EBADF)
+			fail_msg("%s: %zd, errno %d", name, n, errno);
+	}
+	for (size_t i = 0; i < NR_SMALL; i++) {
+		params[i] = (CUfileIOParams_t){ .mode = CUFILE_BATCH,
+						.fh = w->fh,
+						.opcode = CUFILE_READ };
+		params[i].u.batch.devPtr_base = w->mem.ptr;
+		params[i].u.batch.devPtr_offset = (off_t)(i * SMALL);
+		params[i].u.batch.file_offset = (off_t)(2 * i * SMALL);
+		params[i].u.batch.size = SMALL;
+	}
+	assert_int_equal(cuFileBatchIOSetUp(&batch, NR_SMALL).err, 0);
+	assert_int_equal(cuFileBatchIOSubmit(batch, NR_SMALL, params, 0).err,
+			 0);
+	assert_int_equal(
+		cuFileBatchIOGetStatus(batch, NR_SMALL, &nr, events, NULL).err,
+		0);
+	assert_int_equal(nr, NR_SMALL);
+	for (size_t i = 0; i < NR_SMALL; i++)
+		if ((ssize_t)events[i].ret >= 0)
+			fail_msg("%s: an entry answers %zd", name,
+				 (ssize_t)events[i].ret);
+	cuFileBatchIODestroy(batch);
+}
+
+/*
+ * Neither waits for bytes that never come, nor takes and gives what is not
+ * the file's: by a handle that has never moved a byte, and by one that has.
+ */
+static void a_number_that_names_no_file_is_refused(void **state)
+{
+	struct world w;
+
+	for (unsigned i = 0; i < 2 * NR_OTHERS; i++) {
+		struct other o = make_other(i / 2);
+		int fd = o.fd;
+
+		begin(&w, *state);
+		if (i & 1)
+			assert_int_equal(
+				cuFileRead(w.fh, w.mem.ptr, SIZE, 0, PAD),
+				SIZE);
+		o.fd = dup2(fd, w.file.fd);
+		assert_int_equal(o.fd, w.file.fd);
+		close(fd);
+		fault_count(1);
+		refuse_all(&w, o.name);
+		check_untouched(&o);
+		close(o.peer);
+		end(&w);
+	}
+}
+
+/* Opening it to read waits for a writer. */
+static void a_fifo_that_has_got_the_number_is_not_opened(void **state)
+{
+	static char mem[SMALL];
+	struct th_file file;
+	CUfileHandle_t fh;
+	char path[300];
+	int fifo;
+
+	th_open();
+	th_file_make(&file, TH_ODIRECT, O_RDONLY, NULL, SMALL);
+	fh = th_handle(file.fd);
+	snprintf(path, sizeof(path), "%s.fifo", file.path);
+	assert_int_equal(mkfifo(path, 0600), 0);
+	fifo = open(path, O_RDONLY | O_NONBLOCK | O_CLOEXEC);
+	assert_int_equal(unlink(path), 0);
+	assert_int_equal(dup2(fifo, file.fd), file.fd);
+	fault_count(1);
+	/* no whole block, so by a descriptor that is not O_DIRECT */
+	assert_int_equal(cuFileRead(fh, mem, 100, 1, 0), -1);
+	assert_int_equal(errno, EBADF);
+	cuFileHandleDeregister(fh);
+	close(fifo);
+	th_file_end(&file);
+	th_close();
+}
+
 #define CELL(test, mem, file) \
 	{ \
 		.name = #test " (" #mem ", " #file ")", .test_func = test, \
@@ -128,6 +321,11 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		ALL(reading_a_file_that_shrinks_and_grows_is_honest),
+		ALL(a_closed_descriptor_harms_no_other_file),
+		ALL(a_number_that_names_no_file_is_refused),
+		cmocka_unit_test_teardown(
+			a_fifo_that_has_got_the_number_is_not_opened,
+			th_teardown_close),
 	};
 
 	th_start(280);
