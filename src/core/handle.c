@@ -234,6 +234,7 @@ static void publish(struct entry *entry, const struct cf_handle *made,
 	atomic_store_explicit(&handle->no_twin, false, memory_order_relaxed);
 	atomic_store_explicit(&handle->dio_refused, false,
 			      memory_order_relaxed);
+	atomic_store_explicit(&handle->lost, false, memory_order_relaxed);
 	*value = value_of(entry);
 	atomic_store_explicit(&handle->state, state | LIVE,
 			      memory_order_release);
@@ -250,7 +251,7 @@ static int register_locked(const struct cf_handle *made, CUfileHandle_t *value)
 	/* again after each retire: its wait may have let somebody else in */
 	while (!made->fs_ops && (entry = find_fd_locked(made->fd))) {
 		if (entry->handle.dev == made->dev &&
-		    entry->handle.ino == made->ino)
+		    entry->handle.ino == made->ino && !entry->handle.lost)
 			return -CU_FILE_HANDLE_ALREADY_REGISTERED;
 		cf_log(CF_LOG_WARN,
 		       "handle %u fd %d: closed without deregister, replaced",
@@ -262,6 +263,22 @@ static int register_locked(const struct cf_handle *made, CUfileHandle_t *value)
 		return -CU_FILE_NOMEM_ERROR;
 	publish(entry, made, value);
 	return 0;
+}
+
+void cf_handle_took_fd(int fd)
+{
+	struct entry *entry;
+
+	pthread_mutex_lock(&table_lock);
+	entry = find_fd_locked(fd);
+	if (entry) {
+		atomic_store_explicit(&entry->handle.lost, true,
+				      memory_order_relaxed);
+		cf_log(CF_LOG_WARN,
+		       "handle %u fd %d: closed without deregister, lost",
+		       entry->index, fd);
+	}
+	pthread_mutex_unlock(&table_lock);
 }
 
 int cf_handle_register(const CUfileDescr_t *descr, bool force_direct,

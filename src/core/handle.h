@@ -44,6 +44,7 @@ struct cf_handle {
 	_Atomic int twin;	     /* -1, or a second descriptor */
 	_Atomic bool dio_refused;    /* the file system said no to O_DIRECT */
 	_Atomic bool no_twin;	     /* a second one could not be opened */
+	_Atomic bool lost;	     /* fd was closed, and is another's twin */
 };
 
 /*
@@ -60,6 +61,12 @@ int cf_handle_deregister(CUfileHandle_t value);
 /* A reference, or NULL where the value names no live handle. Any thread. */
 struct cf_handle *cf_handle_get(CUfileHandle_t value);
 void cf_handle_put(struct cf_handle *handle);
+
+/*
+ * fd is a descriptor that the library has just got: a live handle of that
+ * number has lost its own. Takes the table's lock.
+ */
+void cf_handle_took_fd(int fd);
 
 /* A number for log lines; stable while the handle lives. */
 unsigned cf_handle_number(const struct cf_handle *handle);

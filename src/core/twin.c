@@ -64,15 +64,20 @@ static int reopen(const struct cf_handle *handle, enum cf_log_level level)
 /* One at a time: a copy opened in vain, and closed, would drop locks too. */
 static int open_twin(struct cf_handle *handle, enum cf_log_level level)
 {
+	bool new;
 	int fd;
 
 	pthread_mutex_lock(&reopen_lock);
 	fd = handle->twin;
-	if (fd < 0)
+	new = fd < 0;
+	if (new)
 		fd = reopen(handle, level);
 	if (fd >= 0)
 		handle->twin = fd;
 	pthread_mutex_unlock(&reopen_lock);
+	/* it cannot move up: closing the number it has would drop locks, too */
+	if (new &&fd >= 0)
+		cf_handle_took_fd(fd);
 	return fd;
 }
 
@@ -84,7 +89,10 @@ static int fd_for(struct cf_handle *handle, enum cf_via via,
 	int fd;
 
 	if (own == via)
-		return handle->fd;
+		return atomic_load_explicit(&handle->lost,
+					    memory_order_relaxed) ?
+			       -EBADF :
+			       handle->fd;
 	fd = atomic_load_explicit(&handle->twin, memory_order_acquire);
 	return fd >= 0 ? fd : open_twin(handle, level);
 }

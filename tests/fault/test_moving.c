@@ -302,6 +302,46 @@ static void a_fifo_that_has_got_the_number_is_not_opened(void **state)
 	th_close();
 }
 
+/* What it opens for itself cannot move away, but is nobody else's. */
+static void a_second_descriptor_is_not_taken_for_a_closed_one(void **state)
+{
+	unsigned char *bytes = th_bytes(SIZE), *after = malloc(SIZE);
+	struct th_file closed, file;
+	CUfileHandle_t fh, lost;
+
+	th_open();
+	th_file_make(&closed, TH_BUFFERED, O_RDWR, bytes, SIZE);
+	th_file_make(&file, TH_ODIRECT, O_RDWR, bytes, SIZE);
+	lost = th_handle(closed.fd);
+	fh = th_handle(file.fd);
+	close(closed.fd);
+	fault_count(1);
+	assert_int_equal(cuFileRead(fh, after, 100, 1, 0), 100);
+	assert_true(fcntl(closed.fd, F_GETFD) >= 0);
+	for (int i = 0; i < 2; i++) {
+		memset(after, i, SIZE);
+		errno = 0;
+		assert_int_equal(i ? cuFileWrite(lost, after, SIZE, 0, 0) :
+				     cuFileRead(lost, after, SIZE, 0, 0),
+				 -1);
+		assert_int_equal(errno, EBADF);
+	}
+	th_file_get(&file, 0, after, SIZE);
+	th_equal("the other file", after, bytes, SIZE);
+	/* and the number is anybody's again */
+	cuFileHandleDeregister(fh);
+	assert_int_equal(dup2(closed.plain, closed.fd), closed.fd);
+	fh = th_handle(closed.fd);
+	assert_int_equal(cuFileRead(fh, after, SIZE, 0, 0), SIZE);
+	th_equal("registered again", after, bytes, SIZE);
+	cuFileHandleDeregister(fh);
+	th_file_end(&closed);
+	th_file_end(&file);
+	free(bytes);
+	free(after);
+	th_close();
+}
+
 #define CELL(test, mem, file) \
 	{ \
 		.name = #test " (" #mem ", " #file ")", .test_func = test, \
@@ -323,6 +363,9 @@ int main(void)
 		ALL(reading_a_file_that_shrinks_and_grows_is_honest),
 		ALL(a_closed_descriptor_harms_no_other_file),
 		ALL(a_number_that_names_no_file_is_refused),
+		cmocka_unit_test_teardown(
+			a_second_descriptor_is_not_taken_for_a_closed_one,
+			th_teardown_close),
 		cmocka_unit_test_teardown(
 			a_fifo_that_has_got_the_number_is_not_opened,
 			th_teardown_close),
