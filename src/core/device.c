@@ -298,6 +298,10 @@ bool cf_device_failed(struct cf_device *dev, int code)
 	return true;
 }
 
+/*
+ * What a dead one has made is left, though its context may live: a handle that
+ * died with a context crashes the driver, a forgotten one costs a stream.
+ */
 static void device_free(const struct cf_cuda *cuda, struct cf_device *dev)
 {
 	bool alive = cuda && !atomic_load(&dev->dead) &&
