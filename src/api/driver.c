@@ -3,6 +3,7 @@
 #include <cufile.h>
 
 #include "api/translate.h"
+#include "core/nvfs.h"
 #include "engine/session.h"
 #include "engine/stream.h"
 
@@ -46,10 +47,12 @@ static unsigned size_of(const struct cf_config *config, enum cf_cfg id)
 	return size > UINT32_MAX ? UINT32_MAX : (unsigned)size;
 }
 
-/* No kernel driver stands behind us: version 0.0 and no target flags. */
+/* Without nvidia-fs: version 0.0 and no target flags. */
 static void fill(const struct cf_config *config, CUfileDrvProps_t *props)
 {
 	*props = (CUfileDrvProps_t){ 0 };
+	cf_nvfs_version(&props->nvfs.major_version, &props->nvfs.minor_version);
+	props->nvfs.dstatusflags = cf_nvfs_targets();
 	props->nvfs.poll_thresh_size =
 		cf_config_size(config, CF_CFG_POLL_MODE_MAX_SIZE_KB);
 	props->nvfs.max_direct_io_size =

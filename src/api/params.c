@@ -333,6 +333,7 @@ CUfileError_t cuFileDriverSetPollMode(bool poll, size_t poll_threshold_size)
 	cf_config_set_runtime_bool(c, CF_CFG_USE_POLL_MODE, poll);
 	cf_config_set_runtime_size(c, CF_CFG_POLL_MODE_MAX_SIZE_KB,
 				   poll_threshold_size);
+	cf_session_apply();
 	cf_session_unlock();
 	return cf_error(0);
 }

@@ -6,6 +6,7 @@
 #include <cufile.h>
 
 #include "api/translate.h"
+#include "core/nvfs.h"
 #include "core/p2p.h"
 #include "core/topology.h"
 #include "core/topology_file.h"
@@ -48,6 +49,9 @@ CUfileError_t cuFileDriverGetP2PFlags(CUfileDriverStatusFlags_t status_flag,
 	err = cf_session_open_implicit();
 	if (!err)
 		err = cf_p2p_allowed((int)status_flag, &flags);
+	/* what is found out, and cannot be set */
+	if (!err && cf_nvfs_targets() & 1u << status_flag)
+		flags |= CU_FILE_P2P_FLAG_NVFS;
 	if (!err)
 		*p2p_flags = (CUfileP2PFlags_t)flags;
 	return cf_error(err);

@@ -21,6 +21,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include "core/log.h"
+#include "core/nvfs_map.h"
 
 #define NR_STRIPES 16
 
@@ -201,6 +202,8 @@ int cf_buffer_deregister(uintptr_t base)
 	err = remove_locked(base, &alias);
 	unlock_all();
 	cf_alias_put(alias);
+	if (!err)
+		cf_nvfs_forget(base);
 	return err;
 }
 
@@ -283,6 +286,28 @@ struct cf_alias *cf_buffer_alias(const struct cf_memory *mem, size_t size,
 	alias = alias_locked(mem, size, state);
 	pthread_rwlock_unlock(lock);
 	return alias;
+}
+
+bool cf_buffer_find(const struct cf_memory *mem, uintptr_t start, size_t size,
+		    struct cf_buffer_range *out)
+{
+	pthread_rwlock_t *lock = own_stripe();
+	bool found = false;
+
+	pthread_rwlock_rdlock(lock);
+	for (size_t i = upper_locked(start);
+	     !found && i && ranges[i - 1].max_end > start; i--) {
+		const struct range *range = &ranges[i - 1];
+
+		found = start + size <= range->end && !is_stale(range, mem) &&
+			range->buffer_id == mem->buffer_id;
+		if (found)
+			*out = (struct cf_buffer_range){ range->base,
+							 range->end,
+							 range->buffer_id };
+	}
+	pthread_rwlock_unlock(lock);
+	return found;
 }
 
 void cf_buffers_close(void)

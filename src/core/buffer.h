@@ -31,6 +31,19 @@ void cf_buffer_set_alias(uintptr_t base, enum cf_alias_state state,
 struct cf_alias *cf_buffer_alias(const struct cf_memory *mem, size_t size,
 				 enum cf_alias_state *state);
 
+/* A registration. */
+struct cf_buffer_range {
+	uintptr_t base, end; /* half open */
+	uint64_t buffer_id;  /* of the allocation; 0: host, or not known */
+};
+
+/*
+ * The registration that holds [start, start + size) of mem's allocation.
+ * False: there is none. Any thread.
+ */
+bool cf_buffer_find(const struct cf_memory *mem, uintptr_t start, size_t size,
+		    struct cf_buffer_range *out);
+
 /* 0 or -5024: base is no registered base. */
 int cf_buffer_deregister(uintptr_t base);
 

@@ -65,7 +65,7 @@ CF_SIZE(PER_BUFFER_CACHE_SIZE_KB, "properties.per_buffer_cache_size_kb", 1024, 6
 	NULL, SIZET(CUFILE_PARAM_PROPERTIES_PER_BUFFER_CACHE_SIZE_KB), WORKS, "one bounce slot")
 CF_SIZE(MAX_DEVICE_PINNED_MEM_SIZE_KB, "properties.max_device_pinned_mem_size_kb", 33554432,
 	64, 268435456, 4, CF_CFG_NO_LIMIT, NULL,
-	SIZET(CUFILE_PARAM_PROPERTIES_MAX_DEVICE_PINNED_MEM_SIZE_KB), NO_PINNING,
+	SIZET(CUFILE_PARAM_PROPERTIES_MAX_DEVICE_PINNED_MEM_SIZE_KB), WORKS,
 	"device memory that may be pinned; -1: no limit")
 CF_SIZES(POSIX_POOL_SLAB_SIZE_KB, "properties.posix_pool_slab_size_kb", "4,1024,16384",
 	4, 268435456, 4, WORKS, "sizes of staging memory; the largest is a slot's")
@@ -83,9 +83,9 @@ CF_SIZE(BATCH_IO_TIMEOUT_MS, "properties.max_batch_io_timeout_msecs", 5, 1, 1000
 
 /* properties: modes */
 CF_BOOL(USE_POLL_MODE, "properties.use_poll_mode", false, NULL,
-	BOOL(CUFILE_PARAM_PROPERTIES_USE_POLL_MODE), NO_HANDOVER, "complete small IO by polling")
+	BOOL(CUFILE_PARAM_PROPERTIES_USE_POLL_MODE), WORKS, "complete small IO by polling")
 CF_SIZE(POLL_MODE_MAX_SIZE_KB, "properties.poll_mode_max_size_kb", 4,
-	4, 18014398509481980, 4, 0, NULL, SIZET(CUFILE_PARAM_POLLTHRESHOLD_SIZE_KB), NO_HANDOVER,
+	4, 18014398509481980, 4, 0, NULL, SIZET(CUFILE_PARAM_POLLTHRESHOLD_SIZE_KB), WORKS,
 	"largest IO that is polled for")
 CF_BOOL(USE_PCI_P2PDMA, "properties.use_pci_p2pdma", false, "CUFILE_USE_PCIP2PDMA",
 	BOOL(CUFILE_PARAM_USE_PCIP2PDMA), NO_P2PDMA, "disk to GPU by the kernel's P2PDMA")
@@ -103,7 +103,7 @@ CF_BOOL(GDS_FALLBACK_IO, "properties.gds_fallback_io", false, NULL,
 	BOOL(CUFILE_PARAM_GDS_FALLBACK_IO), ALL_FALLBACK, "POSIX IO where direct IO fails")
 CF_BOOL(ALLOW_SYSTEM_MEMORY, "properties.allow_system_memory", true, NULL,
 	BOOL(CUFILE_PARAM_PROPERTIES_ALLOW_SYSTEM_MEMORY), WORKS, "host memory as a buffer")
-CF_BOOL(GDS_RDMA_WRITE_SUPPORT, "properties.gds_rdma_write_support", true, NULL, NO_PARAM, NO_RDMA,
+CF_BOOL(GDS_RDMA_WRITE_SUPPORT, "properties.gds_rdma_write_support", true, NULL, NO_PARAM, WORKS,
 	"writes by RDMA")
 CF_TEXT(IO_PRIORITY, "properties.io_priority", "default", "default|low|med|high", 0, NULL,
 	NO_PARAM, LATER, "priority of our streams")
@@ -125,10 +125,10 @@ CF_TEXT(RDMA_LOAD_BALANCING_POLICY, "properties.rdma_load_balancing_policy", "Ro
 	"how NICs are chosen")
 CF_SIZE(RDMA_TOPN_RANKS, "properties.rdma_topN_ranks", 1, 0, 4294967295, 1, 0, NULL, NO_PARAM,
 	NO_RDMA, "NICs considered")
-CF_BOOL(RDMA_DYNAMIC_ROUTING, "properties.rdma_dynamic_routing", false, NULL, NO_PARAM, NO_RDMA,
+CF_BOOL(RDMA_DYNAMIC_ROUTING, "properties.rdma_dynamic_routing", false, NULL, NO_PARAM, WORKS,
 	"route around the PCI root complex")
 CF_TEXTS(RDMA_DYNAMIC_ROUTING_ORDER, "properties.rdma_dynamic_routing_order",
-	"GPU_MEM_NVLINKS,GPU_MEM,SYS_MEM,P2P", NO_RDMA, "order in which routes are tried")
+	"GPU_MEM_NVLINKS,GPU_MEM,SYS_MEM,P2P", WORKS, "order in which routes are tried")
 CF_TEXT(RDMA_DC_KEY, "properties.rdma_dc_key", "0xffeeddcc", NULL, CF_CFG_HEX, "CUFILE_RDMA_DC_KEY",
 	NO_PARAM, NO_RDMA, "DC transport key")
 CF_TEXT(RDMA_ACCESS_MASK, "properties.rdma_access_mask", "0x1f", NULL, CF_CFG_HEX, NULL, NO_PARAM, NO_RDMA,
@@ -164,24 +164,24 @@ CF_BOOL(SPARSE_P2P_COMPAT_ENABLE, "sparse.p2p_compat_enable", true, NULL, NO_PAR
 CF_BOOL(POSIX_UNALIGNED_WRITES, "fs.generic.posix_unaligned_writes", false, NULL, NO_PARAM, ALL_CACHED_EDGES,
 	"unaligned writes through the page cache")
 CF_SIZE(LUSTRE_POSIX_GDS_MIN_KB, "fs.lustre.posix_gds_min_kb", 0, 0, 4294967292, 4, 0, NULL,
-	NO_PARAM, NO_DFS, "smaller IO goes through host memory")
+	NO_PARAM, WORKS, "smaller IO goes through host memory")
 CF_TEXTS(LUSTRE_RDMA_DEV_ADDR_LIST, "fs.lustre.rdma_dev_addr_list", "", NO_RDMA, "NICs of Lustre")
 CF_BOOL(LUSTRE_USE_PCI_P2PDMA, "fs.lustre.use_pci_p2pdma", false, NULL, NO_PARAM, NO_P2PDMA,
 	"P2PDMA on Lustre")
 CF_SIZE(BEEGFS_POSIX_GDS_MIN_KB, "fs.beegfs.posix_gds_min_kb", 0, 0, 4294967292, 4, 0, NULL,
-	NO_PARAM, NO_DFS, "smaller IO goes through host memory")
+	NO_PARAM, WORKS, "smaller IO goes through host memory")
 CF_TEXTS(BEEGFS_RDMA_DEV_ADDR_LIST, "fs.beegfs.rdma_dev_addr_list", "", NO_RDMA, "NICs of BeeGFS")
 CF_BOOL(BEEGFS_USE_PCI_P2PDMA, "fs.beegfs.use_pci_p2pdma", false, NULL, NO_PARAM, NO_P2PDMA,
 	"P2PDMA on BeeGFS")
 CF_SIZE(SCATEFS_POSIX_GDS_MIN_KB, "fs.scatefs.posix_gds_min_kb", 0, 0, 4294967292, 4, 0, NULL,
-	NO_PARAM, NO_DFS, "smaller IO goes through host memory")
+	NO_PARAM, WORKS, "smaller IO goes through host memory")
 CF_BOOL(SCATEFS_USE_PCI_P2PDMA, "fs.scatefs.use_pci_p2pdma", false, NULL, NO_PARAM, NO_P2PDMA,
 	"P2PDMA on ScateFS")
 CF_TEXTS(NFS_RDMA_DEV_ADDR_LIST, "fs.nfs.rdma_dev_addr_list", "", NO_RDMA, "NICs of NFS")
 CF_BOOL(NFS_USE_PCI_P2PDMA, "fs.nfs.use_pci_p2pdma", false, NULL, NO_PARAM, NO_P2PDMA,
 	"P2PDMA on NFS")
 CF_TEXTS(GPFS_RDMA_DEV_ADDR_LIST, "fs.gpfs.rdma_dev_addr_list", "", NO_RDMA, "NICs of GPFS")
-CF_BOOL(GPFS_GDS_WRITE_SUPPORT, "fs.gpfs.gds_write_support", false, NULL, NO_PARAM, NO_DFS,
+CF_BOOL(GPFS_GDS_WRITE_SUPPORT, "fs.gpfs.gds_write_support", false, NULL, NO_PARAM, WORKS,
 	"direct writes on GPFS")
 CF_BOOL(GPFS_GDS_ASYNC_SUPPORT, "fs.gpfs.gds_async_support", true, NULL, NO_PARAM, NO_DFS,
 	"asynchronous IO on GPFS")
@@ -229,7 +229,7 @@ CF_SIZE(RDMA_TOKEN_RESET_TIMEOUT_SECS, "miscellaneous.rdma_token_reset_timeout_s
 	0, 4294967295, 1, 0, NULL, NO_PARAM, NO_RDMA, "wait for a new RDMA token")
 
 /* opencufile: ours */
-CF_TEXT(PATH, "opencufile.path", "", "null|host|alias|staged", 0, "OCF_PATH", NO_PARAM, WORKS,
+CF_TEXT(PATH, "opencufile.path", "", "null|host|nvfs|alias|staged", 0, "OCF_PATH", NO_PARAM, WORKS,
 	"the only path to travel; empty: the best one for each request")
 CF_BOOL(EXPLAIN, "opencufile.explain", false, "CUFILE_EXPLAIN", NO_PARAM, WORKS,
 	"tell each new kind of route on stderr")
@@ -258,6 +258,8 @@ CF_TEXT(ALIAS, "opencufile.alias", "direct", "off|direct|on", 0, "OCF_ALIAS", NO
 	"IO straight into GPU memory that the CPU can address: O_DIRECT alone, or cached reads too")
 CF_BOOL(IO_URING, "opencufile.io_uring", true, "OCF_IO_URING", NO_PARAM, WORKS,
 	"large O_DIRECT requests go through io_uring where the kernel lets us")
+CF_BOOL(NVFS, "opencufile.nvfs", false, "OCF_NVFS", NO_PARAM, WORKS,
+	"registered GPU memory by the nvidia-fs driver, where it is loaded and has the storage hooked")
 CF_BOOL(ORDER_WRITES, "opencufile.order_writes", true, "OCF_ORDER_WRITES", NO_PARAM, WORKS,
 	"a write sees what the default streams did before it")
 

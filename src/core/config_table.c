@@ -21,8 +21,6 @@
 	"no NVTX ranges are made, NVTX being a header of another licence"
 #define NO_TIMEOUT "a cancel takes the time it needs"
 #define NO_QUEUE "requests do not queue: their callers carry them"
-#define NO_PINNING "registering pins no device memory"
-#define NO_HANDOVER "the caller carries small requests and waits anyway"
 #define NO_P2PDMA "peer to peer is used wherever it works (opencufile.alias)"
 #define NO_RDMA "there is no RDMA transport"
 #define NO_DFS "there is no direct path on this file system"

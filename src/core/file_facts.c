@@ -17,6 +17,7 @@
 #include <sys/sysmacros.h>
 #include <unistd.h>
 #include "core/log.h"
+#include "core/nvfs_gate.h"
 #include "seam/os.h"
 
 #define DEFAULT_DIO_ALIGN 4096
@@ -119,6 +120,7 @@ static int fd_facts(int fd, struct cf_handle *handle)
 			       handle->dev;
 	handle->ino = stx.stx_ino;
 	handle->denied = denied(&stx, handle->dev);
+	handle->nvfs = cf_nvfs_file_gate(fd, &stx, &handle->nvfs_target);
 	return 0;
 }
 
@@ -132,6 +134,7 @@ int cf_file_facts(const CUfileDescr_t *descr, struct cf_handle *handle)
 			handle->fs_ops = descr->fs_ops;
 			handle->fs_handle = descr->handle.handle;
 			handle->open_flags = O_RDWR;
+			handle->nvfs = CF_NVFS_STORAGE;
 			handle->dio_align = DEFAULT_DIO_ALIGN;
 			handle->page_align = page_align(DEFAULT_DIO_ALIGN);
 			return 0;

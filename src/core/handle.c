@@ -228,6 +228,8 @@ static void publish(struct entry *entry, const struct cf_handle *made,
 	handle->ino = made->ino;
 	handle->fs_magic = made->fs_magic;
 	handle->denied = made->denied;
+	handle->nvfs = made->nvfs;
+	handle->nvfs_target = made->nvfs_target;
 	handle->fs_ops = made->fs_ops;
 	handle->fs_handle = made->fs_handle;
 	atomic_store_explicit(&handle->twin, -1, memory_order_relaxed);
@@ -235,6 +237,8 @@ static void publish(struct entry *entry, const struct cf_handle *made,
 	atomic_store_explicit(&handle->dio_refused, false,
 			      memory_order_relaxed);
 	atomic_store_explicit(&handle->lost, false, memory_order_relaxed);
+	atomic_store_explicit(&handle->nvfs_refused, false,
+			      memory_order_relaxed);
 	*value = value_of(entry);
 	atomic_store_explicit(&handle->state, state | LIVE,
 			      memory_order_release);

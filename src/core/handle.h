@@ -17,6 +17,7 @@
 #include <stdint.h>
 #include <sys/types.h>
 #include "core/denylist.h"
+#include "core/nvfs.h"
 
 /* How a request's bytes travel between file and kernel. */
 enum cf_via {
@@ -39,10 +40,13 @@ struct cf_handle {
 	ino_t ino;
 	long fs_magic;		     /* statfs f_type */
 	enum cf_denied denied;	     /* a list that names the file */
+	enum cf_nvfs_gate nvfs;	     /* may nvidia-fs carry it? */
+	int nvfs_target;	     /* its CUfileDriverStatusFlags_t */
 	const CUfileFSOps_t *fs_ops; /* user-space file system, or NULL */
 	void *fs_handle;	     /* its argument */
 	_Atomic int twin;	     /* -1, or a second descriptor */
 	_Atomic bool dio_refused;    /* the file system said no to O_DIRECT */
+	_Atomic bool nvfs_refused;   /* the storage said no to nvidia-fs */
 	_Atomic bool no_twin;	     /* a second one could not be opened */
 	_Atomic bool lost;	     /* fd was closed, and is another's twin */
 };

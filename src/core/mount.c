@@ -88,7 +88,8 @@ static bool parse(const char *line, uint64_t *number, struct cf_mount *mount)
 	if (!rest ||
 	    sscanf(line, "%" SCNu64 " %*u %u:%u %*s %1023s", number, &major,
 		   &minor, mount->point) != 4 ||
-	    sscanf(rest, " - %31s %1023s", mount->type, mount->source) < 1)
+	    sscanf(rest, " - %31s %1023s %511s", mount->type, mount->source,
+		   mount->options) < 1)
 		return false;
 	mount->dev = makedev(major, minor);
 	unescape(mount->point);

@@ -11,7 +11,8 @@ struct cf_mount {
 	char type[32];
 	char point[1024];
 	char source[1024];
-	dev_t dev; /* as mountinfo has it; btrfs and such make one up */
+	char options[512]; /* of the file system: "rw,data=ordered" */
+	dev_t dev;	   /* as mountinfo has it; btrfs and such make one up */
 };
 
 /*

@@ -22,6 +22,7 @@ enum cf_op {
 struct cf_piece {
 	enum cf_op op;
 	bool ordered;	  /* a write waits for the default streams first */
+	bool registered;  /* a buffer of the client's holds all of it */
 	bool combine;	  /* a small copy may share a launch with others */
 	unsigned flights; /* parts kept under way by a ring; 0: no ring */
 	bool demote; /* what is read leaves the core's caches before a copy */

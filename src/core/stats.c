@@ -129,6 +129,8 @@ static void count_gpu(struct cf_stats_own own, const struct cf_stats_io *io,
 		cf_stats_add(own, &gpu->unaligned[io->op], 1);
 	if (io->p2p && io->result >= 0)
 		cf_stats_add(own, &gpu->p2p[io->op], 1);
+	if (io->nvfs && io->result >= 0)
+		cf_stats_add(own, &gpu->nvfs[io->op], 1);
 	cf_stats_file_meet(io->ordinal);
 }
 

@@ -58,7 +58,8 @@ struct cf_stats_io {
 	uint64_t start_ns; /* cf_stats_clock before it began */
 	int ordinal;	   /* its GPU, or -1: host memory, or not known */
 	bool unaligned;
-	bool p2p; /* by an alias, with no copy on its way */
+	bool p2p;  /* by an alias, with no copy on its way */
+	bool nvfs; /* its path was nvidia-fs */
 };
 
 void cf_stats_io(const struct cf_stats_io *io);

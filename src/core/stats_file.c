@@ -63,7 +63,8 @@ static struct {
 		OF_GPUS(text ".bytes", flow[op].bytes), \
 		OF_GPUS(text ".ns", flow[op].ns), \
 		OF_GPUS(text ".unaligned", unaligned[op]), \
-		OF_GPUS(text ".alias", p2p[op])
+		OF_GPUS(text ".alias", p2p[op]), \
+		OF_GPUS(text ".nvfs", nvfs[op])
 
 static const struct ocf_stats_row rows[] = {
 	FLOW("read", flow[CF_READ]),

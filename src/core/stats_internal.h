@@ -19,7 +19,8 @@ struct cf_stats_flow {
 struct cf_stats_gpu {
 	struct cf_stats_flow flow[2];
 	uint64_t unaligned[2];
-	uint64_t p2p[2]; /* of flow's ok, by an alias */
+	uint64_t p2p[2];  /* of flow's ok, by an alias */
+	uint64_t nvfs[2]; /* of flow's, by nvidia-fs and well */
 	uint64_t map_ok, map_err;
 	uint64_t unmap;
 };

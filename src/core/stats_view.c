@@ -119,7 +119,10 @@ static void view_batches(const struct cf_stats_counts *counts,
 			to->batch_completion_lat_sum_us / ended.ok;
 }
 
-/* What succeeded and took no alias went through host memory. */
+/*
+ * What succeeded, took no alias and did not go by nvidia-fs went through host
+ * memory.
+ */
 static void view_gpu_io(const struct cf_stats_gpu *gpu, uint64_t period_ns,
 			CUfilePerGpuStats_t *to)
 {
@@ -132,7 +135,9 @@ static void view_gpu_io(const struct cf_stats_gpu *gpu, uint64_t period_ns,
 	to->read_duration_us = rd->ns / 1000;
 	to->n_total_reads = rd->ok + rd->err;
 	to->n_p2p_reads = gpu->p2p[CF_READ];
-	to->n_posix_reads = rest_of(rd->ok, gpu->p2p[CF_READ]);
+	to->n_nvfs_reads = gpu->nvfs[CF_READ];
+	to->n_posix_reads =
+		rest_of(rd->ok, gpu->p2p[CF_READ] + gpu->nvfs[CF_READ]);
 	to->n_unaligned_reads = gpu->unaligned[CF_READ];
 	to->n_reads_err = rd->err;
 	to->writes_bytes = wr->bytes;
@@ -141,7 +146,9 @@ static void view_gpu_io(const struct cf_stats_gpu *gpu, uint64_t period_ns,
 	to->write_duration_us = wr->ns / 1000;
 	to->n_total_writes = wr->ok + wr->err;
 	to->n_p2p_writes = gpu->p2p[CF_WRITE];
-	to->n_posix_writes = rest_of(wr->ok, gpu->p2p[CF_WRITE]);
+	to->n_nvfs_writes = gpu->nvfs[CF_WRITE];
+	to->n_posix_writes =
+		rest_of(wr->ok, gpu->p2p[CF_WRITE] + gpu->nvfs[CF_WRITE]);
 	to->n_unaligned_writes = gpu->unaligned[CF_WRITE];
 	to->n_writes_err = wr->err;
 }

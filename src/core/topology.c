@@ -26,6 +26,22 @@ static int read_of_gpu(const struct cf_cuda *cuda, CUdevice dev,
 			     name);
 }
 
+uint64_t cf_gpu_pci(int ordinal)
+{
+	const struct cf_cuda *cuda = cf_cuda_loaded();
+	unsigned domain, bus, device, function;
+	char bus_id[32] = "";
+	CUdevice dev;
+
+	if (!cuda || cuda->device_get(&dev, ordinal) != CF_CU_SUCCESS ||
+	    cuda->device_get_pci_bus_id(bus_id, sizeof(bus_id), dev) !=
+		    CF_CU_SUCCESS ||
+	    sscanf(bus_id, "%x:%x:%x.%x", &domain, &bus, &device, &function) !=
+		    4)
+		return 0;
+	return (uint64_t)domain << 32 | bus << 8 | device << 3 | function;
+}
+
 int cf_gpu_bar_kib(int ordinal, uint64_t *kib)
 {
 	const struct cf_cuda *cuda = cf_cuda_open();

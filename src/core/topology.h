@@ -19,6 +19,12 @@
  */
 int cf_gpu_bar_kib(int ordinal, uint64_t *kib);
 
+/*
+ * Where a GPU is: domain << 32 | bus << 8 | device << 3 | function; 0 where
+ * the driver does not say.
+ */
+uint64_t cf_gpu_pci(int ordinal);
+
 /* skip: no GPU has a node from now on (miscellaneous.skip_topology_detection)
  */
 void cf_topology_configure(bool skip);

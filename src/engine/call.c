@@ -21,6 +21,7 @@ static void count(const struct cf_call *call, const struct cf_request *req,
 		.unaligned = ((size_t)call->file_off | call->size |
 			      (mem ? mem->addr : 0)) &
 			     mask,
+		.nvfs = req && req->route.path == &cf_path_nvfs,
 	};
 
 	cf_stats_io(&io);

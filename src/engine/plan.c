@@ -289,6 +289,12 @@ static bool blocks_match(const struct cf_piece *piece)
 		 (piece->handle->dio_align - 1));
 }
 
+/* What nvidia-fs does not carry, and it may be all, is staged. */
+static bool uses_slots(const struct cf_path_ops *path)
+{
+	return path == &cf_path_staged || path == &cf_path_nvfs;
+}
+
 /* Small ones are cut finer, to be several at all. */
 static size_t ring_step(const struct cf_piece *piece)
 {
@@ -313,7 +319,7 @@ static unsigned flights_for(const struct cf_piece *piece,
 	    piece->size <= ring_step(piece))
 		return 0;
 	/* an alias lies in its pages as the memory does */
-	if (path != &cf_path_staged &&
+	if (!uses_slots(path) &&
 	    ((path != &cf_path_host && path != &cf_path_alias) ||
 	     !blocks_match(piece)))
 		return 0;
@@ -340,7 +346,7 @@ struct cf_plan cf_plan_make(const struct cf_piece *piece,
 {
 	unsigned flights = flights_for(piece, path, company);
 	unsigned carriers = flights ? 1 : carriers_for(piece, company);
-	bool staged = path == &cf_path_staged;
+	bool staged = uses_slots(path);
 
 	if (flights)
 		return (struct cf_plan){

@@ -92,6 +92,7 @@ static int check_memory(struct cf_request *req, const struct cf_call *call,
 	if (req->registered && mem->kind != CF_MEMORY_HOST)
 		req->piece.alias = cf_buffer_alias(mem, call->size,
 						   &req->piece.alias_state);
+	req->piece.registered = req->registered;
 	return 0;
 }
 
@@ -106,6 +107,7 @@ static int assume_memory(struct cf_request *req, const struct cf_call *call,
 	req->registered = false;
 	req->piece.alias = NULL;
 	req->piece.alias_state = CF_ALIAS_UNREGISTERED;
+	req->piece.registered = false;
 	return 0;
 }
 

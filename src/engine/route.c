@@ -13,8 +13,8 @@
 
 /* Best first. A new path is one row here. */
 static const struct cf_path_ops *const paths[] = {
-	&cf_path_null,	 &cf_path_host,	  &cf_path_alias,
-	&cf_path_mapped, &cf_path_staged,
+	&cf_path_null,	&cf_path_host,	 &cf_path_nvfs,
+	&cf_path_alias, &cf_path_mapped, &cf_path_staged,
 };
 
 #define NR_PATHS (sizeof(paths) / sizeof(paths[0]))
@@ -49,6 +49,24 @@ static const char *const texts[CF_NR_WHYS] = {
 	[CF_WHY_DENIED_MOUNT] = "denylist.mounts names the mount point",
 	[CF_WHY_DENIED_FILESYSTEM] =
 		"denylist.filesystems names the file system",
+	[CF_WHY_NVFS_OFF] = "opencufile.nvfs is false",
+	[CF_WHY_NVFS_ABSENT] = "there is no nvidia-fs driver",
+	[CF_WHY_NVFS_FORBIDDEN] = "/dev/nvidia-fs0 may not be opened",
+	[CF_WHY_NVFS_OLD] = "the nvidia-fs driver is older than 2.12",
+	[CF_WHY_NVFS_STORAGE] = "nvidia-fs is not known to serve this storage",
+	[CF_WHY_NVFS_UNHOOKED] =
+		"the storage's module is not in nvidia-fs's list",
+	[CF_WHY_NVFS_MOUNT] = "the mount's options may send data elsewhere",
+	[CF_WHY_NVFS_INODE] = "the file's attributes may send data elsewhere",
+	[CF_WHY_NVFS_REFUSED] = "the file system refused nvidia-fs",
+	[CF_WHY_NVFS_CACHE] = "the bytes go through the page cache",
+	[CF_WHY_NVFS_MEMORY] = "the memory is not one plain allocation",
+	[CF_WHY_NVFS_SKEWED] =
+		"memory and file offset lie differently in a block of 4 KiB",
+	[CF_WHY_NVFS_SMALL] = "the request is too small for nvidia-fs",
+	[CF_WHY_NVFS_WRITES] = "configuration keeps these writes off nvidia-fs",
+	[CF_WHY_NVFS_ROUTED] =
+		"properties.rdma_dynamic_routing_order has SYS_MEM alone",
 	[CF_WHY_MAPPED_OFF] = "opencufile.mapped is off",
 	[CF_WHY_NO_READ] = "only for reads",
 	[CF_WHY_SMALL] = "smaller than opencufile.mapped_min_kb",
@@ -90,6 +108,23 @@ static const char *const remedies[CF_NR_WHYS] = {
 	[CF_WHY_DENIED_MOUNT] = "take the mount off denylist.mounts",
 	[CF_WHY_DENIED_FILESYSTEM] =
 		"take the file system off denylist.filesystems",
+	[CF_WHY_NVFS_OFF] =
+		"where nvidia-fs is loaded, set opencufile.nvfs (OCF_NVFS) to "
+		"true; it never ran on real hardware, check its bytes",
+	[CF_WHY_NVFS_FORBIDDEN] = "let the user open /dev/nvidia-fs*",
+	[CF_WHY_NVFS_OLD] = "load a newer nvidia-fs driver",
+	[CF_WHY_NVFS_UNHOOKED] =
+		"use a storage driver that is built with nvidia-fs's hooks",
+	[CF_WHY_NVFS_MOUNT] = "mount ext4 with data=ordered written out, NFS "
+			      "with proto=rdma",
+	[CF_WHY_NVFS_CACHE] = "open the file with O_DIRECT",
+	[CF_WHY_NVFS_SKEWED] = "give memory and file the same offset in a "
+			       "block of 4 KiB",
+	[CF_WHY_NVFS_WRITES] =
+		"set properties.gds_rdma_write_support, for GPFS "
+		"also fs.gpfs.gds_write_support",
+	[CF_WHY_NVFS_ROUTED] = "name another route in "
+			       "properties.rdma_dynamic_routing_order",
 };
 
 /* What leaves a piece compatibility mode only, or CF_WHY_YES. */
@@ -130,6 +165,7 @@ void cf_route_choose(const struct cf_piece *piece,
 		.alias = strcmp(alias, "off") != 0,
 		.alias_buffered = !strcmp(alias, "on"),
 		.compat_only = compat_only(piece, config),
+		.config = config,
 	};
 
 	route->path = NULL;

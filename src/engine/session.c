@@ -34,6 +34,8 @@
 #include "core/file.h"
 #include "core/handle.h"
 #include "core/log.h"
+#include "core/nvfs.h"
+#include "core/nvfs_io.h"
 #include "core/p2p.h"
 #include "core/ring.h"
 #include "core/stats.h"
@@ -46,6 +48,7 @@
 #include "engine/request.h"
 #include "engine/stream.h"
 #include "engine/worker.h"
+#include "path/nvfs.h"
 #include "seam/loaded.h"
 
 static pthread_mutex_t session_lock = PTHREAD_MUTEX_INITIALIZER;
@@ -65,6 +68,7 @@ static void fork_prepare(void)
 	cf_twins_fork_prepare();
 	cf_rings_fork_prepare();
 	cf_buffers_fork_prepare();
+	cf_nvfs_maps_fork_prepare();
 	cf_devices_fork_prepare();
 	cf_windows_fork_prepare();
 	cf_alias_fork_prepare();
@@ -77,6 +81,7 @@ static void fork_parent(void)
 	cf_alias_fork_release();
 	cf_windows_fork_parent();
 	cf_devices_fork_parent();
+	cf_nvfs_maps_fork_parent();
 	cf_buffers_fork_parent();
 	cf_rings_fork_parent();
 	cf_twins_fork_release();
@@ -95,6 +100,8 @@ static void fork_child(void)
 	cf_alias_fork_release();
 	cf_windows_fork_child();
 	cf_devices_fork_child();
+	cf_nvfs_maps_fork_child();
+	cf_nvfs_fork_child();
 	cf_buffers_fork_child();
 	cf_rings_fork_child();
 	cf_twins_fork_release();
@@ -135,6 +142,14 @@ static void configure_windows(const struct cf_config *config)
 	});
 }
 
+static uint64_t pinned_limit(const struct cf_config *config)
+{
+	uint64_t kib =
+		cf_config_size(config, CF_CFG_MAX_DEVICE_PINNED_MEM_SIZE_KB);
+
+	return kib == CF_CFG_UNLIMITED ? UINT64_MAX : kib << 10;
+}
+
 void cf_session_apply(void)
 {
 	const struct cf_config *config = cf_session_config();
@@ -145,6 +160,8 @@ void cf_session_apply(void)
 			     cf_plan_staging_bytes(config));
 	cf_plan_configure(config);
 	configure_windows(config);
+	cf_path_nvfs_configure(config);
+	cf_nvfs_limit(pinned_limit(config));
 	cf_file_limit(cf_config_size(config, CF_CFG_MAX_DIRECT_IO_SIZE_KB)
 		      << 10);
 }
@@ -187,6 +204,8 @@ static int open_locked(void)
 	cf_rings_configure(cf_config_bool(config, CF_CFG_IO_URING));
 	cf_explain_configure(config);
 	cf_denylist_configure(config);
+	cf_nvfs_allow_batches();
+	cf_nvfs_open(cf_config_bool(config, CF_CFG_NVFS));
 	atomic_store_explicit(&running, config, memory_order_release);
 	cf_session_apply();
 	cf_streams_open(config);
@@ -208,6 +227,8 @@ static void close_locked(void)
 	cf_workers_close();
 	cf_rings_close();
 	cf_stats_close();
+	cf_nvfs_forget_all();
+	cf_nvfs_close();
 	cf_buffers_close();
 	cf_alias_refused_close();
 	cf_alias_forget();

@@ -25,7 +25,7 @@ enum cf_why {
 	CF_WHY_NO_SYSTEM_MEMORY, /* allow_system_memory is off */
 	CF_WHY_FORCED_COMPAT,	 /* force_compat_mode is on */
 	CF_WHY_ALIAS_OFF,	 /* opencufile.alias is off */
-	CF_WHY_NOT_REGISTERED,	 /* no alias: the buffer is not registered */
+	CF_WHY_NOT_REGISTERED,	 /* the buffer is not registered */
 	CF_WHY_NO_ALIAS,	 /* nobody has an address for the CPU */
 	CF_WHY_ALIAS_WRONG,	 /* other bytes are seen there */
 	CF_WHY_ALIAS_PLAIN,	 /* no pages, and the file is direct */
@@ -40,6 +40,23 @@ enum cf_why {
 	CF_WHY_DENIED_DEVICE,
 	CF_WHY_DENIED_MOUNT,
 	CF_WHY_DENIED_FILESYSTEM,
+	/* in the order of enum cf_nvfs_gate */
+	CF_WHY_NVFS_OFF,
+	CF_WHY_NVFS_ABSENT,
+	CF_WHY_NVFS_FORBIDDEN,
+	CF_WHY_NVFS_OLD,
+	CF_WHY_NVFS_STORAGE,
+	CF_WHY_NVFS_UNHOOKED,
+	CF_WHY_NVFS_MOUNT,
+	CF_WHY_NVFS_INODE,
+	/* and of a piece */
+	CF_WHY_NVFS_REFUSED, /* the storage said no */
+	CF_WHY_NVFS_CACHE,   /* its bytes go through the page cache */
+	CF_WHY_NVFS_MEMORY,  /* memory that cannot be pinned, or watched */
+	CF_WHY_NVFS_SKEWED,  /* memory and file differ in a block */
+	CF_WHY_NVFS_SMALL,   /* no whole block, or below a limit */
+	CF_WHY_NVFS_WRITES,  /* configuration forbids these writes */
+	CF_WHY_NVFS_ROUTED,  /* dynamic routing knows host memory only */
 	/* the mapped path's; see enum cf_sight */
 	CF_WHY_MAPPED_OFF,
 	CF_WHY_NO_READ,
@@ -56,6 +73,8 @@ enum cf_why {
 	CF_NR_WHYS,
 };
 
+struct cf_config;
+
 /* What configuration has to say to a path, read once per request. */
 struct cf_policy {
 	bool allow_bounce;	  /* properties.allow_compat_mode */
@@ -64,6 +83,7 @@ struct cf_policy {
 	bool alias_buffered;	  /* it is on: also with the page cache */
 	/* why compatibility mode is all there is; CF_WHY_YES: it is not */
 	enum cf_why compat_only;
+	const struct cf_config *config; /* for what one path alone asks */
 };
 
 /*
@@ -120,6 +140,7 @@ int cf_path_no_settle(const struct cf_piece *piece);
 
 extern const struct cf_path_ops cf_path_null;
 extern const struct cf_path_ops cf_path_host;
+extern const struct cf_path_ops cf_path_nvfs;
 extern const struct cf_path_ops cf_path_alias;
 extern const struct cf_path_ops cf_path_mapped;
 extern const struct cf_path_ops cf_path_staged;

@@ -8,6 +8,7 @@
 #include <linux/mempolicy.h>
 #include <sched.h>
 #include <stdlib.h>
+#include <sys/ioctl.h>
 #include <sys/mman.h>
 #include <sys/syscall.h>
 #include <sys/uio.h>
@@ -88,6 +89,13 @@ static int os_get_flags(int fd)
 	int flags = fcntl(fd, F_GETFL);
 
 	return flags < 0 ? -errno : flags;
+}
+
+static int os_ioctl(int fd, unsigned long request, void *arg)
+{
+	int answer = ioctl(fd, request, arg);
+
+	return answer < 0 ? -errno : answer;
 }
 
 static int os_cachestat(int fd, off_t off, size_t len, struct cf_cachestat *out)
@@ -290,6 +298,7 @@ const struct cf_os cf_os_real = {
 	.file_type = os_file_type,
 	.fstatfs = os_fstatfs,
 	.get_flags = os_get_flags,
+	.ioctl = os_ioctl,
 	.cachestat = os_cachestat,
 	.dup_above = os_dup_above,
 	.map_anon = os_map_anon,

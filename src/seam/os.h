@@ -34,6 +34,7 @@ struct cf_os {
 	int (*file_type)(int fd);
 	int (*fstatfs)(int fd, struct statfs *fs);
 	int (*get_flags)(int fd); /* fcntl(F_GETFL) */
+	int (*ioctl)(int fd, unsigned long request, void *arg);
 	/* what is in the page cache of [off, off + len); len 0: to the end */
 	int (*cachestat)(int fd, off_t off, size_t len,
 			 struct cf_cachestat *out);

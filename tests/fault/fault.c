@@ -44,6 +44,7 @@ const char *fault_name(enum fault_call call)
 		[FAULT_FILE_TYPE] = "file_type",
 		[FAULT_FSTATFS] = "fstatfs",
 		[FAULT_GET_FLAGS] = "get_flags",
+		[FAULT_IOCTL] = "ioctl",
 		[FAULT_CACHESTAT] = "cachestat",
 		[FAULT_DUP_ABOVE] = "dup_above",
 		[FAULT_MAP_ANON] = "map_anon",
@@ -251,6 +252,12 @@ static int fault_madvise(void *mem, size_t size, int advice)
 		       cf_os_real.madvise(mem, size, advice);
 }
 
+static int fault_ioctl(int fd, unsigned long request, void *arg)
+{
+	return should_fail(FAULT_IOCTL) ? -rule.err :
+					  cf_os_real.ioctl(fd, request, arg);
+}
+
 static int fault_unmap(void *mem, size_t size)
 {
 	return should_fail(FAULT_UNMAP) ? -rule.err :
@@ -376,6 +383,7 @@ static const struct cf_os faulty = {
 	.file_type = fault_file_type,
 	.fstatfs = fault_fstatfs,
 	.get_flags = fault_get_flags,
+	.ioctl = fault_ioctl,
 	.cachestat = fault_cachestat,
 	.dup_above = fault_dup_above,
 	.map_anon = fault_map_anon,

@@ -8,6 +8,7 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 #include "engine/route.h"
 
 #define NR_KINDS 3
@@ -322,6 +323,120 @@ static void pages_that_were_seen_are_mapped(void **state)
 	assert_int_equal(sighted(CF_SIGHT_NONE), CF_WHY_NO_READ);
 }
 
+/* What the path by nvidia-fs says to this piece of an open file. */
+static enum cf_why nvfs_says(struct cf_handle *handle, struct cf_piece piece,
+			     struct cf_config *config)
+{
+	struct cf_route route;
+
+	handle->direct = true;
+	handle->dio_align = 512;
+	handle->page_align = 4096;
+	piece.handle = handle;
+	cf_route_choose(&piece, config, &route);
+	return why(&route, "nvfs");
+}
+
+/* A registered piece of whole blocks, of a file that may travel. */
+static struct cf_piece nvfs_piece(void)
+{
+	struct cf_piece piece = piece_of(CF_MEMORY_DEVICE);
+
+	piece.registered = true;
+	piece.via = CF_VIA_DIRECT;
+	piece.mem.buffer_id = 7;
+	return piece;
+}
+
+static void see_nvfs_files(bool *seen)
+{
+	struct cf_config *config = configure("", true, true);
+	struct cf_piece piece = nvfs_piece();
+	struct cf_handle handle = { .nvfs = CF_NVFS_PASS,
+				    .nvfs_target = CU_FILE_NVME_SUPPORTED };
+
+	assert_int_equal(nvfs_says(&handle, piece, config), CF_WHY_YES);
+	handle.nvfs_refused = true;
+	seen[nvfs_says(&handle, piece, config)] = true;
+	handle.nvfs_refused = false;
+	for (int gate = CF_NVFS_OFF; gate <= CF_NVFS_INODE; gate++) {
+		handle.nvfs = (enum cf_nvfs_gate)gate;
+		seen[nvfs_says(&handle, piece, config)] = true;
+	}
+	handle.nvfs = CF_NVFS_PASS;
+	handle.nvfs_target = CU_FILE_GPFS_SUPPORTED;
+	piece.op = CF_WRITE;
+	seen[nvfs_says(&handle, piece, config)] = true;
+	cf_config_free(config);
+}
+
+static void see_nvfs_pieces(bool *seen)
+{
+	struct cf_config *config = configure("", true, true);
+	struct cf_handle handle = { .nvfs = CF_NVFS_PASS,
+				    .nvfs_target = CU_FILE_NVME_SUPPORTED };
+	struct cf_piece piece = nvfs_piece();
+
+	piece.via = CF_VIA_CACHE;
+	seen[nvfs_says(&handle, piece, config)] = true;
+	piece = nvfs_piece();
+	piece.registered = false;
+	seen[nvfs_says(&handle, piece, config)] = true;
+	piece = nvfs_piece();
+	piece.mem.buffer_id = 0;
+	seen[nvfs_says(&handle, piece, config)] = true;
+	piece = nvfs_piece();
+	piece.mem.addr++;
+	seen[nvfs_says(&handle, piece, config)] = true;
+	piece = nvfs_piece();
+	piece.size = 4095;
+	seen[nvfs_says(&handle, piece, config)] = true;
+	cf_config_free(config);
+}
+
+/* A list has no setter: what a file says of it. */
+static void see_nvfs_routing(bool *seen)
+{
+	static const char json[] =
+		"{\"properties\": {\"rdma_dynamic_routing\": true, "
+		"\"rdma_dynamic_routing_order\": [\"SYS_MEM\"]}}";
+	struct cf_handle handle = { .nvfs = CF_NVFS_PASS,
+				    .nvfs_target = CU_FILE_LUSTRE_SUPPORTED };
+	char path[] = "/tmp/route-XXXXXX";
+	struct cf_config *config;
+	int fd = mkstemp(path);
+
+	assert_true(fd >= 0);
+	assert_int_equal(write(fd, json, strlen(json)), strlen(json));
+	close(fd);
+	setenv("CUFILE_ENV_PATH_JSON", path, 1);
+	config = configure("", true, true);
+	seen[nvfs_says(&handle, nvfs_piece(), config)] = true;
+	cf_config_free(config);
+	setenv("CUFILE_ENV_PATH_JSON", "/nonexistent", 1);
+	unlink(path);
+}
+
+/* Who switches it on wants it; where it says no, the alias is next. */
+static void nvidia_fs_is_asked_before_the_alias(void **state)
+{
+	struct cf_config *config = configure("", true, true);
+	struct cf_route route;
+	struct aliased a;
+
+	aliased_init(&a);
+	a.handle.nvfs_target = CU_FILE_NVME_SUPPORTED;
+	a.piece.registered = true;
+	a.piece.mem.buffer_id = 7;
+	cf_route_choose(&a.piece, config, &route);
+	assert_ptr_equal(route.path, &cf_path_nvfs);
+	assert_int_equal(why(&route, "alias"), CF_WHY_YES);
+	a.handle.nvfs = CF_NVFS_OFF;
+	cf_route_choose(&a.piece, config, &route);
+	assert_ptr_equal(route.path, &cf_path_alias);
+	cf_config_free(config);
+}
+
 /* Every reason can be met, and a person can read it. */
 static void every_reason_is_reachable_and_has_a_text(void **state)
 {
@@ -348,6 +463,9 @@ static void every_reason_is_reachable_and_has_a_text(void **state)
 	the_alias_says_why_not(seen);
 	for (int sight = 0; sight < CF_NR_SIGHTS; sight++)
 		seen[sighted((enum cf_sight)sight)] = true;
+	see_nvfs_files(seen);
+	see_nvfs_pieces(seen);
+	see_nvfs_routing(seen);
 	for (int i = 0; i < CF_NR_WHYS; i++) {
 		if (!seen[i])
 			fail_msg("no path ever says \"%s\"",
@@ -419,6 +537,7 @@ int main(void)
 			forced_and_denied_files_are_left_the_compat_paths),
 		cmocka_unit_test(the_null_path_carries_all_but_only_by_name),
 		cmocka_unit_test(pages_that_were_seen_are_mapped),
+		cmocka_unit_test(nvidia_fs_is_asked_before_the_alias),
 		cmocka_unit_test(every_reason_is_reachable_and_has_a_text),
 		cmocka_unit_test(the_path_taken_is_the_first_that_said_yes),
 		cmocka_unit_test(deciding_changes_nothing),

@@ -4,8 +4,8 @@
  *
  * The sections, their order and their words are those that scripts know of
  * the original, a blank at the start of each line too. What stands there is
- * this library's: any file system works, by way of host memory, and no kernel
- * driver is asked for.
+ * this library's: any file system works, by way of host memory, and those that
+ * nvidia-fs has hooked also by that driver.
  */
 #include "check_platform.h"
 
@@ -59,23 +59,51 @@ void platform_versions(void)
 	printf(" opencufile version: %s\n", OCF_VERSION);
 }
 
+/* Kinds of storage that the nvidia-fs driver has hooked for the library. */
+static unsigned hooked_storage(void)
+{
+	CUfileDrvProps_t props = { 0 };
+
+	return cuFileDriverGetProperties(&props).err ? 0 :
+						       props.nvfs.dstatusflags;
+}
+
 /* "compat" is the word for a detour through host memory. */
 static void drivers_section(void)
 {
-	static const char *const names[] = {
-		"NVMe",	      "NVMeOF", "SCSI",		 "ScaleFlux CSD",
-		"FSx Lustre", "NVMesh", "DDN EXAScaler", "IBM Spectrum Scale",
-		"NFS",	      "BeeGFS", "ScaTeFS",	 "VIRTIOFS",
-		"WekaFS",
+	static const struct {
+		const char *name;
+		int target;
+	} rows[] = {
+		{ "NVMe", CU_FILE_NVME_SUPPORTED },
+		{ "NVMeOF", CU_FILE_NVMEOF_SUPPORTED },
+		{ "SCSI", CU_FILE_SCSI_SUPPORTED },
+		{ "ScaleFlux CSD", CU_FILE_SCALEFLUX_CSD_SUPPORTED },
+		{ "FSx Lustre", CU_FILE_LUSTRE_SUPPORTED },
+		{ "NVMesh", CU_FILE_NVMESH_SUPPORTED },
+		{ "DDN EXAScaler", CU_FILE_LUSTRE_SUPPORTED },
+		{ "IBM Spectrum Scale", CU_FILE_GPFS_SUPPORTED },
+		{ "NFS", CU_FILE_NFS_SUPPORTED },
+		{ "BeeGFS", CU_FILE_BEEGFS_SUPPORTED },
+		{ "ScaTeFS", CU_FILE_SCATEFS_SUPPORTED },
+		{ "VIRTIOFS", CU_FILE_VIRTIOFS_SUPPORTED },
+		{ "WekaFS", CU_FILE_WEKAFS_SUPPORTED },
 	};
+	unsigned hooked = hooked_storage();
 	char allowed[32] = "";
 	bool compat = config_value("properties.allow_compat_mode", allowed,
 				   sizeof(allowed)) &&
 		      !strcmp(allowed, "true");
 
-	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++)
-		printf(" %-18s : %s\n", names[i],
-		       compat ? "compat" : "Unsupported");
+	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+		bool nvfs = hooked & 1u << rows[i].target;
+
+		printf(" %-18s : %s\n", rows[i].name,
+		       nvfs && compat ? "nvfs, compat" :
+		       nvfs	      ? "nvfs" :
+		       compat	      ? "compat" :
+					"Unsupported");
+	}
 	printf(" %-18s : Unsupported\n", "Userspace RDMA");
 	printf(" --Mellanox PeerDirect : %s\n",
 	       sys_exists("/sys/module/nvidia_peermem") ||

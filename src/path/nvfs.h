@@ -1,0 +1,11 @@
+// SPDX-License-Identifier: Apache-2.0
+/* nvfs - what the session tells the path by nvidia-fs. */
+#ifndef CF_PATH_NVFS_H
+#define CF_PATH_NVFS_H
+
+struct cf_config;
+
+/* From now on; a request that runs may not see it. */
+void cf_path_nvfs_configure(const struct cf_config *config);
+
+#endif
