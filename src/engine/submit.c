@@ -208,10 +208,9 @@ static int submit(const struct cf_cuda *cuda, struct cf_sop *sop, CUcontext ctx,
 		  CUstream stream)
 {
 	bool bells = cf_dock_has_bells(sop->dock);
-	int err = cf_depth_enter(ctx, stream, sop->dock,
-				 bells ? CF_DEPTH_BELLS :
-					 CF_DEPTH_HOST_FUNCTIONS,
-				 &sop->depth);
+	int err = cf_depth_enter(
+		ctx, stream, sop->dock,
+		bells ? CF_DEPTH_BELLS : CF_DEPTH_HOST_FUNCTIONS, &sop->depth);
 
 	if (err) {
 		cf_sop_never_mind(sop);
