@@ -288,6 +288,13 @@ static void a_context_lost_in_front_of_operations_writes_nothing(void **state)
 	assert_ok(cuFileDriverClose_v2());
 	for (unsigned i = 0; i < 10; i++)
 		assert_int_equal(w->io[i].bytes, UNTOUCHED);
+	/* its memory and its stream went with the context */
+	close(w->gate[0]);
+	close(w->gate[1]);
+	th_file_end(&w->file);
+	free(w->bytes);
+	free(w->got);
+	free(w);
 }
 
 static const struct fresh_test tests[] = {

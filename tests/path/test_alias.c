@@ -293,10 +293,12 @@ static void a_wrong_address_is_found_out_at_registration(void **state)
 {
 	static const enum lie lies[] = { OTHER_MEMORY, NO_MEMORY, SHIFTED,
 					 NO_LAST_PAGE };
+	/* the last makes us read what is nobody's: a sanitizer would object */
+	size_t nr = sizeof(lies) / sizeof(lies[0]) - TH_ASAN;
 	const char *why;
 	struct world w;
 
-	for (size_t i = 0; i < sizeof(lies) / sizeof(lies[0]); i++) {
+	for (size_t i = 0; i < nr; i++) {
 		begin(&w, lies[i], TH_ODIRECT);
 		assert_string_equal(path_of(&w, false, SIZE, 0, 0, &why),
 				    "staged");
