@@ -279,8 +279,8 @@ static void blocks_that_are_on_finish_and_the_others_never_begin(void **state)
 	assert_int_equal(shoot(&s, 0, true), 0);
 	while (moved < 20 && s.copies[moved].moved)
 		moved++;
-	/* none of them only where the machine was too busy to begin in time */
-	assert_true(moved == 7 || moved == 0);
+	/* fewer only where the machine was too busy to begin them in time */
+	assert_true(moved <= 7);
 	assert_int_equal(move_rest(&s, true), 20 - moved);
 	assert_true(shot_right(&s, 0));
 	th_sleep_ms(100);
