@@ -39,6 +39,13 @@ void cf_lanes_fini(struct cf_lanes *lanes, bool alive);
  */
 CUresult cf_lane_stream(const struct cf_cuda *cuda, CUstream *stream);
 
+/*
+ * Returns when the stream is idle, or cannot be asked any more, because its
+ * context is lost and all its work with it: what it used may go. The result
+ * is that of the wait.
+ */
+CUresult cf_lane_settle_stream(const struct cf_cuda *cuda, CUstream stream);
+
 /* The lanes' context is current. 0, -ENOMEM or a CUDA code. */
 int cf_lane_lease(struct cf_lanes *lanes, struct cf_lane **lane);
 void cf_lane_give_back(struct cf_lanes *lanes, struct cf_lane *lane);
@@ -49,10 +56,7 @@ void cf_lane_give_back(struct cf_lanes *lanes, struct cf_lane *lane);
  */
 int cf_lane_order(struct cf_lane *lane);
 
-/*
- * After an error: returns when the lane's copies are done, or when it cannot
- * be asked any more, because its context is lost and every copy with it.
- */
+/* After an error: what the lane copied from or to may go. */
 void cf_lane_settle(struct cf_lane *lane);
 
 #endif

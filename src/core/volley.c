@@ -20,6 +20,7 @@
 #include <errno.h>
 #include <sched.h>
 #include "core/gather_kernel.h"
+#include "core/lane.h"
 #include "core/log.h"
 #include "core/pause.h"
 #include "core/volleys.h"
@@ -153,15 +154,6 @@ static CUresult await_block(const struct cf_cuda *cuda,
 	return CF_CU_SUCCESS;
 }
 
-/* Where nothing can be cancelled there is only the end to wait for. */
-static void await_stream(const struct cf_cuda *cuda, struct cf_volley_set *set)
-{
-	if (cuda->stream_synchronize(set->stream) == CF_CU_SUCCESS)
-		return;
-	while (cuda->stream_query(set->stream) == CF_CU_NOT_READY)
-		sched_yield();
-}
-
 /* *begun: how many rows have a block on the GPU; all others never will. */
 static CUresult cancel_and_wait(const struct cf_cuda *cuda,
 				struct cf_volley_set *set, unsigned nr_rows,
@@ -171,7 +163,8 @@ static CUresult cancel_and_wait(const struct cf_cuda *cuda,
 
 	*begun = 0;
 	if (res != CF_CU_SUCCESS) {
-		await_stream(cuda, set);
+		/* nothing can be cancelled: only the end to wait for */
+		(void)cf_lane_settle_stream(cuda, set->stream);
 		return res;
 	}
 	for (unsigned row = 0; row < nr_rows && res == CF_CU_SUCCESS; row++) {

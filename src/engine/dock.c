@@ -15,6 +15,7 @@
 #include <stdlib.h>
 #include <time.h>
 #include "core/device.h"
+#include "core/lane.h"
 #include "core/log.h"
 #include "core/log_tag.h"
 #include "seam/os.h"
@@ -218,7 +219,7 @@ static int try_memops(const struct cf_cuda *cuda, struct cf_dock *dock)
 	}
 	/* the answer is known; only the page must not be looked at any more */
 	if (res == CF_CU_SUCCESS)
-		(void)cuda->stream_synchronize(dock->probe);
+		(void)cf_lane_settle_stream(cuda, dock->probe);
 	return cf_cuda_code(res);
 }
 

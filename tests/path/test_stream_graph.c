@@ -307,6 +307,25 @@ static void a_capture_that_fails_leaves_nothing(void **state)
 	bench_fini(&b);
 }
 
+/* The first operation in a context tries a wait, and looks at nothing else. */
+static void a_trial_that_nobody_could_await_ends_before_its_page(void **state)
+{
+	const struct th_fake *fake = th_need_fake();
+	struct bench b;
+
+	bench_init(&b);
+	fake->plan("cuStreamWaitValue32_v2:1=@20000,cuStreamSynchronize:*=2");
+	(void)cuFileReadAsync(b.fh, b.mem.ptr, &b.r.size, &b.r.file_off,
+			      &b.r.buf_off, &b.r.n, b.stream);
+	while (cuStreamQuery(b.stream) == CF_CU_NOT_READY)
+		th_sleep_ms(0);
+	ok(cuFileDriverClose_v2());
+	assert_int_equal(fake->complaints(NULL), 0);
+	fake->plan_clear();
+	ok(cuFileDriverOpen());
+	bench_fini(&b);
+}
+
 static void an_invalid_capture_takes_no_operation(void **state)
 {
 	CUfileError_t e;
@@ -338,6 +357,7 @@ int main(void)
 		TEST(a_graph_outlives_the_session_it_was_captured_in),
 		TEST(an_exec_destroyed_while_it_runs_runs_to_its_end),
 		TEST(a_capture_that_fails_leaves_nothing),
+		TEST(a_trial_that_nobody_could_await_ends_before_its_page),
 		TEST(an_invalid_capture_takes_no_operation),
 	};
 
