@@ -74,6 +74,7 @@ unsigned long fakecuda_stream_full(void);
  * 1: a new context, stream, event, ... gets the handle value of the last
  * destroyed one, as a real driver's allocator likes to do. 0 (default): handle
  * values are never used again, so that every use of a dead one is recognised.
+ * With 1 the addresses of freed memory may be used again soon, too.
  */
 void fakecuda_reuse_handles(int on);
 

@@ -24,6 +24,7 @@ enum {
 	MAX_FDS = 256, /* descriptors kept for dma-buf export */
 	FD_FROM = 700, /* out of the way of the client's descriptors */
 	MAX_TOMBS = 4096,
+	FEW_TOMBS = 64, /* where dead handles are used again */
 };
 
 static struct fc_range **table; /* sorted by base */
@@ -305,12 +306,13 @@ static void bury(struct fc_range *r)
 {
 	*tombs_tail = r;
 	tombs_tail = &r->next_tomb;
-	if (++nr_tombs <= MAX_TOMBS)
-		return;
-	r = tombs;
-	tombs = r->next_tomb;
-	nr_tombs--;
-	fc_range_remove(r);
+	nr_tombs++;
+	while (nr_tombs > (fc.reuse_handles ? FEW_TOMBS : MAX_TOMBS)) {
+		r = tombs;
+		tombs = r->next_tomb;
+		nr_tombs--;
+		fc_range_remove(r);
+	}
 }
 
 /* The range is free: later uses of its addresses are misuses. */

@@ -74,9 +74,10 @@ static unsigned some_op(const struct soak_worker *w)
 static void work(struct soak_worker *w)
 {
 	while (!atomic_load(&soak.over) && !atomic_load(&soak.bad.nr)) {
-		unsigned op = some_op(w);
+		unsigned op;
 
 		pthread_rwlock_rdlock(&soak.session);
+		op = some_op(w);
 		soak_ops[op].run(w);
 		pthread_rwlock_unlock(&soak.session);
 		atomic_fetch_add(&soak.done[op], 1);
