@@ -120,10 +120,13 @@ static int export_range(uintptr_t first, size_t size)
 {
 	const struct cf_cuda *cuda = cf_cuda_loaded();
 	int fd = -1;
-	CUresult res = cuda->mem_get_handle_for_range(
-		&fd, first, size, CF_CU_MEM_RANGE_HANDLE_DMA_BUF_FD,
-		CF_CU_MEM_RANGE_PCIE);
+	CUresult res;
 
+	if (!cuda)
+		return -ENOTSUP;
+	res = cuda->mem_get_handle_for_range(&fd, first, size,
+					     CF_CU_MEM_RANGE_HANDLE_DMA_BUF_FD,
+					     CF_CU_MEM_RANGE_PCIE);
 	if (res != CF_CU_SUCCESS)
 		res = cuda->mem_get_handle_for_range(
 			&fd, first, size, CF_CU_MEM_RANGE_HANDLE_DMA_BUF_FD, 0);

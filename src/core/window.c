@@ -42,11 +42,14 @@ static bool is_ours(const struct cf_window *w, const struct identity *who)
 static int pin_here(const struct cf_cuda *cuda, struct cf_window *w, bool *held)
 {
 	struct identity who;
-	int err = cf_cuda_code(cuda->mem_host_register(
+	int err;
+
+	if (!cuda)
+		return CF_ECUDA(CF_CU_DEINITIALIZED);
+	err = cf_cuda_code(cuda->mem_host_register(
 		w->mem, w->size,
 		CF_CU_MEMHOSTREGISTER_PORTABLE |
 			CF_CU_MEMHOSTREGISTER_READ_ONLY));
-
 	if (err)
 		return err;
 	err = identify(cuda, w->mem, &who);

@@ -91,7 +91,7 @@ static int find_place(const struct cf_cuda *cuda, CUstream stream,
  */
 static void ask_id(const struct cf_cuda *cuda, struct place *at)
 {
-	if (cuda->stream_get_id &&
+	if (cuda && cuda->stream_get_id &&
 	    cuda->stream_get_id(at->stream, &at->id) != CF_CU_SUCCESS)
 		at->id = 0;
 }

@@ -7,9 +7,9 @@
 #define MIN_SHARED 4 /* copies; fewer are quicker one by one */
 #define MAX_SHARED ((size_t)64 << 10)
 
-static CUresult copy(const struct cf_copies *c, unsigned i, size_t size)
+static CUresult copy(const struct cf_cuda *cuda, const struct cf_copies *c,
+		     unsigned i, size_t size)
 {
-	const struct cf_cuda *cuda = cf_cuda_loaded();
 	CUdeviceptr dev = (CUdeviceptr)c->pieces[i]->mem.addr;
 
 	return c->pieces[i]->op == CF_READ ?
@@ -123,12 +123,13 @@ static int fail_rest(const struct cf_copies *c, const bool *moved, int err)
 }
 
 /* A copy that is refused fails its piece only. */
-static int copy_each(const struct cf_copies *c, unsigned first, unsigned nr)
+static int copy_each(const struct cf_cuda *cuda, const struct cf_copies *c,
+		     unsigned first, unsigned nr)
 {
 	int err = 0;
 
 	for (unsigned i = first; i < first + nr; i++) {
-		CUresult res = copy(c, i, (size_t)c->results[i]);
+		CUresult res = copy(cuda, c, i, (size_t)c->results[i]);
 
 		if (res == CF_CU_SUCCESS)
 			continue;
@@ -147,17 +148,19 @@ static int move_rest(const struct cf_copies *c, const bool *moved)
 	size_t size;
 	int err = 0;
 
+	if (!cuda) /* the process began to end after the lane was leased */
+		return fail_rest(c, moved, CF_ECUDA(CF_CU_DEINITIALIZED));
 	for (unsigned i = 0; i < c->nr; i += nr) {
 		nr = 1;
 		if (c->results[i] <= 0 || moved[i])
 			continue;
 		nr = run_from(c, i, &size);
-		res = copy(c, i, size);
+		res = copy(cuda, c, i, size);
 		begun++;
 		if (res != CF_CU_SUCCESS && nr == 1)
 			err = c->results[i] = CF_ECUDA(res);
 		else if (res != CF_CU_SUCCESS)
-			err = copy_each(c, i, nr);
+			err = copy_each(cuda, c, i, nr);
 	}
 	if (!begun)
 		return 0;

@@ -349,7 +349,7 @@ int cf_direct_staged(struct cf_ring *ring, const struct cf_direct_stage *given)
 
 	stage.given = given;
 	stage.piece = given->piece;
-	stage.cuda = cf_cuda_loaded();
+	stage.cuda = given->cuda;
 	stage.ring = ring;
 	stage.mask = given->piece->handle->page_align - 1;
 	stage.nr_more = stage.begun = stage.ended = stage.cells.nr_idle = 0;

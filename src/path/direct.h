@@ -24,6 +24,7 @@ void cf_direct_host(struct cf_ring *ring, const struct cf_piece *piece,
 
 /* What the staged path has leased already, and ends itself. */
 struct cf_direct_stage {
+	const struct cf_cuda *cuda;
 	const struct cf_piece *piece;
 	struct cf_feed *feed;
 	struct cf_lane *lane; /* ordered, its context current */

@@ -311,6 +311,7 @@ static int run_parts(struct stage *stage)
 
 	if (ring)
 		return cf_direct_staged(ring, &(struct cf_direct_stage){
+						      .cuda = stage->cuda,
 						      .piece = stage->piece,
 						      .feed = stage->feed,
 						      .lane = stage->lane,
