@@ -125,15 +125,12 @@ int cf_lane_order(struct cf_lane *lane)
 }
 
 /* A wait that fails while the stream still answers is not the last word. */
-CUresult cf_lane_settle_stream(const struct cf_cuda *cuda, CUstream stream)
+void cf_lane_settle_stream(const struct cf_cuda *cuda, CUstream stream)
 {
-	CUresult res = cuda->stream_synchronize(stream);
-
-	if (res == CF_CU_SUCCESS)
-		return res;
+	if (cuda->stream_synchronize(stream) == CF_CU_SUCCESS)
+		return;
 	while (cuda->stream_query(stream) == CF_CU_NOT_READY)
 		sched_yield();
-	return res;
 }
 
 void cf_lane_settle(struct cf_lane *lane)
@@ -141,5 +138,5 @@ void cf_lane_settle(struct cf_lane *lane)
 	const struct cf_cuda *cuda = cf_cuda_loaded();
 
 	if (cuda)
-		(void)cf_lane_settle_stream(cuda, lane->stream);
+		cf_lane_settle_stream(cuda, lane->stream);
 }

@@ -41,10 +41,9 @@ CUresult cf_lane_stream(const struct cf_cuda *cuda, CUstream *stream);
 
 /*
  * Returns when the stream is idle, or cannot be asked any more, because its
- * context is lost and all its work with it: what it used may go. The result
- * is that of the wait.
+ * context is lost and all its work with it: what it used may go.
  */
-CUresult cf_lane_settle_stream(const struct cf_cuda *cuda, CUstream stream);
+void cf_lane_settle_stream(const struct cf_cuda *cuda, CUstream stream);
 
 /* The lanes' context is current. 0, -ENOMEM or a CUDA code. */
 int cf_lane_lease(struct cf_lanes *lanes, struct cf_lane **lane);

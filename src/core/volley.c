@@ -164,7 +164,7 @@ static CUresult cancel_and_wait(const struct cf_cuda *cuda,
 	*begun = 0;
 	if (res != CF_CU_SUCCESS) {
 		/* nothing can be cancelled: only the end to wait for */
-		(void)cf_lane_settle_stream(cuda, set->stream);
+		cf_lane_settle_stream(cuda, set->stream);
 		return res;
 	}
 	for (unsigned row = 0; row < nr_rows && res == CF_CU_SUCCESS; row++) {

@@ -110,7 +110,7 @@ void cf_volleys_free(struct cf_volleys *volleys, bool alive)
 		volleys->idle = set->next;
 		/* its blocks have reported; the last may be on its way out */
 		if (alive && cuda)
-			(void)cf_lane_settle_stream(cuda, set->stream);
+			cf_lane_settle_stream(cuda, set->stream);
 		cf_volley_set_free(set, alive);
 	}
 	if (volleys->module && alive && cuda && !waits)

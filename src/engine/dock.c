@@ -219,7 +219,7 @@ static int try_memops(const struct cf_cuda *cuda, struct cf_dock *dock)
 	}
 	/* the answer is known; only the page must not be looked at any more */
 	if (res == CF_CU_SUCCESS)
-		(void)cf_lane_settle_stream(cuda, dock->probe);
+		cf_lane_settle_stream(cuda, dock->probe);
 	return cf_cuda_code(res);
 }
 
