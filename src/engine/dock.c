@@ -2,10 +2,6 @@
 /*
  * dock - finds, makes and ends docks, and lends their operations.
  *
- * An operation that came back waits at the end of the line until its stream
- * has been seen past it: `passed` then holds its ticket. Only so may its page
- * be unpinned, and its word be used by another stream.
- *
  * Lock: docks.lock, innermost; no driver call under it.
  */
 #include "engine/dock.h"
@@ -18,35 +14,20 @@
 #include "core/lane.h"
 #include "core/log.h"
 #include "core/log_tag.h"
-#include "seam/os.h"
+#include "engine/berths.h"
+#include "engine/sop.h"
 
-#define PAGE 4096
-#define STRIDE 64 /* a cache line each: the GPU's writes disturb no other */
-#define CHUNK_SOPS (PAGE / STRIDE)
-#define CHUNK_SIZE (2 * PAGE) /* the words, then the bells */
-_Static_assert(CHUNK_SOPS == CF_BOARD_BELLS, "each has a bell");
-#define LOOKS 4		   /* at the head of the line, before it grows */
 #define NAP_NS (50 * 1000) /* of a close that waits for late streams: */
 #define ASK_AFTER 200	   /* naps, whether their context is well */
 #define PATIENCE 2000	   /* naps, and then it goes on without them */
-
-struct chunk {
-	struct chunk *next;
-	char *mem;
-	bool pinned;
-	struct cf_board board;
-	struct cf_sop sops[CHUNK_SOPS];
-};
 
 struct cf_dock {
 	CUcontext ctx;
 	unsigned long long ctx_id;
 	bool memops, bells;
 	CUstream probe; /* always empty: asks whether the context is well */
-	struct chunk *chunks;	      /* lock */
-	struct cf_sop *first, **last; /* lock; the line of those at home */
-	unsigned out;		      /* lock */
-	struct cf_dock *next;	      /* lock */
+	struct cf_berths berths; /* lock */
+	struct cf_dock *next;	 /* lock */
 };
 
 static struct {
@@ -73,128 +54,6 @@ bool cf_dock_has_bells(const struct cf_dock *dock)
 	return dock->memops && dock->bells;
 }
 
-/* ------------------------------------------------------------- chunks */
-
-static int pin(const struct cf_cuda *cuda, struct chunk *chunk,
-	       CUdeviceptr *dev)
-{
-	CUresult res = cuda->mem_host_register(
-		chunk->mem, CHUNK_SIZE,
-		CF_CU_MEMHOSTREGISTER_PORTABLE |
-			CF_CU_MEMHOSTREGISTER_DEVICEMAP);
-
-	if (res != CF_CU_SUCCESS)
-		return CF_ECUDA(res);
-	chunk->pinned = true;
-	return cf_cuda_code(
-		cuda->mem_host_get_device_pointer(dev, chunk->mem, 0));
-}
-
-/*
- * Memory that the driver may still hold stays mapped: whatever came to lie
- * there next would be taken for pinned.
- */
-static void chunk_free(const struct cf_cuda *cuda, struct chunk *chunk)
-{
-	if (chunk->mem &&
-	    (!chunk->pinned ||
-	     (cuda && cuda->mem_host_unregister(chunk->mem) == CF_CU_SUCCESS)))
-		cf_os->unmap(chunk->mem, CHUNK_SIZE);
-	free(chunk);
-}
-
-static int chunk_new(const struct cf_cuda *cuda, struct cf_dock *dock,
-		     struct chunk **out)
-{
-	struct chunk *chunk = calloc(1, sizeof(*chunk));
-	CUdeviceptr dev = 0;
-	int err = 0;
-
-	if (!chunk)
-		return -ENOMEM;
-	chunk->mem = cf_os->map_anon(CHUNK_SIZE);
-	if (!chunk->mem)
-		err = -ENOMEM;
-	else if (dock->memops)
-		err = pin(cuda, chunk, &dev);
-	if (err) {
-		chunk_free(cuda, chunk);
-		return err;
-	}
-	chunk->board.rung = (_Atomic uint32_t *)(chunk->mem + PAGE);
-	chunk->board.sops = chunk->sops;
-	for (size_t i = 0; i < CHUNK_SOPS; i++) {
-		struct cf_sop *sop = &chunk->sops[i];
-
-		sop->dock = dock;
-		sop->board = &chunk->board;
-		sop->bell = (unsigned)i;
-		sop->door = dev + PAGE + i * sizeof(uint32_t);
-		sop->words = (struct cf_words *)(chunk->mem + i * STRIDE);
-		sop->gate = dev + i * STRIDE + offsetof(struct cf_words, gate);
-		sop->passed =
-			dev + i * STRIDE + offsetof(struct cf_words, passed);
-	}
-	*out = chunk;
-	return 0;
-}
-
-static void line_up_locked(struct cf_dock *dock, struct cf_sop *sop)
-{
-	sop->next = NULL;
-	*dock->last = sop;
-	dock->last = &sop->next;
-}
-
-static struct cf_sop *take_first_locked(struct cf_dock *dock)
-{
-	struct cf_sop *sop = dock->first;
-
-	if (!sop)
-		return NULL;
-	dock->first = sop->next;
-	if (!dock->first)
-		dock->last = &dock->first;
-	return sop;
-}
-
-/* Acquire: what the stream did before it passed is over. */
-static bool has_passed(const struct cf_sop *sop)
-{
-	return atomic_load_explicit(&sop->words->passed,
-				    memory_order_acquire) == sop->ticket;
-}
-
-/* One whose stream lags behind goes to the end and keeps nobody waiting. */
-static struct cf_sop *take_locked(struct cf_dock *dock)
-{
-	for (int looks = 0; looks < LOOKS; looks++) {
-		struct cf_sop *sop = take_first_locked(dock);
-
-		if (!sop)
-			return NULL;
-		if (has_passed(sop)) {
-			dock->out++;
-			return sop;
-		}
-		line_up_locked(dock, sop);
-	}
-	return NULL;
-}
-
-/* New ones go to the front, where the next look finds them. */
-static void add_chunk_locked(struct cf_dock *dock, struct chunk *chunk)
-{
-	chunk->next = dock->chunks;
-	dock->chunks = chunk;
-	for (size_t i = 0; i < CHUNK_SOPS; i++) {
-		if (!dock->first)
-			dock->last = &chunk->sops[i].next;
-		chunk->sops[i].next = dock->first;
-		dock->first = &chunk->sops[i];
-	}
-}
-
 /* -------------------------------------------------------------- docks */
 
 static bool knows_memops(const struct cf_cuda *cuda)
@@ -206,9 +65,9 @@ static bool knows_memops(const struct cf_cuda *cuda)
 /* A wait that is over at once tells whether this device can wait at all. */
 static int try_memops(const struct cf_cuda *cuda, struct cf_dock *dock)
 {
-	CUresult res = cuda->stream_wait_value32(dock->probe,
-						 dock->chunks->sops[0].gate, 0,
-						 CF_CU_STREAM_WAIT_VALUE_GEQ);
+	CUresult res = cuda->stream_wait_value32(
+		dock->probe, cf_berths_open_gate(&dock->berths), 0,
+		CF_CU_STREAM_WAIT_VALUE_GEQ);
 
 	if (res == CF_CU_NOT_SUPPORTED) {
 		cf_log(CF_LOG_WARN,
@@ -228,29 +87,24 @@ static void dock_free(const struct cf_cuda *cuda, struct cf_dock *dock)
 {
 	if (dock->probe && cuda)
 		cuda->stream_destroy(dock->probe);
-	while (dock->chunks) {
-		struct chunk *chunk = dock->chunks;
-
-		dock->chunks = chunk->next;
-		cf_board_unlist(&chunk->board);
-		chunk_free(cuda, chunk);
-	}
+	cf_berths_fini(cuda, &dock->berths);
 	free(dock);
 }
 
 static int dock_fill(const struct cf_cuda *cuda, struct cf_dock *dock)
 {
-	struct chunk *chunk;
+	struct cf_chunk *chunk;
 	CUresult res =
 		cuda->stream_create(&dock->probe, CF_CU_STREAM_NON_BLOCKING);
 	int err;
 
 	if (res != CF_CU_SUCCESS)
 		return CF_ECUDA(res);
-	err = chunk_new(cuda, dock, &chunk);
+	err = cf_chunk_new(cuda, dock, &chunk);
 	if (err)
 		return err;
-	add_chunk_locked(dock, chunk); /* nobody else knows the dock yet */
+	/* nobody else knows the dock yet */
+	cf_berths_add(&dock->berths, chunk);
 	return dock->memops ? try_memops(cuda, dock) : 0;
 }
 
@@ -274,7 +128,7 @@ static int dock_make(const struct cf_cuda *cuda, CUcontext ctx,
 		return -ENOMEM;
 	dock->ctx = ctx;
 	dock->ctx_id = ctx_id;
-	dock->last = &dock->first;
+	cf_berths_init(&dock->berths);
 	pthread_mutex_lock(&docks.lock);
 	dock->memops = docks.memops && knows_memops(cuda);
 	dock->bells = docks.bells && cuda->stream_batch_mem_op;
@@ -289,7 +143,7 @@ static int dock_make(const struct cf_cuda *cuda, CUcontext ctx,
 	if (first) {
 		dock->next = docks.first;
 		docks.first = dock;
-		cf_board_list(&dock->chunks->board);
+		cf_berths_list_bells(&dock->berths);
 	}
 	pthread_mutex_unlock(&docks.lock);
 	if (!first)
@@ -299,14 +153,14 @@ static int dock_make(const struct cf_cuda *cuda, CUcontext ctx,
 
 static int dock_grow(const struct cf_cuda *cuda, struct cf_dock *dock)
 {
-	struct chunk *chunk;
-	int err = chunk_new(cuda, dock, &chunk);
+	struct cf_chunk *chunk;
+	int err = cf_chunk_new(cuda, dock, &chunk);
 
 	if (err)
 		return err;
 	pthread_mutex_lock(&docks.lock);
-	add_chunk_locked(dock, chunk);
-	cf_board_list(&chunk->board);
+	cf_berths_add(&dock->berths, chunk);
+	cf_berths_list_bells(&dock->berths);
 	pthread_mutex_unlock(&docks.lock);
 	return 0;
 }
@@ -323,7 +177,7 @@ static int lease(CUcontext ctx, unsigned long long ctx_id, struct cf_sop **sop)
 
 		pthread_mutex_lock(&docks.lock);
 		dock = find_locked(ctx, ctx_id);
-		*sop = dock ? take_locked(dock) : NULL;
+		*sop = dock ? cf_berths_take(&dock->berths) : NULL;
 		pthread_mutex_unlock(&docks.lock);
 		if (*sop)
 			return 0;
@@ -360,19 +214,33 @@ void cf_dock_give_back(struct cf_sop *sop)
 	struct cf_dock *dock = sop->dock;
 
 	pthread_mutex_lock(&docks.lock);
-	line_up_locked(dock, sop);
-	dock->out--;
+	cf_berths_put(&dock->berths, sop);
 	pthread_mutex_unlock(&docks.lock);
+}
+
+static bool is_gone(const struct cf_cuda *cuda, const struct cf_dock *dock)
+{
+	return !cuda || cf_context_id(cuda, dock->ctx) != dock->ctx_id;
+}
+
+/* NULL: its context is gone, or cannot be made current. */
+static const struct cf_cuda *enter(const struct cf_dock *dock,
+				   struct cf_scope *scope)
+{
+	const struct cf_cuda *cuda = cf_cuda_loaded();
+
+	if (is_gone(cuda, dock) || cf_context_enter(dock->ctx, scope))
+		return NULL;
+	return cuda;
 }
 
 bool cf_dock_alive(const struct cf_dock *dock)
 {
-	const struct cf_cuda *cuda = cf_cuda_loaded();
 	struct cf_scope scope;
+	const struct cf_cuda *cuda = enter(dock, &scope);
 	CUresult res;
 
-	if (!cuda || cf_context_id(cuda, dock->ctx) != dock->ctx_id ||
-	    cf_context_enter(dock->ctx, &scope))
+	if (!cuda)
 		return false;
 	res = cuda->stream_query(dock->probe);
 	cf_context_leave(&scope);
@@ -381,31 +249,14 @@ bool cf_dock_alive(const struct cf_dock *dock)
 
 /* -------------------------------------------------------------- the end */
 
-enum whereabouts {
-	HOME,
-	LATE, /* let go, but their streams have not been seen past them */
-	OUT,
-};
-
-static enum whereabouts where_are(const struct cf_dock *dock)
+static enum cf_whereabouts where_are(const struct cf_dock *dock)
 {
-	enum whereabouts where = HOME;
+	enum cf_whereabouts where;
 
 	pthread_mutex_lock(&docks.lock);
-	for (const struct cf_sop *sop = dock->first; sop; sop = sop->next)
-		if (!has_passed(sop))
-			where = LATE;
-	if (dock->out)
-		where = OUT;
+	where = cf_berths_where(&dock->berths);
 	pthread_mutex_unlock(&docks.lock);
 	return where;
-}
-
-static bool is_gone(const struct cf_dock *dock)
-{
-	const struct cf_cuda *cuda = cf_cuda_loaded();
-
-	return !cuda || cf_context_id(cuda, dock->ctx) != dock->ctx_id;
 }
 
 /*
@@ -417,39 +268,29 @@ static bool wait_home(const struct cf_dock *dock)
 	const struct timespec nap = { 0, NAP_NS };
 	unsigned naps = 0;
 
-	while (where_are(dock) == LATE && naps++ < PATIENCE) {
-		if (naps > ASK_AFTER && is_gone(dock))
+	while (where_are(dock) == CF_LATE && naps++ < PATIENCE) {
+		if (naps > ASK_AFTER && is_gone(cf_cuda_loaded(), dock))
 			return true;
 		if (naps > ASK_AFTER && !cf_dock_alive(dock))
 			return false;
 		nanosleep(&nap, NULL);
 	}
-	return where_are(dock) == HOME;
-}
-
-static struct cf_dock *unlink_locked(struct cf_dock **at)
-{
-	struct cf_dock *dock = *at;
-
-	*at = dock->next;
-	return dock;
+	return where_are(dock) == CF_HOME;
 }
 
 /* A context that is gone took its pins and its probe with it. */
-static void dock_end(const struct cf_cuda *cuda, struct cf_dock *dock)
+static void dock_end(struct cf_dock *dock)
 {
 	struct cf_scope scope;
-	bool alive = cuda && cf_context_id(cuda, dock->ctx) == dock->ctx_id &&
-		     !cf_context_enter(dock->ctx, &scope);
+	const struct cf_cuda *cuda = enter(dock, &scope);
 
-	dock_free(alive ? cuda : NULL, dock);
-	if (alive)
+	dock_free(cuda, dock);
+	if (cuda)
 		cf_context_leave(&scope);
 }
 
 void cf_docks_close(void)
 {
-	const struct cf_cuda *cuda = docks.first ? cf_cuda_loaded() : NULL;
 	struct cf_dock **at = &docks.first;
 
 	while (*at) {
@@ -465,9 +306,9 @@ void cf_docks_close(void)
 			continue;
 		}
 		pthread_mutex_lock(&docks.lock);
-		unlink_locked(at);
+		*at = dock->next;
 		pthread_mutex_unlock(&docks.lock);
-		dock_end(cuda, dock);
+		dock_end(dock);
 	}
 }
 

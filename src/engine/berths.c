@@ -1,0 +1,195 @@
+// SPDX-License-Identifier: Apache-2.0
+/* berths - makes, fills and ends chunks, and keeps the line. */
+#include "engine/berths.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include "engine/sop.h"
+#include "seam/os.h"
+
+#define PAGE 4096
+#define STRIDE 64 /* a cache line each: the GPU's writes disturb no other */
+#define CHUNK_SOPS (PAGE / STRIDE)
+#define CHUNK_SIZE (2 * PAGE) /* the words, then the bells */
+_Static_assert(CHUNK_SOPS == CF_BOARD_BELLS, "each has a bell");
+#define LOOKS 4 /* at the head of the line, before it grows */
+
+struct cf_chunk {
+	struct cf_chunk *next;
+	char *mem;
+	bool pinned;
+	struct cf_board board;
+	struct cf_sop sops[CHUNK_SOPS];
+};
+
+/* ------------------------------------------------------------- chunks */
+
+static int pin(const struct cf_cuda *cuda, struct cf_chunk *chunk,
+	       CUdeviceptr *dev)
+{
+	CUresult res = cuda->mem_host_register(
+		chunk->mem, CHUNK_SIZE,
+		CF_CU_MEMHOSTREGISTER_PORTABLE |
+			CF_CU_MEMHOSTREGISTER_DEVICEMAP);
+
+	if (res != CF_CU_SUCCESS)
+		return CF_ECUDA(res);
+	chunk->pinned = true;
+	return cf_cuda_code(
+		cuda->mem_host_get_device_pointer(dev, chunk->mem, 0));
+}
+
+/*
+ * Memory that the driver may still hold stays mapped: whatever came to lie
+ * there next would be taken for pinned.
+ */
+static void chunk_free(const struct cf_cuda *cuda, struct cf_chunk *chunk)
+{
+	if (chunk->mem &&
+	    (!chunk->pinned ||
+	     (cuda && cuda->mem_host_unregister(chunk->mem) == CF_CU_SUCCESS)))
+		cf_os->unmap(chunk->mem, CHUNK_SIZE);
+	free(chunk);
+}
+
+/* dev: where the pages lie for the GPU. */
+static void fill(struct cf_chunk *chunk, struct cf_dock *dock, CUdeviceptr dev)
+{
+	chunk->board.rung = (_Atomic uint32_t *)(chunk->mem + PAGE);
+	chunk->board.sops = chunk->sops;
+	for (size_t i = 0; i < CHUNK_SOPS; i++) {
+		struct cf_sop *sop = &chunk->sops[i];
+
+		sop->dock = dock;
+		sop->board = &chunk->board;
+		sop->bell = (unsigned)i;
+		sop->door = dev + PAGE + i * sizeof(uint32_t);
+		sop->words = (struct cf_words *)(chunk->mem + i * STRIDE);
+		sop->gate = dev + i * STRIDE + offsetof(struct cf_words, gate);
+		sop->passed =
+			dev + i * STRIDE + offsetof(struct cf_words, passed);
+	}
+}
+
+int cf_chunk_new(const struct cf_cuda *cuda, struct cf_dock *dock,
+		 struct cf_chunk **out)
+{
+	struct cf_chunk *chunk = calloc(1, sizeof(*chunk));
+	CUdeviceptr dev = 0;
+	int err = 0;
+
+	if (!chunk)
+		return -ENOMEM;
+	chunk->mem = cf_os->map_anon(CHUNK_SIZE);
+	if (!chunk->mem)
+		err = -ENOMEM;
+	else if (cf_dock_has_memops(dock))
+		err = pin(cuda, chunk, &dev);
+	if (err) {
+		chunk_free(cuda, chunk);
+		return err;
+	}
+	fill(chunk, dock, dev);
+	*out = chunk;
+	return 0;
+}
+
+void cf_berths_add(struct cf_berths *berths, struct cf_chunk *chunk)
+{
+	chunk->next = berths->chunks;
+	berths->chunks = chunk;
+	for (size_t i = 0; i < CHUNK_SOPS; i++) {
+		if (!berths->first)
+			berths->last = &chunk->sops[i].next;
+		chunk->sops[i].next = berths->first;
+		berths->first = &chunk->sops[i];
+	}
+}
+
+void cf_berths_list_bells(struct cf_berths *berths)
+{
+	cf_board_list(&berths->chunks->board);
+}
+
+CUdeviceptr cf_berths_open_gate(const struct cf_berths *berths)
+{
+	return berths->chunks->sops[0].gate;
+}
+
+/* -------------------------------------------------------------- the line */
+
+void cf_berths_init(struct cf_berths *berths)
+{
+	*berths = (struct cf_berths){ .last = &berths->first };
+}
+
+static void line_up(struct cf_berths *berths, struct cf_sop *sop)
+{
+	sop->next = NULL;
+	*berths->last = sop;
+	berths->last = &sop->next;
+}
+
+static struct cf_sop *take_first(struct cf_berths *berths)
+{
+	struct cf_sop *sop = berths->first;
+
+	if (!sop)
+		return NULL;
+	berths->first = sop->next;
+	if (!berths->first)
+		berths->last = &berths->first;
+	return sop;
+}
+
+/* Acquire: what the stream did before it passed is over. */
+static bool has_passed(const struct cf_sop *sop)
+{
+	return atomic_load_explicit(&sop->words->passed,
+				    memory_order_acquire) == sop->ticket;
+}
+
+/* One whose stream lags behind goes to the end and keeps nobody waiting. */
+struct cf_sop *cf_berths_take(struct cf_berths *berths)
+{
+	for (int looks = 0; looks < LOOKS; looks++) {
+		struct cf_sop *sop = take_first(berths);
+
+		if (!sop)
+			return NULL;
+		if (has_passed(sop)) {
+			berths->out++;
+			return sop;
+		}
+		line_up(berths, sop);
+	}
+	return NULL;
+}
+
+void cf_berths_put(struct cf_berths *berths, struct cf_sop *sop)
+{
+	line_up(berths, sop);
+	berths->out--;
+}
+
+enum cf_whereabouts cf_berths_where(const struct cf_berths *berths)
+{
+	if (berths->out)
+		return CF_OUT;
+	for (const struct cf_sop *sop = berths->first; sop; sop = sop->next)
+		if (!has_passed(sop))
+			return CF_LATE;
+	return CF_HOME;
+}
+
+/* The line is a part of the chunks, and goes with them. */
+void cf_berths_fini(const struct cf_cuda *cuda, struct cf_berths *berths)
+{
+	while (berths->chunks) {
+		struct cf_chunk *chunk = berths->chunks;
+
+		berths->chunks = chunk->next;
+		cf_board_unlist(&chunk->board);
+		chunk_free(cuda, chunk);
+	}
+}
