@@ -8,13 +8,14 @@
 #define FIXED_OFFSETS \
 	(CU_FILE_STREAM_FIXED_BUF_OFFSET | CU_FILE_STREAM_FIXED_FILE_OFFSET)
 
-static CUfileError_t submit(const struct cf_sop_call *call)
+static CUfileError_t submit(CUstream stream, const struct cf_errand *errand)
 {
-	if (!call->handle || !call->base || !call->size_p ||
-	    !call->file_off_p || !call->buf_off_p ||
-	    (!call->bytes_p && !call->int_p))
+	if (!errand->call.handle || !errand->call.base || !errand->size_p ||
+	    !errand->file_off_p || !errand->buf_off_p ||
+	    (!errand->bytes_p && !errand->int_p))
 		return cf_error(-CU_FILE_INVALID_VALUE);
-	return cf_error(cf_stream_submit(call));
+	return cf_error(cf_stream_submit(
+		&(struct cf_sop_call){ .errand = *errand, .stream = stream }));
 }
 
 CUfileError_t cuFileReadAsync(CUfileHandle_t fh, void *bufPtr_base,
@@ -22,14 +23,13 @@ CUfileError_t cuFileReadAsync(CUfileHandle_t fh, void *bufPtr_base,
 			      off_t *bufPtr_offset_p, ssize_t *bytes_read_p,
 			      CUstream stream)
 {
-	return submit(&(struct cf_sop_call){ .op = CF_READ,
-					     .handle = fh,
-					     .base = bufPtr_base,
-					     .size_p = size_p,
-					     .file_off_p = file_offset_p,
-					     .buf_off_p = bufPtr_offset_p,
-					     .bytes_p = bytes_read_p,
-					     .stream = stream });
+	return submit(stream, &(struct cf_errand){ .call.op = CF_READ,
+						   .call.handle = fh,
+						   .call.base = bufPtr_base,
+						   .size_p = size_p,
+						   .file_off_p = file_offset_p,
+						   .buf_off_p = bufPtr_offset_p,
+						   .bytes_p = bytes_read_p });
 }
 
 CUfileError_t cuFileWriteAsync(CUfileHandle_t fh, void *bufPtr_base,
@@ -37,14 +37,14 @@ CUfileError_t cuFileWriteAsync(CUfileHandle_t fh, void *bufPtr_base,
 			       off_t *bufPtr_offset_p, ssize_t *bytes_written_p,
 			       CUstream stream)
 {
-	return submit(&(struct cf_sop_call){ .op = CF_WRITE,
-					     .handle = fh,
-					     .base = bufPtr_base,
-					     .size_p = size_p,
-					     .file_off_p = file_offset_p,
-					     .buf_off_p = bufPtr_offset_p,
-					     .bytes_p = bytes_written_p,
-					     .stream = stream });
+	return submit(stream,
+		      &(struct cf_errand){ .call.op = CF_WRITE,
+					   .call.handle = fh,
+					   .call.base = bufPtr_base,
+					   .size_p = size_p,
+					   .file_off_p = file_offset_p,
+					   .buf_off_p = bufPtr_offset_p,
+					   .bytes_p = bytes_written_p });
 }
 
 CUfileError_t ocf_read_async(CUfileHandle_t fh, void *bufPtr_base,
@@ -52,15 +52,14 @@ CUfileError_t ocf_read_async(CUfileHandle_t fh, void *bufPtr_base,
 			     off_t bufPtr_offset, int *bytes_read_p,
 			     CUstream stream)
 {
-	return submit(&(struct cf_sop_call){ .op = CF_READ,
-					     .handle = fh,
-					     .base = bufPtr_base,
-					     .size_p = size_p,
-					     .file_off_p = &file_offset,
-					     .buf_off_p = &bufPtr_offset,
-					     .int_p = bytes_read_p,
-					     .fixed = FIXED_OFFSETS,
-					     .stream = stream });
+	return submit(stream, &(struct cf_errand){ .call.op = CF_READ,
+						   .call.handle = fh,
+						   .call.base = bufPtr_base,
+						   .size_p = size_p,
+						   .file_off_p = &file_offset,
+						   .buf_off_p = &bufPtr_offset,
+						   .int_p = bytes_read_p,
+						   .fixed = FIXED_OFFSETS });
 }
 
 CUfileError_t ocf_write_async(CUfileHandle_t fh, void *bufPtr_base,
@@ -68,15 +67,14 @@ CUfileError_t ocf_write_async(CUfileHandle_t fh, void *bufPtr_base,
 			      off_t bufPtr_offset, int *bytes_written_p,
 			      CUstream stream)
 {
-	return submit(&(struct cf_sop_call){ .op = CF_WRITE,
-					     .handle = fh,
-					     .base = bufPtr_base,
-					     .size_p = size_p,
-					     .file_off_p = &file_offset,
-					     .buf_off_p = &bufPtr_offset,
-					     .int_p = bytes_written_p,
-					     .fixed = FIXED_OFFSETS,
-					     .stream = stream });
+	return submit(stream, &(struct cf_errand){ .call.op = CF_WRITE,
+						   .call.handle = fh,
+						   .call.base = bufPtr_base,
+						   .size_p = size_p,
+						   .file_off_p = &file_offset,
+						   .buf_off_p = &bufPtr_offset,
+						   .int_p = bytes_written_p,
+						   .fixed = FIXED_OFFSETS });
 }
 
 CUfileError_t cuFileStreamRegister(CUstream stream, unsigned flags)

@@ -11,9 +11,7 @@
 #include <pthread.h>
 #include <stdlib.h>
 #include <time.h>
-#include "core/handle.h"
 #include "core/log.h"
-#include "engine/call.h"
 #include "engine/depth.h"
 #include "engine/parcel.h"
 
@@ -126,23 +124,7 @@ static void run_over_locked(struct cf_run *run)
 		go_home_locked(sop, is_marked(sop));
 }
 
-/* An int has room for the codes of cuFile alone; all else is -1. */
-static void tell(const struct cf_sop *sop, ssize_t n)
-{
-	if (n < 0 && cf_is_cuda_error((int)n))
-		n = -CU_FILE_CUDA_DRIVER_ERROR;
-	if (!sop->int_p)
-		__atomic_store_n(sop->bytes_p, n, __ATOMIC_RELEASE);
-	else
-		__atomic_store_n(sop->int_p,
-				 n < 0 && n > -CUFILEOP_BASE_ERR ? -1 : (int)n,
-				 __ATOMIC_RELEASE);
-}
-
-/*
- * Release: the bytes are there when their count is, for those who look at it
- * instead of waiting, and both when the gate is open.
- */
+/* Release: the bytes and their count are there when the gate is open. */
 static void open_gate(struct cf_run *run)
 {
 	pthread_mutex_lock(&sops.lock);
@@ -156,7 +138,7 @@ static void open_gate(struct cf_run *run)
 
 static void finish(struct cf_run *run, ssize_t n)
 {
-	tell(run->sop, n);
+	cf_errand_tell(&run->sop->errand, n);
 	open_gate(run);
 }
 
@@ -177,33 +159,6 @@ static void fail(struct cf_run *run, int err)
 	open_gate(run);
 }
 
-/* The values count now, but for those that were promised not to change. */
-static ssize_t serve(const struct cf_sop *sop)
-{
-	struct cf_call call = sop->call;
-	struct cf_handle *handle = cf_handle_get(call.handle);
-	ssize_t n;
-
-	if (!handle) {
-		cf_log(CF_LOG_ERROR,
-		       "%s in stream: handle %s was deregistered before the "
-		       "stream came to it",
-		       cf_op_name(call.op), cf_handle_words(call.handle));
-		return -CU_FILE_HANDLE_NOT_REGISTERED;
-	}
-	if (!(sop->fixed & CU_FILE_STREAM_FIXED_FILE_SIZE))
-		call.size = *sop->size_p;
-	if (!(sop->fixed & CU_FILE_STREAM_FIXED_FILE_OFFSET))
-		call.file_off = *sop->file_off_p;
-	if (!(sop->fixed & CU_FILE_STREAM_FIXED_BUF_OFFSET))
-		call.buf_off = *sop->buf_off_p;
-	if (sop->int_p && call.size > CF_SOP_INT_MAX)
-		call.size = CF_SOP_INT_MAX;
-	n = cf_call_serve(&call, CF_DOOR_STREAM);
-	cf_handle_put(handle);
-	return n;
-}
-
 static void carry(struct cf_task *task)
 {
 	struct cf_run *run = (struct cf_run *)task;
@@ -211,7 +166,7 @@ static void carry(struct cf_task *task)
 	if (run->sop->parcel)
 		cf_parcel_open(run->sop->parcel, batch_ended, run);
 	else
-		finish(run, serve(run->sop));
+		finish(run, cf_errand_run(&run->sop->errand));
 }
 
 /* --------------------------------------- the beginning, in a callback */
@@ -301,7 +256,7 @@ void cf_sop_lost(struct cf_sop *sop)
 	cf_log(CF_LOG_ERROR,
 	       "stream IO, handle %p: its context died before its stream came "
 	       "to it",
-	       sop->call.handle);
+	       sop->errand.call.handle);
 	if (sop->parcel)
 		cf_parcel_fail(sop->parcel, -CU_FILE_CUDA_DRIVER_ERROR);
 	open_gate(&sop->run);
@@ -346,7 +301,7 @@ void cf_sop_replayed(void *arg)
 	if (run)
 		go(run, open);
 	else
-		tell(sop, -ENOMEM);
+		cf_errand_tell(&sop->errand, -ENOMEM);
 }
 
 void cf_sop_graph_gone(void *arg)
@@ -408,7 +363,7 @@ void cf_sop_disarm(struct cf_sop *sop)
 void cf_sop_belongs_to(struct cf_sop *sop, struct cf_stream_ref *ref)
 {
 	pthread_mutex_lock(&sops.lock);
-	sop->fixed |= ref->flags;
+	sop->errand.fixed |= ref->flags;
 	if (!sop->captured) {
 		sop->ref = ref;
 		ref->out++;

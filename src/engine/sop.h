@@ -16,7 +16,7 @@
 #include <stdbool.h>
 #include "engine/bell.h"
 #include "engine/dock.h"
-#include "engine/request.h"
+#include "engine/errand.h"
 #include "engine/worker.h"
 
 struct cf_depth;
@@ -68,36 +68,20 @@ struct cf_sop {
 	bool busy;     /* captured: run is in use */
 	struct cf_stream_ref *ref; /* the registration, or NULL */
 	struct cf_depth *depth;	   /* where it is counted, or NULL */
-	/* what is asked for: pointers, and the values that do not change */
-	struct cf_call call;
-	unsigned fixed; /* CU_FILE_STREAM_FIXED_* */
-	size_t *size_p;
-	off_t *file_off_p, *buf_off_p;
-	ssize_t *bytes_p;
-	int *int_p;		  /* instead of bytes_p, or NULL */
-	struct cf_parcel *parcel; /* a batch instead of all that; or NULL */
+	struct cf_errand errand;
+	struct cf_parcel *parcel; /* a batch instead, or NULL */
 };
 
 /*
- * What a client asks for; the pointers are not NULL. Or a parcel, which is
- * the stream's as soon as the submission succeeds; base is then any memory of
- * its entries, and the rest is not looked at.
+ * An errand; or a parcel, which is the stream's as soon as the submission
+ * succeeds: then errand.call.base is any memory of its entries, and the rest
+ * is not looked at.
  */
 struct cf_sop_call {
-	enum cf_op op;
-	CUfileHandle_t handle;
-	void *base;
-	size_t *size_p;
-	off_t *file_off_p, *buf_off_p;
-	ssize_t *bytes_p;
+	struct cf_errand errand;
 	CUstream stream;
 	struct cf_parcel *parcel;
-	unsigned fixed; /* CU_FILE_STREAM_FIXED_*, beside the stream's own */
-	int *int_p;	/* instead of bytes_p, for at most CF_SOP_INT_MAX */
 };
-
-/* What a read(2) moves at most, and an int holds. */
-#define CF_SOP_INT_MAX ((size_t)0x7ffff000)
 
 /* A registered stream; the fields of all are guarded by the lock of sop.c. */
 struct cf_stream_ref {

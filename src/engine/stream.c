@@ -343,7 +343,7 @@ static int submit(const struct cf_cuda *cuda, const struct cf_sop_call *call)
 	struct cf_stream_ref *ref;
 	struct cf_scope scope;
 	struct place at;
-	int err = find_place(cuda, call->stream, call->base, &at);
+	int err = find_place(cuda, call->stream, call->errand.call.base, &at);
 
 	if (!err)
 		err = cf_workers_reserve();
@@ -364,7 +364,7 @@ static int check_and_submit(const struct cf_sop_call *call)
 	int err = find_driver(-CU_FILE_ASYNC_NOT_SUPPORTED, &cuda);
 
 	if (!err)
-		err = check_handle(call->handle);
+		err = check_handle(call->errand.call.handle);
 	return err ? err : submit(cuda, call);
 }
 
@@ -380,8 +380,9 @@ int cf_stream_submit(const struct cf_sop_call *call)
 		cf_log(CF_LOG_ERROR,
 		       "%s in stream " CF_TAG ", handle %s buf " CF_TAG
 		       ": refused, code %d%s%s",
-		       cf_op_name(call->op), cf_tag(call->stream),
-		       cf_handle_words(call->handle), cf_tag(call->base), err,
+		       cf_op_name(call->errand.call.op), cf_tag(call->stream),
+		       cf_handle_words(call->errand.call.handle),
+		       cf_tag(call->errand.call.base), err,
 		       cf_is_cuda_error(err) ? " " : "",
 		       cf_is_cuda_error(err) ?
 			       cf_cuda_error_name(cf_cuda_result(err)) :
@@ -413,7 +414,7 @@ static int pack_and_submit(CUfileBatchHandle_t batch, unsigned nr,
 		err = pack(batch, nr, params, &call.parcel);
 	if (err)
 		return err;
-	call.base = params->u.batch.devPtr_base;
+	call.errand.call.base = params->u.batch.devPtr_base;
 	err = submit(cuda, &call);
 	if (err)
 		cf_parcel_free(call.parcel);

@@ -169,22 +169,6 @@ static int put_in_graph(const struct cf_cuda *cuda, struct cf_sop *sop,
 	return cf_cuda_code(res);
 }
 
-static void fill_call(struct cf_sop *sop, const struct cf_sop_call *call)
-{
-	sop->call = (struct cf_call){ .op = call->op,
-				      .handle = call->handle,
-				      .base = call->base,
-				      .size = *call->size_p,
-				      .file_off = *call->file_off_p,
-				      .buf_off = *call->buf_off_p };
-	sop->size_p = call->size_p;
-	sop->file_off_p = call->file_off_p;
-	sop->buf_off_p = call->buf_off_p;
-	sop->bytes_p = call->bytes_p;
-	sop->int_p = call->int_p;
-	sop->fixed = call->fixed;
-}
-
 static void fill(struct cf_sop *sop, const struct cf_sop_call *call,
 		 bool captured, struct cf_stream_ref *ref)
 {
@@ -195,10 +179,10 @@ static void fill(struct cf_sop *sop, const struct cf_sop_call *call,
 	sop->busy = false;
 	sop->depth = NULL;
 	sop->parcel = call->parcel;
-	sop->fixed = 0;
-	sop->ref = NULL;
+	sop->errand = call->errand;
 	if (!call->parcel)
-		fill_call(sop, call);
+		cf_errand_accept(&sop->errand);
+	sop->ref = NULL;
 	if (ref)
 		cf_sop_belongs_to(sop, ref);
 }

@@ -1,0 +1,35 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * errand - a call whose numbers count only when its stream comes to it.
+ *
+ * The client's, who keeps all that it points to until the result is there;
+ * an operation has a copy. No locks.
+ */
+#ifndef CF_ENGINE_ERRAND_H
+#define CF_ENGINE_ERRAND_H
+
+#include "engine/request.h"
+
+/* What a read(2) moves at most, and an int holds. */
+#define CF_ERRAND_INT_MAX ((size_t)0x7ffff000)
+
+/* The pointers are not NULL, but for one of the last two. */
+struct cf_errand {
+	struct cf_call call; /* its numbers as they were when it was accepted */
+	size_t *size_p;
+	off_t *file_off_p, *buf_off_p;
+	unsigned fixed; /* CU_FILE_STREAM_FIXED_*: which will not change */
+	ssize_t *bytes_p;
+	int *int_p; /* instead of bytes_p, for at most CF_ERRAND_INT_MAX */
+};
+
+/* Looks at all numbers. */
+void cf_errand_accept(struct cf_errand *errand);
+
+/* Looks at those that may have changed, and serves the call; its result. */
+ssize_t cf_errand_run(const struct cf_errand *errand);
+
+/* Writes the result, behind the bytes, where the client looks for it. */
+void cf_errand_tell(const struct cf_errand *errand, ssize_t n);
+
+#endif
