@@ -12,12 +12,10 @@
 #include <stdbool.h>
 #include <stdint.h>
 #include <stdlib.h>
-#include <time.h>
 #include "core/log.h"
 #include "engine/dock.h"
 
 #define BUCKETS 64
-#define LOOK_AGAIN_NS (20 * 1000 * 1000)
 
 struct cf_depth {
 	CUcontext ctx;
@@ -82,19 +80,6 @@ static void put_locked(struct cf_depth *d)
 	free(d);
 }
 
-/* True if the time was up. */
-static bool wait_locked(void)
-{
-	struct timespec until;
-
-	clock_gettime(CLOCK_REALTIME, &until);
-	until.tv_nsec += LOOK_AGAIN_NS;
-	until.tv_sec += until.tv_nsec / 1000000000;
-	until.tv_nsec %= 1000000000;
-	return pthread_cond_timedwait(&depths.less, &depths.lock, &until) ==
-	       ETIMEDOUT;
-}
-
 /* Looks after the context now and then: one that died ends nothing. */
 static int wait_for_room_locked(struct cf_depth *d, const struct cf_dock *dock,
 				unsigned max)
@@ -102,13 +87,8 @@ static int wait_for_room_locked(struct cf_depth *d, const struct cf_dock *dock,
 	bool alive = true;
 
 	d->waiting++;
-	while (d->out >= max && alive && !depths.closed) {
-		if (!wait_locked())
-			continue;
-		pthread_mutex_unlock(&depths.lock);
-		alive = cf_dock_alive(dock);
-		pthread_mutex_lock(&depths.lock);
-	}
+	while (d->out >= max && alive && !depths.closed)
+		alive = cf_dock_wait(dock, &depths.less, &depths.lock);
 	d->waiting--;
 	if (depths.closed)
 		return -CU_FILE_DRIVER_CLOSING;

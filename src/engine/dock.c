@@ -7,7 +7,6 @@
 #include "engine/dock.h"
 
 #include <errno.h>
-#include <pthread.h>
 #include <stdlib.h>
 #include <time.h>
 #include "core/device.h"
@@ -17,6 +16,7 @@
 #include "engine/berths.h"
 #include "engine/sop.h"
 
+#define LOOK_AGAIN_NS (20 * 1000 * 1000) /* whether it is well */
 #define NAP_NS (50 * 1000) /* of a close that waits for late streams: */
 #define ASK_AFTER 200	   /* naps, whether their context is well */
 #define PATIENCE 2000	   /* naps, and then it goes on without them */
@@ -245,6 +245,24 @@ bool cf_dock_alive(const struct cf_dock *dock)
 	res = cuda->stream_query(dock->probe);
 	cf_context_leave(&scope);
 	return res == CF_CU_SUCCESS;
+}
+
+bool cf_dock_wait(const struct cf_dock *dock, pthread_cond_t *cond,
+		  pthread_mutex_t *lock)
+{
+	struct timespec until;
+	bool alive;
+
+	clock_gettime(CLOCK_REALTIME, &until);
+	until.tv_nsec += LOOK_AGAIN_NS;
+	until.tv_sec += until.tv_nsec / 1000000000;
+	until.tv_nsec %= 1000000000;
+	if (pthread_cond_timedwait(cond, lock, &until) != ETIMEDOUT)
+		return true;
+	pthread_mutex_unlock(lock);
+	alive = cf_dock_alive(dock);
+	pthread_mutex_lock(lock);
+	return alive;
 }
 
 /* -------------------------------------------------------------- the end */

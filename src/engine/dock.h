@@ -9,6 +9,7 @@
 #ifndef CF_ENGINE_DOCK_H
 #define CF_ENGINE_DOCK_H
 
+#include <pthread.h>
 #include <stdbool.h>
 #include "seam/cuda.h"
 
@@ -36,6 +37,13 @@ bool cf_dock_has_bells(const struct cf_dock *dock);
 
 /* False once the dock's context is gone or broken. An operation is out. */
 bool cf_dock_alive(const struct cf_dock *dock);
+
+/*
+ * Waits for cond, for a moment; false: the moment is over, and the dock's
+ * context is gone or broken, as above. lock is held, but not while it asks.
+ */
+bool cf_dock_wait(const struct cf_dock *dock, pthread_cond_t *cond,
+		  pthread_mutex_t *lock);
 
 /* Makes one operation ready for ctx, which is current; as cf_dock_lease. */
 int cf_dock_warm(CUcontext ctx, unsigned long long ctx_id);

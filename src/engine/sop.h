@@ -35,8 +35,8 @@ struct cf_words {
 struct cf_run {
 	struct cf_task task;
 	struct cf_sop *sop;
-	bool awaited; /* lock of sop.c; who waits for done cleans up */
-	bool done;    /* lock of sop.c */
+	bool awaited; /* lock of sops.h; who waits for done cleans up */
+	bool done;    /* lock of sops.h */
 	bool extra;   /* from malloc: the operation's own one is in use */
 };
 
@@ -60,7 +60,7 @@ struct cf_sop {
 	CUdeviceptr gate, passed, door; /* of the words, as the GPU sees them */
 	uint32_t ticket;		/* not 0 */
 	struct cf_sop *next;		/* dock's lock, while it is there */
-	/* lock of sop.c: */
+	/* lock of sops.h: */
 	enum cf_sop_state state;
 	bool held;     /* by its submitter */
 	bool belled;   /* it rings; its gate was closed when it was submitted */
@@ -83,25 +83,6 @@ struct cf_sop_call {
 	struct cf_parcel *parcel;
 };
 
-/* A registered stream; the fields of all are guarded by the lock of sop.c. */
-struct cf_stream_ref {
-	CUstream stream; /* NULL is CF_CU_STREAM_LEGACY here */
-	CUcontext ctx;
-	unsigned long long id; /* of the stream; 0: not known */
-	unsigned flags;
-	unsigned out; /* operations that are not over, and who looks at it */
-	bool listed;
-	struct cf_dock *dock; /* of one of those that are out */
-	struct cf_stream_ref *next;
-};
-
-/*
- * Between enter and leave a thread may use sops, and the close waits for it;
- * so nothing in between waits for a stream. 0 or -CU_FILE_DRIVER_NOT_...
- */
-int cf_sops_enter(void);
-void cf_sops_leave(void);
-
 /*
  * Puts the operation into the stream, whose context is current; ref may be
  * NULL. 0, and it will happen; or a negative code, and it will not.
@@ -122,6 +103,8 @@ void cf_sop_rung(struct cf_sop *sop, bool elsewhere);
  * may be gone with the context.
  */
 void cf_sop_lost(struct cf_sop *sop);
+/* the driver is closed: it ends with an error. */
+void cf_sop_shut(struct cf_sop *sop);
 
 /* For the submitter, who holds the sop until it calls one of these: */
 /* all is in the stream; */
@@ -136,31 +119,5 @@ void cf_sop_never_mind(struct cf_sop *sop);
 int cf_sop_stop_or_wait(struct cf_sop *sop, CUresult res);
 /* A captured one will do nothing when a launch comes to it. */
 void cf_sop_disarm(struct cf_sop *sop);
-/* It counts among ref's, and has its promises. */
-void cf_sop_belongs_to(struct cf_sop *sop, struct cf_stream_ref *ref);
-
-/*
- * For one that its caller counted in ref->out and took off the list: waits
- * until no other is left there, its context dies, or the driver is closed.
- * Then gives the caller's own back.
- */
-void cf_sops_wait_for(struct cf_stream_ref *ref);
-void cf_sops_put_ref(struct cf_stream_ref *ref);
-
-/* The lock, for what is said to be guarded by it. */
-void cf_sops_lock(void);
-void cf_sops_unlock(void);
-
-void cf_sops_open(void);
-/*
- * Operations that have not begun end with an error, those of bells at once
- * and others as soon as their streams come to them. Returns when none is under
- * way and no thread is between enter and leave.
- */
-void cf_sops_close(void);
-
-void cf_sops_fork_prepare(void);
-void cf_sops_fork_parent(void);
-void cf_sops_fork_child(void);
 
 #endif

@@ -1,17 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-/*
- * stream - which streams are registered, and in which context a stream is.
- *
- * Default streams are known by their context too. A handle that the driver
- * gave away anew names another stream: its id tells, where there are ids.
- *
- * Lock: that of sop.c guards the list.
- */
+/* stream - checks what a stream is asked for, and opens and closes it all. */
 #include "engine/stream.h"
 
-#include <errno.h>
-#include <stdatomic.h>
-#include <stdlib.h>
 #include "core/device.h"
 #include "core/log.h"
 #include "core/log_tag.h"
@@ -19,22 +9,12 @@
 #include "engine/depth.h"
 #include "engine/parcel.h"
 #include "engine/session.h"
+#include "engine/sops.h"
+#include "engine/stream_ref.h"
 
 #define ALL_FLAGS \
 	(CU_FILE_STREAM_FIXED_BUF_OFFSET | CU_FILE_STREAM_FIXED_FILE_OFFSET | \
 	 CU_FILE_STREAM_FIXED_FILE_SIZE | CU_FILE_STREAM_PAGE_ALIGNED_INPUTS)
-#define BUCKETS 64
-
-static struct cf_stream_ref *buckets[BUCKETS];
-static _Atomic unsigned nr_refs; /* relaxed: 0 spares a question */
-
-/* A stream, and where it is. */
-struct place {
-	CUstream stream; /* never NULL */
-	CUcontext ctx;
-	unsigned long long ctx_id;
-	unsigned long long id; /* of the stream, 0: not known */
-};
 
 bool cf_streams_allowed(const struct cf_config *config)
 {
@@ -42,154 +22,14 @@ bool cf_streams_allowed(const struct cf_config *config)
 	       cf_config_size(config, CF_CFG_MAX_IO_THREADS);
 }
 
-static bool is_default(CUstream stream)
-{
-	return stream == CF_CU_STREAM_LEGACY ||
-	       stream == CF_CU_STREAM_PER_THREAD;
-}
-
-/*
- * A thread that has no context yet means the default stream of the context
- * that owns the memory; base may be NULL.
- */
-static int context_of(const struct cf_cuda *cuda, CUstream stream,
-		      const void *base, CUcontext *ctx)
-{
-	CUresult res = cuda->stream_get_ctx(stream, ctx);
-	struct cf_memory mem;
-	struct cf_device *dev;
-	int err;
-
-	if (res != CF_CU_INVALID_CONTEXT || !is_default(stream) || !base)
-		return cf_cuda_code(res);
-	cf_memory_facts((uintptr_t)base, &mem);
-	if (mem.kind == CF_MEMORY_HOST)
-		return CF_ECUDA(res);
-	err = cf_device_find(&mem, &dev);
-	if (!err)
-		*ctx = dev->ctx;
-	return err;
-}
-
-static int find_place(const struct cf_cuda *cuda, CUstream stream,
-		      const void *base, struct place *at)
-{
-	int err;
-
-	at->stream = stream ? stream : CF_CU_STREAM_LEGACY;
-	at->id = 0;
-	err = context_of(cuda, at->stream, base, &at->ctx);
-	if (err)
-		return err;
-	at->ctx_id = cf_context_id(cuda, at->ctx);
-	return at->ctx_id ? 0 : CF_ECUDA(CF_CU_CONTEXT_IS_DESTROYED);
-}
-
-/*
- * Where the driver gives ids, a per-thread default stream has one for each
- * thread. The place's context is current.
- */
-static void ask_id(const struct cf_cuda *cuda, struct place *at)
-{
-	if (cuda && cuda->stream_get_id &&
-	    cuda->stream_get_id(at->stream, &at->id) != CF_CU_SUCCESS)
-		at->id = 0;
-}
-
-static struct cf_stream_ref **bucket_of(CUstream stream)
-{
-	uintptr_t bits = (uintptr_t)stream;
-
-	return &buckets[(bits >> 4 ^ bits >> 12) % BUCKETS];
-}
-
-static bool is_at(const struct cf_stream_ref *ref, const struct place *at)
-{
-	return ref->stream == at->stream && ref->ctx == at->ctx &&
-	       ref->id == at->id;
-}
-
-/* A place whose id is not known could be any of its name. */
-static bool may_be_at(const struct cf_stream_ref *ref, const struct place *at)
-{
-	return ref->stream == at->stream && ref->ctx == at->ctx &&
-	       (!at->id || ref->id == at->id);
-}
-
-static struct cf_stream_ref *find_locked(const struct place *at)
-{
-	struct cf_stream_ref *ref = *bucket_of(at->stream);
-
-	while (ref && !may_be_at(ref, at))
-		ref = ref->next;
-	return ref;
-}
-
-static void unlist_locked(struct cf_stream_ref *ref)
-{
-	struct cf_stream_ref **p = bucket_of(ref->stream);
-
-	while (*p != ref)
-		p = &(*p)->next;
-	*p = ref->next;
-	ref->listed = false;
-	atomic_fetch_sub_explicit(&nr_refs, 1, memory_order_relaxed);
-}
-
-/* One that bears the name of another stream, now gone, is of no use. */
-static void drop_namesake_locked(const struct place *at)
-{
-	struct cf_stream_ref *ref = *bucket_of(at->stream);
-
-	if (is_default(at->stream))
-		return;
-	while (ref && (ref->stream != at->stream || is_at(ref, at)))
-		ref = ref->next;
-	if (!ref)
-		return;
-	unlist_locked(ref);
-	if (!ref->out)
-		free(ref);
-}
-
-static int list(struct cf_stream_ref *ref, const struct place *at)
-{
-	struct cf_stream_ref **bucket = bucket_of(at->stream);
-	int err = 0;
-
-	cf_sops_lock();
-	drop_namesake_locked(at);
-	if (find_locked(at)) {
-		err = -CU_FILE_INVALID_VALUE;
-	} else {
-		ref->listed = true;
-		ref->next = *bucket;
-		*bucket = ref;
-		atomic_fetch_add_explicit(&nr_refs, 1, memory_order_relaxed);
-	}
-	cf_sops_unlock();
-	return err;
-}
-
 /* The place's context is current. */
-static int register_at(struct place *at, unsigned flags)
+static int register_at(struct cf_place *at, unsigned flags)
 {
-	struct cf_stream_ref *ref = calloc(1, sizeof(*ref));
 	int err;
 
-	if (!ref)
-		return -ENOMEM;
-	ask_id(cf_cuda_loaded(), at);
-	ref->stream = at->stream;
-	ref->ctx = at->ctx;
-	ref->id = at->id;
-	ref->flags = flags;
+	cf_place_ask_id(cf_cuda_loaded(), at);
 	err = cf_dock_warm(at->ctx, at->ctx_id);
-	if (!err)
-		err = list(ref, at);
-	if (err)
-		free(ref);
-	return err;
+	return err ? err : cf_stream_ref_list(at, flags);
 }
 
 /* What all calls want: a configuration that allows it, and a driver. */
@@ -203,27 +43,27 @@ static int find_driver(int unsupported, const struct cf_cuda **cuda)
 	return 0;
 }
 
-static int bad_stream(CUstream stream, const char *what, int err)
+/* The driver's name for it, or none. */
+static const char *name_of(int err)
 {
-	cf_log(CF_LOG_ERROR, "stream %s stream " CF_TAG ": %s", what,
-	       cf_tag(stream),
-	       cf_is_cuda_error(err) ? cf_cuda_error_name(cf_cuda_result(err)) :
-				       "not possible");
-	return err;
+	return cf_is_cuda_error(err) ? cf_cuda_error_name(cf_cuda_result(err)) :
+				       "";
 }
 
 static int do_register(CUstream stream, unsigned flags)
 {
 	const struct cf_cuda *cuda;
 	struct cf_scope scope;
-	struct place at;
+	struct cf_place at;
 	int err = find_driver(-CU_FILE_PLATFORM_NOT_SUPPORTED, &cuda);
 
 	if (err)
 		return err;
-	err = find_place(cuda, stream, NULL, &at);
+	err = cf_place_find(cuda, stream, NULL, &at);
 	if (err) {
-		bad_stream(stream, "register", err);
+		cf_log(CF_LOG_ERROR, "stream register stream " CF_TAG ": %s",
+		       cf_tag(stream),
+		       *name_of(err) ? name_of(err) : "not possible");
 		return -CU_FILE_INVALID_VALUE;
 	}
 	err = cf_context_enter(at.ctx, &scope);
@@ -255,26 +95,17 @@ int cf_stream_register(CUstream stream, unsigned flags)
 static struct cf_stream_ref *find_to_forget(CUstream stream)
 {
 	const struct cf_cuda *cuda = cf_cuda_loaded();
-	struct cf_stream_ref *ref;
-	struct place at = { .stream = stream ? stream : CF_CU_STREAM_LEGACY };
+	struct cf_place at = { .stream = stream };
 
-	if (is_default(at.stream)) {
+	if (!stream)
+		at.stream = CF_CU_STREAM_LEGACY;
+	if (cf_is_default_stream(at.stream)) {
 		if (!cuda || !cuda->stream_get_ctx ||
-		    find_place(cuda, stream, NULL, &at))
+		    cf_place_find(cuda, stream, NULL, &at))
 			return NULL;
-		ask_id(cuda, &at);
+		cf_place_ask_id(cuda, &at);
 	}
-	cf_sops_lock();
-	ref = *bucket_of(at.stream);
-	while (ref && (is_default(at.stream) ? !is_at(ref, &at) :
-					       ref->stream != at.stream))
-		ref = ref->next;
-	if (ref) {
-		unlist_locked(ref);
-		ref->out++; /* ours: nobody frees it while we wait */
-	}
-	cf_sops_unlock();
-	return ref;
+	return cf_stream_ref_unlist(&at);
 }
 
 int cf_stream_deregister(CUstream stream)
@@ -286,7 +117,7 @@ int cf_stream_deregister(CUstream stream)
 		return err;
 	ref = find_to_forget(stream);
 	if (ref)
-		cf_sops_wait_for(ref);
+		cf_stream_ref_wait(ref);
 	else
 		err = -CU_FILE_INVALID_VALUE;
 	cf_sops_leave();
@@ -316,34 +147,22 @@ static bool is_captured(const struct cf_cuda *cuda, CUstream stream)
 }
 
 static struct cf_stream_ref *find_ref(const struct cf_cuda *cuda,
-				      struct place *at)
+				      struct cf_place *at)
 {
-	struct cf_stream_ref *ref;
-
-	if (!atomic_load_explicit(&nr_refs, memory_order_relaxed))
+	if (!cf_stream_refs_any())
 		return NULL;
 	if (!is_captured(cuda, at->stream))
-		ask_id(cuda, at);
-	cf_sops_lock();
-	ref = find_locked(at);
-	if (ref)
-		ref->out++; /* until the submission is over */
-	cf_sops_unlock();
-	return ref;
-}
-
-static void put_ref(struct cf_stream_ref *ref)
-{
-	if (ref)
-		cf_sops_put_ref(ref);
+		cf_place_ask_id(cuda, at);
+	return cf_stream_ref_get(at);
 }
 
 static int submit(const struct cf_cuda *cuda, const struct cf_sop_call *call)
 {
 	struct cf_stream_ref *ref;
 	struct cf_scope scope;
-	struct place at;
-	int err = find_place(cuda, call->stream, call->errand.call.base, &at);
+	struct cf_place at;
+	int err =
+		cf_place_find(cuda, call->stream, call->errand.call.base, &at);
 
 	if (!err)
 		err = cf_workers_reserve();
@@ -353,7 +172,8 @@ static int submit(const struct cf_cuda *cuda, const struct cf_sop_call *call)
 		return err;
 	ref = find_ref(cuda, &at);
 	err = cf_sop_submit(call, at.ctx, at.ctx_id, ref);
-	put_ref(ref);
+	if (ref)
+		cf_stream_ref_put(ref);
 	cf_context_leave(&scope);
 	return err;
 }
@@ -383,10 +203,7 @@ int cf_stream_submit(const struct cf_sop_call *call)
 		       cf_op_name(call->errand.call.op), cf_tag(call->stream),
 		       cf_handle_words(call->errand.call.handle),
 		       cf_tag(call->errand.call.base), err,
-		       cf_is_cuda_error(err) ? " " : "",
-		       cf_is_cuda_error(err) ?
-			       cf_cuda_error_name(cf_cuda_result(err)) :
-			       "");
+		       *name_of(err) ? " " : "", name_of(err));
 	return err;
 }
 
@@ -435,10 +252,7 @@ int cf_stream_submit_batch(CUfileBatchHandle_t batch, unsigned nr,
 		       "batch " CF_TAG " of %u in stream " CF_TAG
 		       ": refused, code %d%s%s",
 		       cf_tag(batch), nr, cf_tag(stream), err,
-		       cf_is_cuda_error(err) ? " " : "",
-		       cf_is_cuda_error(err) ?
-			       cf_cuda_error_name(cf_cuda_result(err)) :
-			       "");
+		       *name_of(err) ? " " : "", name_of(err));
 	return err;
 }
 
@@ -451,24 +265,13 @@ void cf_streams_open(const struct cf_config *config)
 	cf_sops_open();
 }
 
-static void forget_all(void)
-{
-	cf_sops_lock();
-	for (size_t i = 0; i < BUCKETS; i++)
-		while (buckets[i]) {
-			struct cf_stream_ref *ref = buckets[i];
-
-			unlist_locked(ref);
-			if (!ref->out)
-				free(ref);
-		}
-	cf_sops_unlock();
-}
-
 void cf_streams_close(void)
 {
-	cf_sops_close();
-	forget_all();
+	cf_sops_shut();
+	cf_bells_silence(cf_sop_shut);
+	cf_sops_drain();
+	cf_bells_close();
+	cf_stream_refs_close();
 	cf_docks_close();
 }
 
@@ -490,9 +293,7 @@ void cf_streams_fork_parent(void)
 
 void cf_streams_fork_child(void)
 {
-	for (size_t i = 0; i < BUCKETS; i++)
-		buckets[i] = NULL;
-	atomic_store(&nr_refs, 0);
+	cf_stream_refs_fork_child();
 	cf_bells_fork_child();
 	cf_depths_fork_child();
 	cf_docks_fork_child();

@@ -35,7 +35,10 @@ int cf_stream_submit_batch(CUfileBatchHandle_t batch, unsigned nr,
 			   const CUfileIOParams_t *params, CUstream stream);
 
 void cf_streams_open(const struct cf_config *config);
-/* Before the handles go; see cf_sops_close. */
+/*
+ * Before the handles go. Operations that have not begun end with an error,
+ * those of bells at once and others as soon as their streams come to them.
+ */
 void cf_streams_close(void);
 
 void cf_streams_fork_prepare(void);

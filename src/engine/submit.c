@@ -7,6 +7,7 @@
  */
 #include "engine/depth.h"
 #include "engine/sop.h"
+#include "engine/stream_ref.h"
 
 /* 0 and the graph that the stream records into; NULL: it records none. */
 static int ask_capture(const struct cf_cuda *cuda, CUstream stream,
@@ -183,8 +184,13 @@ static void fill(struct cf_sop *sop, const struct cf_sop_call *call,
 	if (!call->parcel)
 		cf_errand_accept(&sop->errand);
 	sop->ref = NULL;
-	if (ref)
-		cf_sop_belongs_to(sop, ref);
+	if (!ref)
+		return;
+	sop->errand.fixed |= cf_stream_ref_flags(ref);
+	if (captured)
+		return;
+	sop->ref = ref;
+	cf_stream_ref_join(ref, sop->dock);
 }
 
 /* May wait for room in the stream. */
