@@ -29,7 +29,7 @@ struct cf_window {
 	size_t size; /* bytes, whole pages */
 	CUcontext ctx;
 	uint64_t buffer_id; /* by which the driver knows the registration */
-	/* the rest is windows.c's, under its lock */
+	/* the rest is window_table.h's, under the lock of windows.c */
 	const struct cf_handle *handle; /* that opened it */
 	uint64_t chunk;
 	struct cf_stamp stamp; /* of the file before it was mapped */

@@ -1,13 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * windows - the table, its bound, and who has to go for whom.
- *
- * Opening a window takes about as long as reading its bytes another way, so
- * it has to be used a few times to pay. Room is made only at the cost of one
- * that has been idle for IDLE_TURNS looks for each window there is, and that
- * was used less lately than the newcomer was read the last time. So a set of
- * files that is read in turns, or at random, and does not fit keeps some of
- * its windows, where a plain queue would open and close them all in vain.
+ * windows - opens and ends them, and keeps their bytes within the bound.
  *
  * Lock: windows_lock guards the table and the members of a window that its
  * header says; innermost but for the log's. Neither a driver call nor a system
@@ -18,9 +11,7 @@
 
 #include <errno.h>
 #include <pthread.h>
-#include <stdatomic.h>
 #include <stdlib.h>
-#include <string.h>
 #include <unistd.h>
 #include "core/log.h"
 #include "core/pagemap.h"
@@ -28,106 +19,21 @@
 #include "core/reaper.h"
 #include "core/refusals.h"
 #include "core/reread.h"
+#include "core/window_table.h"
 #include "core/windows_internal.h"
 
-#define NR_BUCKETS 64
-#define IDLE_TURNS 16
-
 static pthread_mutex_t windows_lock = PTHREAD_MUTEX_INITIALIZER;
-static struct cf_window *buckets[NR_BUCKETS];
-static struct cf_window *_Atomic doomed; /* retired, unused, to be closed */
-static uint64_t now_tick;		 /* counts looks */
-static struct cf_windows_counts counts;
-/* A copy of counts.open, relaxed, for those who only want a "no". */
-_Atomic size_t cf_windows_nr_open;
-
-/* Written at open, before anybody reads; a runtime setter changes nothing. */
-static struct {
-	_Atomic int mode;
-	_Atomic size_t max_bytes, chunk, open_from, use_from;
-	_Atomic uint64_t settle_ns;
-} bounds = { .chunk = 1 << 24 };
-
-void cf_windows_configure(const struct cf_windows_limits *to)
-{
-	bounds.mode = (int)to->mode;
-	bounds.max_bytes = to->max_bytes;
-	bounds.chunk = to->chunk;
-	bounds.open_from = to->open_from;
-	bounds.use_from = to->use_from;
-	bounds.settle_ns = to->settle_ns;
-}
-
-#define NOW(member) atomic_load_explicit(&bounds.member, memory_order_relaxed)
-
-enum cf_windows_mode cf_windows_mode(void)
-{
-	return (enum cf_windows_mode)NOW(mode);
-}
-
-void cf_windows_limits_now(struct cf_windows_limits *to)
-{
-	*to = (struct cf_windows_limits){
-		.mode = cf_windows_mode(),
-		.max_bytes = NOW(max_bytes),
-		.chunk = NOW(chunk),
-		.open_from = NOW(open_from),
-		.use_from = NOW(use_from),
-		.settle_ns = NOW(settle_ns),
-	};
-}
-
-size_t cf_windows_chunk(void)
-{
-	return NOW(chunk);
-}
-
-static struct cf_window **bucket_of(const struct cf_stamp *file, uint64_t chunk)
-{
-	return &buckets[(file->ino + chunk) % NR_BUCKETS];
-}
-
-/* windows_lock held */
-static struct cf_window *find_locked(const struct cf_stamp *file,
-				     uint64_t chunk)
-{
-	struct cf_window *w = *bucket_of(file, chunk);
-
-	while (w && (w->chunk != chunk || w->stamp.ino != file->ino ||
-		     w->stamp.dev != file->dev))
-		w = w->next;
-	return w;
-}
-
-/* windows_lock held. Its bytes count until it is closed. */
-static void retire_locked(struct cf_window *w)
-{
-	struct cf_window **link = bucket_of(&w->stamp, w->chunk);
-
-	while (*link != w)
-		link = &(*link)->next;
-	*link = w->next;
-	w->retired = true;
-	w->next = NULL;
-	if (!w->refs) {
-		w->next = doomed;
-		doomed = w;
-	}
-	counts.open--;
-	atomic_store_explicit(&cf_windows_nr_open, counts.open,
-			      memory_order_relaxed);
-}
+static struct cf_windows_counts counts; /* bytes: until they are closed */
 
 /* Who retired one reaps, and sees what it did: relaxed. */
 void cf_windows_reap(void)
 {
-	while (atomic_load_explicit(&doomed, memory_order_relaxed)) {
+	while (cf_window_table_has_doomed()) {
 		struct cf_window *w;
 
 		pthread_mutex_lock(&windows_lock);
-		w = doomed;
+		w = cf_window_table_take_doomed();
 		if (w) {
-			doomed = w->next;
 			counts.bytes -= w->size;
 			cf_reaper_expect(w->size);
 		}
@@ -146,35 +52,12 @@ static bool shows_locked(const struct cf_window *w,
 	return w && !w->making && cf_stamp_equal(&w->stamp, stamp);
 }
 
-/* windows_lock held. Whether it may go for one that was read at since. */
-static bool may_go_locked(const struct cf_window *w, uint64_t since)
-{
-	if (w->refs)
-		return false;
-	return since == UINT64_MAX ||
-	       (w->last_use < since &&
-		now_tick - w->last_use >= IDLE_TURNS * counts.open);
-}
-
-/* windows_lock held. The one that was not used for the longest time. */
-static struct cf_window *oldest_locked(uint64_t since)
-{
-	struct cf_window *oldest = NULL;
-
-	for (int i = 0; i < NR_BUCKETS; i++)
-		for (struct cf_window *w = buckets[i]; w; w = w->next)
-			if (may_go_locked(w, since) &&
-			    (!oldest || w->last_use < oldest->last_use))
-				oldest = w;
-	return oldest;
-}
-
 /* windows_lock held. Whether a read can begin in a window. */
 static bool has_room_locked(const struct cf_window *first, size_t chunk,
 			    uint64_t since)
 {
-	return first || counts.bytes + chunk <= NOW(max_bytes) ||
-	       oldest_locked(since);
+	return first || counts.bytes + chunk <= cf_windows_max_bytes() ||
+	       cf_window_table_oldest(since);
 }
 
 void cf_windows_survey(const struct cf_piece *piece, size_t size, bool reads,
@@ -194,8 +77,8 @@ void cf_windows_survey(const struct cf_piece *piece, size_t size, bool reads,
 	touch.chunk_size = limits->chunk;
 	pthread_mutex_lock(&windows_lock);
 	if (reads)
-		touch.now = ++now_tick;
-	first = find_locked(file, at / touch.chunk_size);
+		touch.now = cf_window_table_tick();
+	first = cf_window_table_find(file, at / touch.chunk_size);
 	while (at < end) {
 		uint64_t before;
 		bool whole;
@@ -205,7 +88,8 @@ void cf_windows_survey(const struct cf_piece *piece, size_t size, bool reads,
 		touch.to = touch.chunk_size;
 		if (end - at < touch.to - touch.from)
 			touch.to = touch.from + (end - at);
-		if (!shows_locked(find_locked(file, touch.chunk), file))
+		if (!shows_locked(cf_window_table_find(file, touch.chunk),
+				  file))
 			survey->all_open = false;
 		if (size >= limits->open_from) {
 			survey->again &=
@@ -230,7 +114,7 @@ void cf_windows_survey(const struct cf_piece *piece, size_t size, bool reads,
  */
 static int make_room_locked(size_t size, uint64_t since)
 {
-	size_t max = NOW(max_bytes);
+	size_t max = cf_windows_max_bytes();
 	struct cf_window *w;
 
 	if (size > max)
@@ -241,10 +125,10 @@ static int make_room_locked(size_t size, uint64_t since)
 		counts.bytes += size;
 		return 0;
 	}
-	w = oldest_locked(since);
+	w = cf_window_table_oldest(since);
 	if (!w)
 		return -ENOSPC;
-	retire_locked(w);
+	cf_window_table_retire(w);
 	return -EAGAIN;
 }
 
@@ -279,30 +163,24 @@ static size_t window_size(const struct cf_piece *piece, uint64_t chunk,
 static void announce_locked(const struct cf_piece *piece, uint64_t chunk,
 			    struct cf_window *w)
 {
-	struct cf_window **bucket = bucket_of(&piece->view.stamp, chunk);
-
 	w->handle = piece->handle;
 	w->chunk = chunk;
 	w->stamp = piece->view.stamp;
-	w->size = window_size(piece, chunk, NOW(chunk));
+	w->size = window_size(piece, chunk, cf_windows_chunk());
 	w->making = true;
-	w->next = *bucket;
-	*bucket = w;
-	counts.open++;
-	atomic_store_explicit(&cf_windows_nr_open, counts.open,
-			      memory_order_relaxed);
+	cf_window_table_add(w);
 }
 
 /* windows_lock held. 0: *window is the chunk's, or fresh, and is held. */
 static int claim_locked(const struct cf_piece *piece, uint64_t chunk,
 			struct cf_window *fresh, struct cf_window **window)
 {
-	struct cf_window *w = find_locked(&piece->view.stamp, chunk);
+	struct cf_window *w = cf_window_table_find(&piece->view.stamp, chunk);
 
 	if (w && w->making)
 		return -EBUSY;
 	if (w && !cf_stamp_equal(&w->stamp, &piece->view.stamp)) {
-		retire_locked(w);
+		cf_window_table_retire(w);
 		w = NULL;
 	}
 	if (!w && !fresh)
@@ -311,8 +189,7 @@ static int claim_locked(const struct cf_piece *piece, uint64_t chunk,
 		announce_locked(piece, chunk, fresh);
 		w = fresh;
 	}
-	w->refs++;
-	w->last_use = now_tick;
+	cf_window_table_hold(w);
 	*window = w;
 	return 0;
 }
@@ -322,7 +199,7 @@ static void withdraw(struct cf_window *w, bool counted)
 {
 	pthread_mutex_lock(&windows_lock);
 	if (!w->retired)
-		retire_locked(w);
+		cf_window_table_retire(w);
 	if (counted)
 		counts.bytes -= w->size;
 	counts.refused++;
@@ -382,46 +259,27 @@ void cf_windows_put(struct cf_window *w, bool stale)
 	counts.used += !stale;
 	counts.stale += stale;
 	if (stale && !w->retired)
-		retire_locked(w);
-	if (!--w->refs && w->retired) {
-		w->next = doomed;
-		doomed = w;
-	}
+		cf_window_table_retire(w);
+	cf_window_table_let_go(w);
 	pthread_mutex_unlock(&windows_lock);
 	cf_windows_reap();
 }
 
 /* -------------------------------------------------------------- ending */
 
-/* windows_lock held. All that a handle owns, or (NULL) that nobody uses. */
-static void retire_all_locked(const struct cf_handle *handle)
-{
-	for (int i = 0; i < NR_BUCKETS; i++) {
-		struct cf_window *w = buckets[i];
-
-		while (w) {
-			struct cf_window *next = w->next;
-
-			if (handle ? w->handle == handle : !w->refs)
-				retire_locked(w);
-			w = next;
-		}
-	}
-}
-
 void cf_windows_retire(const struct cf_handle *handle)
 {
-	if (!atomic_load_explicit(&cf_windows_nr_open, memory_order_relaxed))
+	if (!cf_window_table_size())
 		return;
 	pthread_mutex_lock(&windows_lock);
-	retire_all_locked(handle);
+	cf_window_table_retire_all(handle);
 	pthread_mutex_unlock(&windows_lock);
 }
 
 void cf_windows_drop(void)
 {
 	pthread_mutex_lock(&windows_lock);
-	retire_all_locked(NULL);
+	cf_window_table_retire_all(NULL);
 	pthread_mutex_unlock(&windows_lock);
 	cf_windows_reap();
 }
@@ -442,6 +300,7 @@ void cf_windows_count(struct cf_windows_counts *to)
 {
 	pthread_mutex_lock(&windows_lock);
 	*to = counts;
+	to->open = cf_window_table_size();
 	to->bytes += cf_reaper_bytes();
 	pthread_mutex_unlock(&windows_lock);
 }
@@ -468,9 +327,7 @@ void cf_windows_fork_child(void)
 	cf_reaper_fork_child();
 	cf_refusals_fork_release();
 	cf_pagemap_fork_child();
-	memset(buckets, 0, sizeof(buckets));
-	doomed = NULL;
+	cf_window_table_forget();
 	counts = (struct cf_windows_counts){ 0 };
-	atomic_store(&cf_windows_nr_open, 0);
 	pthread_mutex_unlock(&windows_lock);
 }

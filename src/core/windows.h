@@ -15,28 +15,9 @@
 #include <stdint.h>
 #include <sys/types.h>
 #include "core/window.h"
+#include "core/windows_limits.h"
 
 struct cf_piece;
-
-enum cf_windows_mode {
-	CF_WINDOWS_OFF,
-	CF_WINDOWS_KEPT,   /* for what is read again, and fits */
-	CF_WINDOWS_ALWAYS, /* for all that is cached, chunk by chunk */
-};
-
-/* The numbers of the policy; they come from opencufile.mapped*. */
-struct cf_windows_limits {
-	enum cf_windows_mode mode;
-	size_t max_bytes;   /* pinned by all windows of the process */
-	size_t chunk;	    /* bytes of a window; a power of two */
-	size_t open_from;   /* smallest read that opens one */
-	size_t use_from;    /* smallest read that uses an open one */
-	uint64_t settle_ns; /* for so long a file must not have changed */
-};
-
-/* From now on; the chunk only while no window is open. */
-void cf_windows_configure(const struct cf_windows_limits *limits);
-size_t cf_windows_chunk(void);
 
 /* What is known of a piece's file pages before its route is chosen. */
 enum cf_sight {

@@ -5,12 +5,6 @@
 
 #include "core/windows.h"
 
-/* A hint, relaxed; written by windows.c. */
-extern _Atomic size_t cf_windows_nr_open;
-
-enum cf_windows_mode cf_windows_mode(void);
-void cf_windows_limits_now(struct cf_windows_limits *limits);
-
 /* Of the chunks that a read of size bytes touches, together. */
 struct cf_survey {
 	bool all_open;	/* each has a window that shows the file as it is */

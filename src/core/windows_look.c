@@ -8,11 +8,11 @@
  */
 #include <errno.h>
 #include <linux/magic.h>
-#include <stdatomic.h>
 #include "core/file.h"
 #include "core/piece.h"
 #include "core/pressure.h"
 #include "core/refusals.h"
+#include "core/window_table.h"
 #include "core/windows_internal.h"
 
 #ifndef XFS_SUPER_MAGIC
@@ -57,8 +57,7 @@ static enum cf_sight glance(const struct cf_piece *piece,
 		return CF_SIGHT_SMALL;
 	if (limits->mode == CF_WINDOWS_KEPT && piece->size > limits->max_bytes)
 		return CF_SIGHT_NO_ROOM;
-	if (piece->size < limits->open_from &&
-	    !atomic_load_explicit(&cf_windows_nr_open, memory_order_relaxed))
+	if (piece->size < limits->open_from && !cf_window_table_size())
 		return CF_SIGHT_SMALL;
 	return CF_SIGHT_NONE;
 }

@@ -1,0 +1,51 @@
+// SPDX-License-Identifier: Apache-2.0
+/* windows_limits - keeps the numbers, one by one. */
+#include "core/windows_limits.h"
+
+#include <stdatomic.h>
+
+/* Relaxed: a runtime setter changes nothing. */
+static struct {
+	_Atomic int mode;
+	_Atomic size_t max_bytes, chunk, open_from, use_from;
+	_Atomic uint64_t settle_ns;
+} bounds = { .chunk = 1 << 24 };
+
+void cf_windows_configure(const struct cf_windows_limits *to)
+{
+	bounds.mode = (int)to->mode;
+	bounds.max_bytes = to->max_bytes;
+	bounds.chunk = to->chunk;
+	bounds.open_from = to->open_from;
+	bounds.use_from = to->use_from;
+	bounds.settle_ns = to->settle_ns;
+}
+
+#define NOW(member) atomic_load_explicit(&bounds.member, memory_order_relaxed)
+
+enum cf_windows_mode cf_windows_mode(void)
+{
+	return (enum cf_windows_mode)NOW(mode);
+}
+
+size_t cf_windows_chunk(void)
+{
+	return NOW(chunk);
+}
+
+size_t cf_windows_max_bytes(void)
+{
+	return NOW(max_bytes);
+}
+
+void cf_windows_limits_now(struct cf_windows_limits *to)
+{
+	*to = (struct cf_windows_limits){
+		.mode = cf_windows_mode(),
+		.max_bytes = NOW(max_bytes),
+		.chunk = NOW(chunk),
+		.open_from = NOW(open_from),
+		.use_from = NOW(use_from),
+		.settle_ns = NOW(settle_ns),
+	};
+}

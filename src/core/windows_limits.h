@@ -1,0 +1,38 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * windows_limits - the numbers by which windows are opened and kept; they
+ * come from opencufile.mapped*.
+ *
+ * Any thread, no lock: they are written at open, before anybody reads.
+ */
+#ifndef CF_CORE_WINDOWS_LIMITS_H
+#define CF_CORE_WINDOWS_LIMITS_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+enum cf_windows_mode {
+	CF_WINDOWS_OFF,
+	CF_WINDOWS_KEPT,   /* for what is read again, and fits */
+	CF_WINDOWS_ALWAYS, /* for all that is cached, chunk by chunk */
+};
+
+struct cf_windows_limits {
+	enum cf_windows_mode mode;
+	size_t max_bytes;   /* pinned by all windows of the process */
+	size_t chunk;	    /* bytes of a window; a power of two */
+	size_t open_from;   /* smallest read that opens one */
+	size_t use_from;    /* smallest read that uses an open one */
+	uint64_t settle_ns; /* for so long a file must not have changed */
+};
+
+/* From now on; the chunk only while no window is open. */
+void cf_windows_configure(const struct cf_windows_limits *limits);
+
+void cf_windows_limits_now(struct cf_windows_limits *limits);
+/* Some of them, for a load each. */
+enum cf_windows_mode cf_windows_mode(void);
+size_t cf_windows_chunk(void);
+size_t cf_windows_max_bytes(void);
+
+#endif
