@@ -3,9 +3,8 @@
  * volleys - the kernel of a context, the sets of its launches, and whether
  * to launch at all.
  *
- * Locks: volleys->lock for the lists, innermost, no driver call under it;
- * make_lock is only ever tried, while one thread makes the kernel the others
- * copy plainly.
+ * Locks: volleys->lock for the lists, innermost, no driver call under it; and
+ * that of permit.h.
  */
 #include "core/volleys.h"
 
@@ -14,41 +13,24 @@
 #include <stdlib.h>
 #include "core/lane.h"
 #include "core/log.h"
+#include "core/permit.h"
 #include "core/volley.h"
 #include "core/volley_ptx.h"
-#include "seam/os.h"
 
-#define REST_NS (50 * 1000 * 1000ll) /* the plain way, after a cancel */
-#define MAX_REST_NS (32 * REST_NS)   /* twice as long each time */
 #define GOOD 1000		     /* launches that make up for a rest */
 #define CLOSE_NS (100 * 1000 * 1000) /* at the close, for the GPU */
 #define MAX_ASIDE 4		     /* cancelled and still in a stream */
-
-enum ready { UNTRIED, READY, NEVER };
 
 struct cf_volleys {
 	pthread_mutex_t lock;
 	struct cf_volley_set *idle;  /* lock */
 	struct cf_volley_set *aside; /* lock; cancelled, oldest last */
 	unsigned nr_aside;	     /* lock */
-	pthread_mutex_t make_lock;
-	CUmodule module;
+	struct cf_permit permit;
+	CUmodule module; /* once there is the permit */
 	CUfunction function;
-	/* UNTRIED until the kernel above is there: release, acquire */
-	_Atomic int ready;
-	/* relaxed: they guide, and order nothing */
-	_Atomic int64_t rest_until;
-	_Atomic int64_t rest_ns; /* the next rest */
-	_Atomic unsigned good;	 /* launches since the last rest */
+	_Atomic unsigned good; /* launches since the last rest; relaxed */
 };
-
-int64_t cf_volley_clock(void)
-{
-	struct timespec ts = { 0 };
-
-	cf_os->clock_gettime(CLOCK_MONOTONIC, &ts);
-	return (int64_t)ts.tv_sec * 1000000000 + ts.tv_nsec;
-}
 
 /* ---------------------------------------------------------------- life */
 
@@ -59,18 +41,17 @@ struct cf_volleys *cf_volleys_new(void)
 	if (!volleys)
 		return NULL;
 	pthread_mutex_init(&volleys->lock, NULL);
-	pthread_mutex_init(&volleys->make_lock, NULL);
-	atomic_init(&volleys->rest_ns, REST_NS);
+	cf_permit_init(&volleys->permit);
 	return volleys;
 }
 
 /* Gives the kernels that fill the GPU a little time to end. */
 static bool is_stuck(const struct cf_cuda *cuda, struct cf_volley_set *set)
 {
-	int64_t begun = cf_volley_clock();
+	int64_t begun = cf_permit_clock();
 
 	while (cuda->stream_query(set->stream) == CF_CU_NOT_READY) {
-		if (cf_volley_clock() - begun > CLOSE_NS)
+		if (cf_permit_clock() - begun > CLOSE_NS)
 			return true;
 		sched_yield();
 	}
@@ -115,13 +96,14 @@ void cf_volleys_free(struct cf_volleys *volleys, bool alive)
 	}
 	if (volleys->module && alive && cuda && !waits)
 		cuda->module_unload(volleys->module);
-	pthread_mutex_destroy(&volleys->make_lock);
+	cf_permit_fini(&volleys->permit);
 	pthread_mutex_destroy(&volleys->lock);
 	free(volleys);
 }
 
-static CUresult make_kernel(struct cf_volleys *volleys)
+static CUresult make(void *owner)
 {
+	struct cf_volleys *volleys = owner;
 	const struct cf_cuda *cuda = cf_cuda_loaded();
 	CUresult res;
 
@@ -143,34 +125,9 @@ static CUresult make_kernel(struct cf_volleys *volleys)
 	return res;
 }
 
-/* Tried once; whatever comes of it stands for the life of the context. */
-static bool make_ready(struct cf_volleys *volleys)
-{
-	bool ready = false;
-	CUresult res;
-
-	if (pthread_mutex_trylock(&volleys->make_lock))
-		return false;
-	if (atomic_load_explicit(&volleys->ready, memory_order_relaxed) ==
-	    UNTRIED) {
-		res = make_kernel(volleys);
-		ready = res == CF_CU_SUCCESS;
-		if (!ready)
-			cf_log(CF_LOG_WARN,
-			       "volley kernel: %s (%d), small copies go alone",
-			       cf_cuda_error_name((int)res), (int)res);
-		atomic_store_explicit(&volleys->ready, ready ? READY : NEVER,
-				      memory_order_release);
-	}
-	pthread_mutex_unlock(&volleys->make_lock);
-	return ready;
-}
-
 bool cf_volleys_are_ready(struct cf_volleys *volleys)
 {
-	int ready = atomic_load_explicit(&volleys->ready, memory_order_acquire);
-
-	return ready == UNTRIED ? make_ready(volleys) : ready == READY;
+	return cf_permit_ask(&volleys->permit, "volley", make, volleys);
 }
 
 CUfunction cf_volleys_kernel(const struct cf_volleys *volleys)
@@ -182,21 +139,12 @@ CUfunction cf_volleys_kernel(const struct cf_volleys *volleys)
 
 bool cf_volleys_are_resting(struct cf_volleys *volleys)
 {
-	int64_t until = atomic_load_explicit(&volleys->rest_until,
-					     memory_order_relaxed);
-
-	return until && cf_volley_clock() < until;
+	return cf_permit_rests(&volleys->permit);
 }
 
 void cf_volleys_rest(struct cf_volleys *volleys)
 {
-	int64_t rest_ns =
-		atomic_load_explicit(&volleys->rest_ns, memory_order_relaxed);
-	int64_t next = rest_ns < MAX_REST_NS ? 2 * rest_ns : rest_ns;
-
-	atomic_store_explicit(&volleys->rest_until, cf_volley_clock() + rest_ns,
-			      memory_order_relaxed);
-	atomic_store_explicit(&volleys->rest_ns, next, memory_order_relaxed);
+	cf_permit_rest(&volleys->permit);
 	atomic_store_explicit(&volleys->good, 0, memory_order_relaxed);
 }
 
@@ -204,8 +152,7 @@ void cf_volleys_note_good(struct cf_volleys *volleys)
 {
 	if (atomic_fetch_add_explicit(&volleys->good, 1,
 				      memory_order_relaxed) == GOOD)
-		atomic_store_explicit(&volleys->rest_ns, REST_NS,
-				      memory_order_relaxed);
+		cf_permit_renew(&volleys->permit);
 }
 
 /* ----------------------------------------------------------------- sets */

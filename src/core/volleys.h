@@ -4,12 +4,9 @@
 #define CF_CORE_VOLLEYS_H
 
 #include <stdbool.h>
-#include <stdint.h>
 #include "core/volley_set.h"
 
 struct cf_volleys;
-
-int64_t cf_volley_clock(void); /* nanoseconds */
 
 /* Makes the kernel, once; false: there is none, or another makes it now. */
 bool cf_volleys_are_ready(struct cf_volleys *volleys);

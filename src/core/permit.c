@@ -1,0 +1,89 @@
+// SPDX-License-Identifier: Apache-2.0
+/* permit - makes a kernel once, and counts its rests. */
+#include "core/permit.h"
+
+#include <stdatomic.h>
+#include "core/log.h"
+#include "seam/os.h"
+
+#define REST_NS (50 * 1000 * 1000ll)
+#define MAX_REST_NS (32 * REST_NS)
+
+enum ready { UNTRIED, READY, NEVER };
+
+void cf_permit_init(struct cf_permit *permit)
+{
+	atomic_init(&permit->rest_until, 0);
+	atomic_init(&permit->rest_ns, REST_NS);
+	atomic_init(&permit->ready, UNTRIED);
+	pthread_mutex_init(&permit->make_lock, NULL);
+}
+
+void cf_permit_fini(struct cf_permit *permit)
+{
+	pthread_mutex_destroy(&permit->make_lock);
+}
+
+static bool make_ready(struct cf_permit *permit, const char *name,
+		       CUresult (*make)(void *owner), void *owner)
+{
+	CUresult res;
+	int ready;
+
+	if (pthread_mutex_trylock(&permit->make_lock))
+		return false;
+	ready = atomic_load_explicit(&permit->ready, memory_order_relaxed);
+	if (ready == UNTRIED) {
+		res = make(owner);
+		ready = res == CF_CU_SUCCESS ? READY : NEVER;
+		if (ready == NEVER)
+			cf_log(CF_LOG_WARN,
+			       "%s kernel: %s (%d), small copies go alone",
+			       name, cf_cuda_error_name((int)res), (int)res);
+		atomic_store_explicit(&permit->ready, ready,
+				      memory_order_release);
+	}
+	pthread_mutex_unlock(&permit->make_lock);
+	return ready == READY;
+}
+
+bool cf_permit_ask(struct cf_permit *permit, const char *name,
+		   CUresult (*make)(void *owner), void *owner)
+{
+	int ready = atomic_load_explicit(&permit->ready, memory_order_acquire);
+
+	return ready == UNTRIED ? make_ready(permit, name, make, owner) :
+				  ready == READY;
+}
+
+int64_t cf_permit_clock(void)
+{
+	struct timespec ts = { 0 };
+
+	cf_os->clock_gettime(CLOCK_MONOTONIC, &ts);
+	return (int64_t)ts.tv_sec * 1000000000 + ts.tv_nsec;
+}
+
+bool cf_permit_rests(struct cf_permit *permit)
+{
+	int64_t until =
+		atomic_load_explicit(&permit->rest_until, memory_order_relaxed);
+
+	return until && cf_permit_clock() < until;
+}
+
+void cf_permit_rest(struct cf_permit *permit)
+{
+	int64_t rest_ns =
+		atomic_load_explicit(&permit->rest_ns, memory_order_relaxed);
+	int64_t next = rest_ns < MAX_REST_NS ? 2 * rest_ns : rest_ns;
+
+	atomic_store_explicit(&permit->rest_ns, next, memory_order_relaxed);
+	atomic_store_explicit(&permit->rest_until, cf_permit_clock() + rest_ns,
+			      memory_order_relaxed);
+}
+
+void cf_permit_renew(struct cf_permit *permit)
+{
+	atomic_store_explicit(&permit->rest_ns, REST_NS, memory_order_relaxed);
+}
