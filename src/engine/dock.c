@@ -260,7 +260,7 @@ bool cf_dock_wait(const struct cf_dock *dock, pthread_cond_t *cond,
 	if (pthread_cond_timedwait(cond, lock, &until) != ETIMEDOUT)
 		return true;
 	pthread_mutex_unlock(lock);
-	alive = cf_dock_alive(dock);
+	alive = !dock || cf_dock_alive(dock);
 	pthread_mutex_lock(lock);
 	return alive;
 }

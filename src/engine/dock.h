@@ -40,7 +40,8 @@ bool cf_dock_alive(const struct cf_dock *dock);
 
 /*
  * Waits for cond, for a moment; false: the moment is over, and the dock's
- * context is gone or broken, as above. lock is held, but not while it asks.
+ * context is gone or broken, as above; dock NULL: there is nothing to ask.
+ * lock is held, but not while it asks.
  */
 bool cf_dock_wait(const struct cf_dock *dock, pthread_cond_t *cond,
 		  pthread_mutex_t *lock);

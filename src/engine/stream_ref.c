@@ -16,7 +16,7 @@ struct cf_stream_ref {
 	unsigned flags;
 	unsigned out; /* operations that are not over, and who looks at it */
 	bool listed;
-	const struct cf_dock *dock; /* of one of those that are out */
+	const struct cf_dock *dock; /* of one that was out; NULL: none was */
 	struct cf_stream_ref *next;
 };
 

@@ -1,0 +1,139 @@
+// SPDX-License-Identifier: Apache-2.0
+/* The list of registered streams: who is found, and who waits for whom. */
+#include <cufile.h>
+#include <stdatomic.h>
+#include "engine/sops.h"
+#include "engine/stream_ref.h"
+#include "harness.h"
+#include "seam/cuda.h"
+
+/* Never given to the driver. */
+#define STREAM ((CUstream)0x7000)
+#define CTX ((CUcontext)0x100)
+
+static const struct cf_place known = { .stream = STREAM, .ctx = CTX, .id = 7 };
+
+static int begin(void **state)
+{
+	(void)state;
+	cf_cuda_open();
+	cf_sops_open();
+	return 0;
+}
+
+static int end(void **state)
+{
+	(void)state;
+	cf_sops_shut();
+	cf_stream_refs_close();
+	return 0;
+}
+
+static bool is_listed(const struct cf_place *at)
+{
+	struct cf_stream_ref *ref = cf_stream_ref_get(at);
+
+	if (ref)
+		cf_stream_ref_put(ref);
+	return ref;
+}
+
+static void a_stream_is_found_by_its_id_or_where_that_is_not_known(void **state)
+{
+	struct cf_place at = known;
+
+	(void)state;
+	assert_false(cf_stream_refs_any());
+	assert_int_equal(cf_stream_ref_list(&known, 5), 0);
+	assert_true(cf_stream_refs_any());
+	assert_int_equal(cf_stream_ref_list(&known, 0), -CU_FILE_INVALID_VALUE);
+	at.id = 0;
+	assert_true(is_listed(&at));
+	at.id = 8;
+	assert_false(is_listed(&at));
+	at = known;
+	at.ctx = (CUcontext)0x200;
+	assert_false(is_listed(&at));
+}
+
+static void a_handle_given_away_anew_takes_the_place_of_the_old(void **state)
+{
+	struct cf_stream_ref *old;
+	struct cf_place at = known;
+
+	(void)state;
+	assert_int_equal(cf_stream_ref_list(&known, 5), 0);
+	old = cf_stream_ref_get(&known);
+	at.id = 8;
+	assert_int_equal(cf_stream_ref_list(&at, 0), 0);
+	assert_false(is_listed(&known));
+	assert_true(is_listed(&at));
+	/* who holds the old one may still look at it */
+	assert_int_equal(cf_stream_ref_flags(old), 5);
+	cf_stream_ref_put(old);
+}
+
+static void a_default_stream_is_one_for_each_context(void **state)
+{
+	struct cf_place at = { .stream = CF_CU_STREAM_LEGACY, .ctx = CTX };
+	struct cf_stream_ref *ref;
+
+	(void)state;
+	assert_int_equal(cf_stream_ref_list(&at, 0), 0);
+	at.ctx = (CUcontext)0x200;
+	assert_null(cf_stream_ref_unlist(&at));
+	assert_int_equal(cf_stream_ref_list(&at, 0), 0);
+	ref = cf_stream_ref_unlist(&at);
+	assert_non_null(ref);
+	cf_stream_ref_wait(ref);
+	assert_false(is_listed(&at));
+	at.ctx = CTX;
+	assert_true(is_listed(&at));
+}
+
+struct pair {
+	struct cf_stream_ref *submitter, *forgetter;
+	atomic_bool given_back;
+};
+
+static void submit_or_forget(void *arg, unsigned i)
+{
+	struct pair *pair = arg;
+
+	if (i) {
+		cf_stream_ref_wait(pair->forgetter);
+		assert_true(atomic_load(&pair->given_back));
+		return;
+	}
+	th_sleep_ms(70); /* in the driver, as it were */
+	atomic_store(&pair->given_back, true);
+	cf_stream_ref_put(pair->submitter);
+}
+
+/* It has no operation yet whose context could be looked after. */
+static void a_deregistration_waits_for_a_submission_that_is_slow(void **state)
+{
+	struct pair pair = { .given_back = false };
+
+	(void)state;
+	assert_int_equal(cf_stream_ref_list(&known, 0), 0);
+	pair.submitter = cf_stream_ref_get(&known);
+	pair.forgetter = cf_stream_ref_unlist(&known);
+	assert_ptr_equal(pair.submitter, pair.forgetter);
+	th_threads(2, submit_or_forget, &pair);
+	assert_false(cf_stream_refs_any());
+}
+
+#define TEST(name) cmocka_unit_test_setup_teardown(name, begin, end)
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		TEST(a_stream_is_found_by_its_id_or_where_that_is_not_known),
+		TEST(a_handle_given_away_anew_takes_the_place_of_the_old),
+		TEST(a_default_stream_is_one_for_each_context),
+		TEST(a_deregistration_waits_for_a_submission_that_is_slow),
+	};
+
+	return cmocka_run_group_tests_name("stream_ref", tests, NULL, NULL);
+}
