@@ -2,7 +2,7 @@
 /*
  * dock - finds, makes and ends docks, and lends their operations.
  *
- * Lock: docks.lock, innermost; no driver call under it.
+ * Lock: docks.lock; bells.lock may be taken under it, and no driver call is.
  */
 #include "engine/dock.h"
 
