@@ -18,6 +18,7 @@
 #include "core/log.h"
 #include "core/log_tag.h"
 #include "core/probe.h"
+#include "engine/detour.h"
 #include "engine/explain.h"
 #include "engine/plan.h"
 #include "engine/session.h"
@@ -259,10 +260,7 @@ static void trace(const struct cf_request *req)
 	       cf_memory_kind_name(piece->mem.kind));
 }
 
-static ssize_t travel(struct cf_request *req);
-
-/* What is left after done bytes. */
-static struct cf_request rest_of(const struct cf_request *req, size_t done)
+struct cf_request cf_request_rest(const struct cf_request *req, size_t done)
 {
 	struct cf_request rest = *req;
 
@@ -272,7 +270,7 @@ static struct cf_request rest_of(const struct cf_request *req, size_t done)
 	return rest;
 }
 
-static ssize_t in_all(size_t done, ssize_t n)
+ssize_t cf_request_in_all(size_t done, ssize_t n)
 {
 	if (n < 0)
 		return done ? (ssize_t)done : n;
@@ -282,13 +280,13 @@ static ssize_t in_all(size_t done, ssize_t n)
 /* A path gave up after done bytes: the next that can carries the rest. */
 static ssize_t travel_on(const struct cf_request *req, size_t done)
 {
-	struct cf_request rest = rest_of(req, done);
+	struct cf_request rest = cf_request_rest(req, done);
 
 	rest.route.path = cf_route_next(&req->route);
-	return in_all(done, travel(&rest));
+	return cf_request_in_all(done, cf_request_travel(&rest));
 }
 
-static ssize_t travel(struct cf_request *req)
+ssize_t cf_request_travel(struct cf_request *req)
 {
 	const struct cf_path_ops *path = req->route.path;
 	struct crew c = { .crew.work = work,
@@ -348,31 +346,7 @@ static ssize_t second_look(struct cf_request *req)
 	if (cf_memory_check_range(&mem, req->piece.size))
 		return -CU_FILE_CUDA_POINTER_RANGE_ERROR;
 	decide(req);
-	return travel(req);
-}
-
-/*
- * There is no way from that disk to that GPU, or not to such memory: the pair
- * is remembered, and the rest takes the next best path. What the alias has
- * moved counts from the front; a part behind that may be moved again.
- */
-static ssize_t detour(struct cf_request *req, ssize_t n)
-{
-	struct cf_piece *piece = &req->piece;
-	size_t done = n > 0 ? (size_t)n : 0;
-	struct cf_request rest = rest_of(req, done);
-
-	cf_alias_refuse(piece->handle->disk, piece->mem.ordinal, req->code);
-	cf_log(CF_LOG_NOTICE,
-	       "%s handle %u off %lld len %zu: no way between file and gpu %d "
-	       "(code %d), taking another path",
-	       cf_op_name(piece->op), cf_handle_number(piece->handle),
-	       (long long)piece->file_off, piece->size, piece->mem.ordinal,
-	       req->code);
-	cf_route_choose(&rest.piece, cf_session_config(), &rest.route);
-	n = travel(&rest);
-	req->route = rest.route;
-	return in_all(done, n);
+	return cf_request_travel(req);
 }
 
 ssize_t cf_request_run(struct cf_request *req)
@@ -380,9 +354,10 @@ ssize_t cf_request_run(struct cf_request *req)
 	ssize_t n;
 
 	cf_windows_note(&req->piece);
-	n = travel(req);
-	if (req->route.path == &cf_path_alias && cf_alias_is_refusal(req->code))
-		n = detour(req, n);
+	cf_detour_early(req);
+	n = cf_request_travel(req);
+	if (cf_detour_is_due(req, req->code))
+		n = cf_detour(req, n, req->code);
 	if (n == -EFAULT && req->piece.mem.kind == CF_MEMORY_HOST)
 		n = second_look(req);
 	if (n < 0)

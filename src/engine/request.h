@@ -54,6 +54,16 @@ int cf_request_check(struct cf_request *req, const struct cf_call *call,
  */
 ssize_t cf_request_run(struct cf_request *req);
 
+/*
+ * By the path that its route has, and no other; req->code says why it ended
+ * short. For who knows what to do then (engine/detour.h).
+ */
+ssize_t cf_request_travel(struct cf_request *req);
+/* What is left after done bytes, with the references of the whole. */
+struct cf_request cf_request_rest(const struct cf_request *req, size_t done);
+/* Of the whole: done bytes, and then n, or a negative code. */
+ssize_t cf_request_in_all(size_t done, ssize_t n);
+
 /* Who carries it otherwise tells how it went, and what is logged of it is. */
 void cf_request_carried(const struct cf_request *req, ssize_t n);
 
