@@ -11,6 +11,7 @@
 #include <stddef.h>
 #include "core/device.h"
 #include "engine/batch_carry.h"
+#include "engine/detour.h"
 #include "engine/plan.h"
 #include "path/fleet.h"
 
@@ -30,12 +31,19 @@ static struct cf_entry *entry_of(const struct cf_piece *piece)
 				   offsetof(struct cf_entry, req.piece));
 }
 
+/* What others have found out meanwhile: requests know a way around it. */
+static bool is_refused(const struct cf_sort *sort)
+{
+	return sort->alias && cf_alias_refused(sort->disk, sort->ordinal);
+}
+
 static const struct cf_piece *next(struct cf_fleet *fleet)
 {
 	struct sailing *s = (struct sailing *)fleet;
 	struct cf_entry *entry;
 
 	if (cf_events_are_dropped(&s->sub->queue->events) ||
+	    is_refused(s->group->sort) ||
 	    (s->taken >= TURNS * fleet->flights && cf_workers_have_tasks()))
 		return NULL;
 	entry = cf_submission_next(s->sub, s->group);
@@ -43,9 +51,14 @@ static const struct cf_piece *next(struct cf_fleet *fleet)
 	return entry ? &entry->req.piece : NULL;
 }
 
-/* What looked like host memory may have become a GPU's: that way then. */
+/*
+ * What looked like host memory may have become a GPU's: that way then. What
+ * the kernel would not do with an alias goes around it.
+ */
 static void finish(struct cf_entry *entry, ssize_t result)
 {
+	if (result < 0 && cf_detour_is_due(&entry->req, (int)result))
+		result = cf_detour(&entry->req, 0, (int)result);
 	if (result == -EFAULT && entry->req.piece.mem.kind == CF_MEMORY_HOST) {
 		entry->result = cf_request_run(&entry->req);
 		return;
@@ -76,13 +89,14 @@ bool cf_batch_sail(struct cf_submission *sub, struct cf_group *group)
 			.cell = sort->need,
 			.flights = cf_plan_fleet(sort->need, sort->nr).flights,
 			.kernel = cf_batch_may_launch(sub),
+			.alias = sort->alias,
 			.next = next,
 			.ended = ended,
 		},
 		.sub = sub,
 		.group = group,
 	};
-	struct cf_ring *ring = cf_ring_lease();
+	struct cf_ring *ring = is_refused(sort) ? NULL : cf_ring_lease();
 
 	if (!ring)
 		return false;

@@ -8,7 +8,7 @@
 /*
  * Carries the group's one entry and takes more of its sort, until there are
  * none or others wait for a worker; each ends as it lands. False: there is no
- * ring now, and nothing was begun.
+ * ring now, or no way to aliases, and nothing was begun.
  */
 bool cf_batch_sail(struct cf_submission *sub, struct cf_group *group);
 

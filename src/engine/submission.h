@@ -51,6 +51,8 @@ struct cf_sort {
 	ino_t ino;
 	enum cf_op op;
 	bool host, large;
+	bool alias; /* FLEET: to and from the aliases of one GPU */
+	dev_t disk; /* the same */
 	CUcontext ctx;
 	int ordinal;
 	size_t need;		    /* FLEET, the largest; written in sort */

@@ -10,11 +10,25 @@
 #include "engine/plan.h"
 #include "engine/submission.h"
 
-static bool may_sail(const struct cf_entry *entry)
+static bool is_plain(const struct cf_entry *entry)
 {
 	const struct cf_path_ops *path = entry->req.route.path;
 
 	return path == &cf_path_staged || path == &cf_path_host;
+}
+
+static bool has_alias(const struct cf_entry *entry)
+{
+	return entry->req.route.path == &cf_path_alias;
+}
+
+static bool may_sail(const struct cf_entry *entry)
+{
+	const struct cf_piece *piece = &entry->req.piece;
+
+	return (is_plain(entry) || has_alias(entry)) &&
+	       cf_fleet_can(piece, has_alias(entry)) &&
+	       cf_plan_has_fleets(piece);
 }
 
 static bool is_buffered_write(const struct cf_piece *piece)
@@ -42,14 +56,13 @@ static enum cf_way way_of(const struct cf_submission *sub,
 
 	if (piece->handle->fs_ops)
 		return CF_WAY_SERIAL;
-	if (sub->nr > 1 && may_sail(entry) && cf_fleet_can(piece) &&
-	    cf_plan_has_fleets(piece))
+	if (sub->nr > 1 && may_sail(entry))
 		return CF_WAY_FLEET;
 	if (sub->nr > 1 && may_be_staged(&entry->req.route) &&
 	    cf_bundle_can(piece) &&
 	    cf_bundle_need(piece) <= cf_plan_bundle_bytes())
 		return CF_WAY_BUNDLE;
-	if (sub->nr > 1 && may_sail(entry) && is_buffered_write(piece))
+	if (sub->nr > 1 && is_plain(entry) && is_buffered_write(piece))
 		return CF_WAY_WRITES;
 	return CF_WAY_EACH;
 }
@@ -65,9 +78,22 @@ static bool is_of_file(const struct cf_sort *sort, const struct cf_piece *piece)
 	       sort->ino == piece->handle->ino;
 }
 
-static bool fits(const struct cf_sort *sort, enum cf_way way,
-		 const struct cf_piece *piece)
+/* So that what is found out of one is true of all. */
+static bool sails_alike(const struct cf_sort *sort,
+			const struct cf_entry *entry)
 {
+	const struct cf_piece *piece = &entry->req.piece;
+
+	return sort->large == cf_plan_is_large(piece) &&
+	       sort->alias == has_alias(entry) &&
+	       (!sort->alias || sort->disk == piece->handle->disk);
+}
+
+static bool fits(const struct cf_sort *sort, enum cf_way way,
+		 const struct cf_entry *entry)
+{
+	const struct cf_piece *piece = &entry->req.piece;
+
 	if (sort->way != way || takes_all(way))
 		return sort->way == way;
 	if (is_buffered_write(piece) && !is_of_file(sort, piece))
@@ -75,7 +101,7 @@ static bool fits(const struct cf_sort *sort, enum cf_way way,
 	if (sort->op != piece->op ||
 	    sort->host != (piece->mem.kind == CF_MEMORY_HOST))
 		return false;
-	if (way == CF_WAY_FLEET && sort->large != cf_plan_is_large(piece))
+	if (way == CF_WAY_FLEET && !sails_alike(sort, entry))
 		return false;
 	return sort->host || (sort->ctx == piece->mem.ctx &&
 			      sort->ordinal == piece->mem.ordinal);
@@ -92,14 +118,17 @@ static unsigned most_of(enum cf_way way, const struct cf_piece *piece)
 }
 
 static struct cf_sort *sort_new(struct cf_submission *sub, enum cf_way way,
-				const struct cf_piece *piece)
+				const struct cf_entry *entry)
 {
+	const struct cf_piece *piece = &entry->req.piece;
 	struct cf_sort *sort = &sub->sorts[sub->nr_sorts++];
 
 	*sort = (struct cf_sort){ .way = way,
 				  .op = piece->op,
 				  .host = piece->mem.kind == CF_MEMORY_HOST,
 				  .large = cf_plan_is_large(piece),
+				  .alias = has_alias(entry),
+				  .disk = piece->handle->disk,
 				  .ctx = piece->mem.ctx,
 				  .ordinal = piece->mem.ordinal,
 				  .dev = piece->handle->dev,
@@ -113,18 +142,17 @@ static struct cf_sort *sort_new(struct cf_submission *sub, enum cf_way way,
 static struct cf_sort *sort_for(struct cf_submission *sub,
 				const struct cf_entry *entry)
 {
-	const struct cf_piece *piece = &entry->req.piece;
 	enum cf_way way = way_of(sub, entry);
 
 	for (unsigned i = 0; i < sub->nr_sorts; i++)
-		if (fits(&sub->sorts[i], way, piece))
+		if (fits(&sub->sorts[i], way, entry))
 			return &sub->sorts[i];
 	if (takes_all(way) || sub->nr_sorts + 2 < CF_MAX_SORTS)
-		return sort_new(sub, way, piece);
+		return sort_new(sub, way, entry);
 	for (unsigned i = 0; i < sub->nr_sorts; i++)
 		if (sub->sorts[i].way == CF_WAY_EACH)
 			return &sub->sorts[i];
-	return sort_new(sub, CF_WAY_EACH, piece);
+	return sort_new(sub, CF_WAY_EACH, entry);
 }
 
 static void append(struct cf_sort *sort, struct cf_entry *entry)

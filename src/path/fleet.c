@@ -16,6 +16,7 @@
 #include "core/device.h"
 #include "core/file.h"
 #include "path/copies.h"
+#include "path/path.h"
 #include "path/slot_io.h"
 
 #define MAX_CELLS (2 * CF_FLEET_MAX)
@@ -47,7 +48,7 @@ struct voyage {
 	struct cf_ring *ring;
 	const struct cf_piece *first; /* until it is taken */
 	bool over;		      /* there is no next one */
-	struct cf_device *dev;	      /* NULL: host memory */
+	struct cf_device *dev;	      /* NULL: memory that the CPU reaches */
 	struct cf_lane *lane;
 	struct cf_pool *pool;
 	struct cf_slot *slots[MAX_SLOTS];
@@ -66,12 +67,20 @@ static bool blocks_match(const struct cf_piece *piece)
 		 (piece->handle->dio_align - 1));
 }
 
-bool cf_fleet_can(const struct cf_piece *piece)
+/* The CPU would fetch the bytes of an edge over the bus: those are staged. */
+static bool lies_well(const struct cf_piece *piece, bool alias)
+{
+	if (alias)
+		return cf_path_alias.way(piece).direct == piece->size;
+	return piece->mem.kind != CF_MEMORY_HOST || blocks_match(piece);
+}
+
+bool cf_fleet_can(const struct cf_piece *piece, bool alias)
 {
 	return piece->size && piece->size <= CF_FLEET_MAX_SIZE &&
 	       !piece->handle->fs_ops &&
 	       cf_file_is_direct(piece->handle, piece->via) &&
-	       (piece->mem.kind != CF_MEMORY_HOST || blocks_match(piece));
+	       lies_well(piece, alias);
 }
 
 static size_t delta_of(const struct cf_piece *piece)
@@ -102,6 +111,15 @@ static void free_cell(struct voyage *v, struct cell *cell)
 	v->idle[v->nr_idle++] = cell;
 }
 
+/* Where a piece's bytes are that need no cell. */
+static char *memory_of(const struct voyage *v, const struct cf_piece *piece)
+{
+	uintptr_t addr = piece->mem.addr;
+
+	return (char *)(v->fleet->alias ? cf_alias_at(piece->alias, addr) :
+					  addr);
+}
+
 /* An idle cell with the next piece in it, or NULL. */
 static struct cell *take(struct voyage *v)
 {
@@ -118,8 +136,7 @@ static struct cell *take(struct voyage *v)
 		return NULL;
 	cell = v->idle[--v->nr_idle];
 	cell->piece = piece;
-	cell->at =
-		v->dev ? cell->mem + delta_of(piece) : (char *)piece->mem.addr;
+	cell->at = v->dev ? cell->mem + delta_of(piece) : memory_of(v, piece);
 	return cell;
 }
 
@@ -137,6 +154,7 @@ static void begin(struct voyage *v, struct cell *cell)
 		.buf = cell->at - skip,
 		.size = whole ? cf_fleet_need(piece) : piece->size,
 		.off = piece->file_off - (off_t)skip,
+		.alias = v->fleet->alias,
 	};
 	v->flying++;
 	cf_ring_begin(v->ring, &cell->flight);
@@ -280,7 +298,8 @@ static void run_writes(struct voyage *v)
 
 /* ---------------------------------------------------------------- life */
 
-static void run_host(struct voyage *v)
+/* A write as a read: there is nothing to copy. */
+static void run_near(struct voyage *v)
 {
 	while (v->nr_cells < 2 * v->fleet->flights)
 		add_cell(v, NULL);
@@ -382,8 +401,8 @@ void cf_fleet_run(struct cf_fleet *fleet, struct cf_ring *ring,
 	struct voyage v = { .fleet = fleet, .ring = ring, .first = first };
 	ssize_t result = 0;
 
-	if (first->mem.kind == CF_MEMORY_HOST)
-		run_host(&v);
+	if (first->mem.kind == CF_MEMORY_HOST || fleet->alias)
+		run_near(&v);
 	else
 		result = find_and_run(&v, first);
 	cf_ring_give_back(ring);

@@ -5,7 +5,8 @@
  * A disk is slow to answer and good at many things at once. So one thread
  * keeps many pieces at the disk, takes a new one for each that has landed,
  * and tells the end of each as it comes. Host memory takes the bytes where
- * they belong; between disk and device memory they lie in cells of slots.
+ * they belong, and so does device memory that has an alias; between a disk
+ * and other device memory they lie in cells of slots.
  */
 #ifndef CF_PATH_FLEET_H
 #define CF_PATH_FLEET_H
@@ -20,6 +21,7 @@ struct cf_fleet {
 	size_t cell;	  /* the largest cf_fleet_need of them */
 	unsigned flights; /* 1 to CF_FLEET_MAX */
 	bool kernel;	  /* small copies may share a launch */
+	bool alias;	  /* all go to or from their aliases, which they have */
 	/*
 	 * The next piece: of the same direction, and all in host memory or all
 	 * of one context and GPU, with no order to keep. NULL: none, and then
@@ -32,8 +34,11 @@ struct cf_fleet {
 		      const ssize_t *results, unsigned nr);
 };
 
-/* Whether it may travel so, by what it is alone. Pure. */
-bool cf_fleet_can(const struct cf_piece *piece);
+/*
+ * Whether it may travel so, by what it is alone; alias: to or from that, all
+ * of it whole blocks. Pure.
+ */
+bool cf_fleet_can(const struct cf_piece *piece, bool alias);
 
 /* The bytes of a slot that the piece takes. */
 size_t cf_fleet_need(const struct cf_piece *piece);
