@@ -272,6 +272,7 @@ static void find_fake(void)
 	FIND(read, "fakecuda_read");
 	FIND(write, "fakecuda_write");
 	FIND(alias, "fakecuda_alias");
+	FIND(writes_ordering, "fakecuda_writes_ordering");
 #undef FIND
 }
 

@@ -122,6 +122,7 @@ struct th_fake {
 	int (*read)(CUdeviceptr ptr, void *buf, size_t size);
 	int (*write)(CUdeviceptr ptr, const void *buf, size_t size);
 	void *(*alias)(CUdeviceptr ptr, size_t size);
+	void (*writes_ordering)(int order, int flush_options);
 };
 const struct th_fake *th_fake(void);	  /* NULL on a real driver */
 const struct th_fake *th_need_fake(void); /* or skips; GPU current */

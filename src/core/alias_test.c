@@ -5,6 +5,7 @@
 #include <errno.h>
 #include <stdatomic.h>
 #include <string.h>
+#include "core/arrival.h"
 #include "core/device.h"
 #include "core/log.h"
 #include "seam/os.h"
@@ -102,6 +103,8 @@ static int prove_chunk(struct bench *b, const struct cf_alias *alias, size_t at)
 
 	pattern(sent, at, 1);
 	err = move(b, cpu, sent, CHUNK);
+	if (!err)
+		err = cf_arrival_flush_here(b->dev->gpu->ordinal);
 	if (!err)
 		err = from_gpu(b, got, gpu, CHUNK);
 	if (!err && memcmp(sent, got, CHUNK))

@@ -37,6 +37,8 @@ static const char *const texts[CF_NR_WHYS] = {
 	[CF_WHY_ALIAS_PLAIN] =
 		"O_DIRECT wants pages, and the CPU's mapping has none",
 	[CF_WHY_ALIAS_CACHED] = "the bytes go through the page cache",
+	[CF_WHY_LOOSE] =
+		"the GPU would not see in time what others write to it",
 	[CF_WHY_ALIAS_NO_BLOCK] =
 		"no whole block of memory lies as the file's does",
 	[CF_WHY_ALIAS_REMOTE] = "the disk cannot reach the GPU (EREMOTEIO)",

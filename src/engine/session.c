@@ -28,6 +28,7 @@
 #include <stdatomic.h>
 #include <string.h>
 #include "core/alias.h"
+#include "core/arrival.h"
 #include "core/buffer.h"
 #include "core/denylist.h"
 #include "core/device.h"
@@ -232,6 +233,7 @@ static void close_locked(void)
 	cf_buffers_close();
 	cf_alias_refused_close();
 	cf_alias_forget();
+	cf_arrival_forget();
 	cf_windows_close();
 	cf_devices_close();
 	cf_denylist_configure(NULL);

@@ -11,6 +11,7 @@
  * feed like any error; the engine then takes another path.
  */
 #include <errno.h>
+#include "core/arrival.h"
 #include "path/direct.h"
 #include "path/path.h"
 
@@ -93,6 +94,9 @@ static enum cf_why alias_can(const struct cf_piece *piece,
 	why = why_refused(piece);
 	if (why != CF_WHY_YES)
 		return why;
+	if (piece->op == CF_READ &&
+	    cf_arrival_of(piece->mem.ordinal) == CF_ARRIVAL_LOOSE)
+		return CF_WHY_LOOSE;
 	return cf_file_is_direct(piece->handle, piece->via) ?
 		       can_direct(piece, policy) :
 		       can_buffered(piece, policy);
@@ -206,6 +210,15 @@ static int settle(const struct cf_piece *piece)
 	return cf_path_staged.settle(piece);
 }
 
+/* Who hears of a read's end may start a kernel on its bytes. */
+static void arrive(const struct cf_piece *piece, struct cf_feed *feed)
+{
+	int err = piece->op == CF_READ ? cf_arrival_flush(&piece->mem) : 0;
+
+	if (err)
+		cf_feed_short(feed, 0, err);
+}
+
 static void alias_run(const struct cf_piece *piece, struct cf_feed *feed,
 		      struct cf_crew *crew)
 {
@@ -225,6 +238,7 @@ static void alias_run(const struct cf_piece *piece, struct cf_feed *feed,
 	    run_blocks(&settled, head, whole, feed, crew))
 		run_edge(&settled, head + whole, piece->size - head - whole,
 			 feed);
+	arrive(piece, feed);
 }
 
 const struct cf_path_ops cf_path_alias = {

@@ -13,6 +13,7 @@
  */
 #include "path/fleet.h"
 
+#include "core/arrival.h"
 #include "core/device.h"
 #include "core/file.h"
 #include "path/copies.h"
@@ -239,6 +240,17 @@ static void take_off(struct voyage *v)
 		begin(v, cell);
 }
 
+/* What has landed in aliases is there for the GPU, or has failed. */
+static void arrive(struct round *r)
+{
+	const struct cf_piece *first = r->pieces[0];
+	int err = first->op == CF_READ ? cf_arrival_flush(&first->mem) : 0;
+
+	for (unsigned i = 0; err && i < r->nr; i++)
+		if (r->results[i] > 0)
+			r->results[i] = err;
+}
+
 static void run_reads(struct voyage *v)
 {
 	struct round r;
@@ -254,6 +266,8 @@ static void run_reads(struct voyage *v)
 			add(&r, cell, result_of(v, cell));
 		if (v->dev)
 			copy(v, &r);
+		else if (v->fleet->alias)
+			arrive(&r);
 		end(v, &r);
 		take_off(v);
 	}

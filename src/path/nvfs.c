@@ -18,6 +18,7 @@
 #include <errno.h>
 #include <stdatomic.h>
 #include <string.h>
+#include "core/arrival.h"
 #include "core/config.h"
 #include "core/file.h"
 #include "core/log.h"
@@ -114,7 +115,12 @@ static enum cf_why check_memory(const struct cf_piece *piece)
 	if ((mem->addr ^ (uintptr_t)piece->file_off) & (CF_NVFS_BLOCK - 1))
 		return CF_WHY_NVFS_SKEWED;
 	body_of(piece, &begin, &end);
-	return begin < end ? CF_WHY_YES : CF_WHY_NVFS_SMALL;
+	if (begin >= end)
+		return CF_WHY_NVFS_SMALL;
+	return piece->op == CF_READ &&
+			       cf_arrival_of(mem->ordinal) == CF_ARRIVAL_LOOSE ?
+		       CF_WHY_LOOSE :
+		       CF_WHY_YES;
 }
 
 static enum cf_why nvfs_can(const struct cf_piece *piece,
@@ -434,6 +440,11 @@ static void nvfs_run(const struct cf_piece *piece, struct cf_feed *feed,
 		carry(&ride);
 	while (ride.nr)
 		cf_nvfs_give_back(ride.flights[--ride.nr].op.map);
+	if (piece->op == CF_READ) {
+		err = cf_arrival_flush(&piece->mem);
+		if (err)
+			cf_feed_short(feed, 0, err);
+	}
 	if (ride.done < piece->size)
 		cf_feed_short(feed, ride.done, ride.code);
 }

@@ -30,6 +30,7 @@ enum cf_why {
 	CF_WHY_ALIAS_WRONG,	 /* other bytes are seen there */
 	CF_WHY_ALIAS_PLAIN,	 /* no pages, and the file is direct */
 	CF_WHY_ALIAS_CACHED,	 /* the bytes meet the page cache */
+	CF_WHY_LOOSE,		 /* a GPU that orders no foreign writes */
 	CF_WHY_ALIAS_NO_BLOCK,	 /* no whole block of it is aligned */
 	CF_WHY_ALIAS_REMOTE,	 /* EREMOTEIO from that disk to that GPU */
 	CF_WHY_ALIAS_FAULT,	 /* EFAULT */

@@ -77,6 +77,7 @@ static const struct row rows[] = {
 	MAY(driver_get_version, "cuDriverGetVersion"),
 	MAY(device_get_attribute, "cuDeviceGetAttribute"),
 	MAY(mem_get_handle_for_range, "cuMemGetHandleForAddressRange"),
+	MAY(flush_writes, "cuFlushGPUDirectRDMAWrites"),
 	MAY(stream_get_ctx, "cuStreamGetCtx"),
 	MAY(stream_get_id, "cuStreamGetId"),
 	MAY(launch_host_func, "cuLaunchHostFunc"),

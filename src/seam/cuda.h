@@ -66,6 +66,8 @@ struct cf_cuda {
 	CUresult (*mem_get_handle_for_range)(void *handle, CUdeviceptr ptr,
 					     size_t size, int type,
 					     unsigned long long flags);
+	/* optional: what came over the bus is seen by the GPU */
+	CUresult (*flush_writes)(int target, int scope);
 	/* optional: work in the application's streams */
 	CUresult (*stream_get_ctx)(CUstream stream, CUcontext *ctx);
 	CUresult (*stream_get_id)(CUstream stream, unsigned long long *id);

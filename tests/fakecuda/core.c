@@ -78,6 +78,8 @@ void fc_env_defaults(void)
 	fc.report = env_number("FAKECUDA_REPORT", 0);
 	fc.strict = env_number("FAKECUDA_STRICT", 0);
 	fc.abort_on_complaint = env_number("FAKECUDA_ABORT", 0);
+	atomic_store(&fc.writes_ordering, 100);
+	atomic_store(&fc.flush_options, 1);
 	atomic_store(&fc.stream_depth, 0);
 	atomic_store(&fc.stream_full, 0);
 	atomic_store(&fc.copy_delay_us,
@@ -173,6 +175,13 @@ void fakecuda_copy_delay_us(unsigned int us)
 {
 	pthread_once(&start_once, start);
 	atomic_store(&fc.copy_delay_us, us);
+}
+
+void fakecuda_writes_ordering(int order, int flush_options)
+{
+	pthread_once(&start_once, start);
+	atomic_store(&fc.writes_ordering, order);
+	atomic_store(&fc.flush_options, flush_options);
 }
 
 void fakecuda_legacy_delay_us(unsigned int us)

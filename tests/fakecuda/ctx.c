@@ -362,6 +362,21 @@ static int synchronize(void)
 	return fc_ctx_state(c);
 }
 
+/* Nothing is held back here; a call where it is not offered is a mistake. */
+CUresult cuFlushGPUDirectRDMAWrites(int target, int scope)
+{
+	struct fc_ctx *c;
+	int r;
+
+	FC_ENTER(FC_NORMAL);
+	if (target != CF_CU_FLUSH_CURRENT_CTX || (scope != 100 && scope != 200))
+		return (int)CF_CU_INVALID_VALUE;
+	if (!(atomic_load(&fc.flush_options) & CF_CU_FLUSH_OPTION_HOST))
+		return (int)CF_CU_NOT_SUPPORTED;
+	r = FC_LOCKED(fc_current(&c));
+	return r;
+}
+
 CUresult cuCtxSynchronize(void)
 {
 	FC_ENTER(FC_NORMAL);

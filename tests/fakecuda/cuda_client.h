@@ -120,6 +120,7 @@ CUresult cuPointerGetAttributes(unsigned int nr, CUpointer_attribute *attrs,
 				void **data, CUdeviceptr ptr);
 CUresult cuPointerSetAttribute(const void *value, CUpointer_attribute attr,
 			       CUdeviceptr ptr);
+CUresult cuFlushGPUDirectRDMAWrites(int target, int scope);
 CUresult cuMemGetHandleForAddressRange(void *handle, CUdeviceptr ptr,
 				       size_t size, int type,
 				       unsigned long long flags);

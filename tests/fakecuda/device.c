@@ -163,10 +163,10 @@ static int attribute(int attr, int dev)
 		return 3;
 	case CF_CU_DEVICE_COMPUTE_MAJOR:
 		return 9;
-	case 117: /* flush options: host */
-		return 1;
-	case 118: /* writes are ordered for the owner */
-		return 100;
+	case CF_CU_DEVICE_FLUSH_OPTIONS:
+		return atomic_load(&fc.flush_options);
+	case CF_CU_DEVICE_WRITES_ORDERING:
+		return atomic_load(&fc.writes_ordering);
 	case 134: /* host NUMA node */
 		return 0;
 	default: /* everything else is a capability that we lack */
@@ -279,6 +279,7 @@ static const struct {
 	{ "cuStreamGetCaptureInfo", 11030, "cuStreamGetCaptureInfo_v2" },
 	{ "cuStreamGetCaptureInfo", 10010, "cuStreamGetCaptureInfo" },
 	{ "cuGraphInstantiate", 12000, "cuGraphInstantiateWithFlags" },
+	{ "cuFlushGPUDirectRDMAWrites", 11030, "cuFlushGPUDirectRDMAWrites" },
 	{ "cuMemGetHandleForAddressRange", 11070,
 	  "cuMemGetHandleForAddressRange" },
 	{ "cuGetProcAddress", 12000, "cuGetProcAddress_v2" },

@@ -71,6 +71,13 @@ void fakecuda_stream_depth(unsigned int nr);
 unsigned long fakecuda_stream_full(void);
 
 /*
+ * What devices say of writes from outside: their order (0 none, 100 for the
+ * owner, 200 for all), and how they can be flushed (1 by a call, 2 in a
+ * stream). 100 and 1 at first.
+ */
+void fakecuda_writes_ordering(int order, int flush_options);
+
+/*
  * 1: a new context, stream, event, ... gets the handle value of the last
  * destroyed one, as a real driver's allocator likes to do. 0 (default): handle
  * values are never used again, so that every use of a dead one is recognised.

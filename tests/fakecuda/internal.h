@@ -96,6 +96,8 @@ struct fc_globals {
 	atomic_uint copy_delay_us;
 	atomic_uint legacy_delay_us;
 	atomic_uint stream_depth;
+	atomic_int writes_ordering; /* see fakecuda_writes_ordering */
+	atomic_int flush_options;
 	atomic_ulong stream_full;
 	atomic_long live[NR_LIVE];
 	bool reuse_handles;

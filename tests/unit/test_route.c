@@ -291,6 +291,8 @@ static void the_alias_says_why_not(bool seen[CF_NR_WHYS])
 	cf_alias_refuse(5, 0, -EINVAL);
 	SAYS("direct", true, CF_WHY_ALIAS_INVALID);
 	cf_alias_refused_close();
+	a.piece.mem.ordinal = 1000; /* a GPU that nobody knows */
+	SAYS("direct", true, CF_WHY_LOOSE);
 #undef SAYS
 }
 
