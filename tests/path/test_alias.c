@@ -306,6 +306,39 @@ static void a_mapping_outlives_its_registration_while_io_uses_it(void **state)
 	aw_end(&w);
 }
 
+/* Of its second half, again and again, while the first thread reads there. */
+static void register_or_read(void *arg, unsigned i)
+{
+	struct aw_world *w = arg;
+	char *half = (char *)w->mem.ptr + AW_MEM_SIZE / 2;
+
+	for (int lap = 0; lap < 50; lap++) {
+		if (i) {
+			assert_int_equal(
+				cuFileBufRegister(half, AW_BLOCK, 0).err, 0);
+			assert_int_equal(cuFileBufDeregister(half).err, 0);
+			continue;
+		}
+		assert_int_equal(cuFileRead(w->fh, half, 64 * TH_KIB, 0, 0),
+				 64 * TH_KIB);
+	}
+}
+
+/*
+ * The trial of an alias looks at memory that is the client's, and in use. By
+ * system calls, so that a race detector that watches ours has nothing to say.
+ */
+static void memory_in_use_can_be_registered(void **state)
+{
+	struct aw_world w;
+
+	aw_begin(&w, AW_HONEST, TH_ODIRECT);
+	th_threads(2, register_or_read, &w);
+	th_mem_get(&w.mem, AW_MEM_SIZE / 2, w.got, 64 * TH_KIB);
+	th_equal("read", w.got, w.content, 64 * TH_KIB);
+	aw_end(&w);
+}
+
 static void the_last_close_ends_what_was_left_registered(void **state)
 {
 	struct aw_world w;
@@ -379,6 +412,7 @@ int main(void)
 		TEST(a_dma_buf_that_can_be_mapped_is_an_alias),
 		TEST(managed_memory_of_a_coherent_gpu_is_its_own_alias),
 		TEST(a_mapping_outlives_its_registration_while_io_uses_it),
+		TEST(memory_in_use_can_be_registered),
 		TEST(the_last_close_ends_what_was_left_registered),
 		TEST(freed_memory_is_not_reached_by_its_alias),
 		TEST(a_provider_is_checked),
