@@ -280,11 +280,17 @@ typedef struct cufileRDMAInfo {
  * a loff_t, which strict C11 hides; on LP64 off_t is that very type.
  */
 typedef struct CUfileFSOps {
-	/* Name of the file system; NULL: ask fstat. */
+	/*
+	 * Name of the file system, for denylist.filesystems; NULL: none. Asked
+	 * once, at registration, and may not call cuFile.
+	 */
 	const char *(*fs_type)(const void *handle);
-	/* Addresses that may be used; NULL: all. */
+	/*
+	 * Addresses that may be used; NULL: all. Not asked: there is no RDMA
+	 * transport here, and info below is NULL.
+	 */
 	int (*getRDMADeviceList)(const void *handle, sockaddr_t **hostaddrs);
-	/* Rank of an address for a range; -1: no preference. */
+	/* Rank of an address for a range; -1: no preference. Not asked. */
 	int (*getRDMADevicePriority)(const void *handle, char *buf, size_t size,
 				     off_t file_offset,
 				     const sockaddr_t *hostaddr);

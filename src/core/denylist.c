@@ -189,3 +189,11 @@ enum cf_denied cf_denylist_find(uint64_t mount_number, dev_t dev, dev_t disk)
 		disk = err ? dev : mount.dev;
 	return find_disk(disk);
 }
+
+enum cf_denied cf_denylist_find_type(const char *type)
+{
+	return lists && is_listed(CF_CFG_DENYLIST_FILESYSTEMS, type,
+				  strlen(type)) ?
+		       CF_DENIED_FILESYSTEM :
+		       CF_DENIED_NOT;
+}

@@ -34,4 +34,7 @@ void cf_denylist_configure(const struct cf_config *config);
  */
 enum cf_denied cf_denylist_find(uint64_t mount_number, dev_t dev, dev_t disk);
 
+/* The same of a file system that the kernel does not know, by its name. */
+enum cf_denied cf_denylist_find_type(const char *type);
+
 #endif

@@ -124,6 +124,28 @@ static int fd_facts(int fd, struct cf_handle *handle)
 	return 0;
 }
 
+/*
+ * Its callbacks carry the bytes in host memory, whatever it is called. Those
+ * about RDMA devices are not asked: there is no transport to offer them.
+ */
+static void user_facts(const CUfileDescr_t *descr, struct cf_handle *handle)
+{
+	const CUfileFSOps_t *ops = descr->fs_ops;
+	const char *type =
+		ops->fs_type ? ops->fs_type(descr->handle.handle) : NULL;
+
+	handle->fs_ops = ops;
+	handle->fs_handle = descr->handle.handle;
+	handle->open_flags = O_RDWR;
+	handle->nvfs = CF_NVFS_STORAGE;
+	handle->dio_align = DEFAULT_DIO_ALIGN;
+	handle->page_align = page_align(DEFAULT_DIO_ALIGN);
+	if (type)
+		handle->denied = cf_denylist_find_type(type);
+	cf_log(CF_LOG_INFO, "handle register: user-space file system %.32s",
+	       type ? type : "without a name");
+}
+
 int cf_file_facts(const CUfileDescr_t *descr, struct cf_handle *handle)
 {
 	switch (descr->type) {
@@ -131,12 +153,7 @@ int cf_file_facts(const CUfileDescr_t *descr, struct cf_handle *handle)
 		return fd_facts(descr->handle.fd, handle);
 	case CU_FILE_HANDLE_TYPE_USERSPACE_FS:
 		if (descr->fs_ops) {
-			handle->fs_ops = descr->fs_ops;
-			handle->fs_handle = descr->handle.handle;
-			handle->open_flags = O_RDWR;
-			handle->nvfs = CF_NVFS_STORAGE;
-			handle->dio_align = DEFAULT_DIO_ALIGN;
-			handle->page_align = page_align(DEFAULT_DIO_ALIGN);
+			user_facts(descr, handle);
 			return 0;
 		}
 		cf_log(CF_LOG_ERROR, "handle register: user-space file system "

@@ -5,8 +5,11 @@
  */
 #include <errno.h>
 #include <fcntl.h>
+#include <opencufile.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 #include "harness.h"
 
 #define SIZE (3 * TH_MIB + 11)
@@ -236,6 +239,96 @@ static void a_missing_callback_is_an_error(void **state)
 	th_close();
 }
 
+static unsigned names_asked;
+
+static const char *name_of(const void *handle)
+{
+	(void)handle;
+	names_asked++;
+	return "memfs";
+}
+
+static CUfileFSOps_t all_ops;
+
+static int no_devices(const void *handle, sockaddr_t **hostaddrs)
+{
+	fail();
+	return -1;
+}
+
+static int no_rank(const void *handle, char *buf, size_t size, off_t off,
+		   const sockaddr_t *hostaddr)
+{
+	fail();
+	return -1;
+}
+
+/* A configuration that denies these file systems; the caller's to free. */
+static char *configuration(const char *list)
+{
+	char *path = NULL;
+	FILE *file;
+
+	assert_true(asprintf(&path, "%s/userfs.json", th_disk_dir()) > 0);
+	file = fopen(path, "w");
+	assert_non_null(file);
+	fprintf(file, "{\"denylist\": {\"filesystems\": %s}}", list);
+	assert_int_equal(fclose(file), 0);
+	return path;
+}
+
+/* Why a read of it would not take the nvfs path. */
+static const char *refusal_of(struct store *s, const char *list,
+			      struct th_mem *mem)
+{
+	static ocf_explain_t e;
+	char *before = strdup(getenv("CUFILE_ENV_PATH_JSON"));
+	const char *why = NULL;
+	char *path = configuration(list);
+	CUfileHandle_t fh;
+
+	setenv("CUFILE_ENV_PATH_JSON", path, 1);
+	th_open();
+	fh = handle_with(s, &all_ops);
+	check_read(mem, s, fh, 5000, 77, 5000);
+	e.struct_size = sizeof(e);
+	assert_int_equal(ocf_explain_read(fh, mem->ptr, 100, 0, 0, &e).err, 0);
+	for (unsigned i = 0; i < e.nr_refusals; i++)
+		if (!strcmp(e.refusals[i].path, "nvfs"))
+			why = e.refusals[i].reason;
+	cuFileHandleDeregister(fh);
+	th_close();
+	setenv("CUFILE_ENV_PATH_JSON", before, 1);
+	unlink(path);
+	free(path);
+	free(before);
+	return why;
+}
+
+static void its_name_is_asked_once_and_may_be_denied(void **state)
+{
+	enum th_mem_kind kind = kind_of(state);
+	struct th_mem mem;
+	struct store s;
+
+	th_close();
+	all_ops = store_ops;
+	all_ops.fs_type = name_of;
+	all_ops.getRDMADeviceList = no_devices;
+	all_ops.getRDMADevicePriority = no_rank;
+	store_init(&s);
+	th_mem_alloc(&mem, kind, 8192);
+	names_asked = 0;
+	assert_non_null(strstr(refusal_of(&s, "[\"memfs\"]", &mem),
+			       "denylist.filesystems"));
+	assert_int_equal(names_asked, 1);
+	assert_null(strstr(refusal_of(&s, "[\"memf\", \"ext4\"]", &mem),
+			   "denylist.filesystems"));
+	assert_int_equal(names_asked, 2);
+	th_mem_free(&mem);
+	free(s.bytes);
+}
+
 static void two_files_of_one_file_system_are_two_handles(void **state)
 {
 	enum th_mem_kind kind = kind_of(state);
@@ -276,6 +369,7 @@ int main(void)
 		BOTH(errors_of_callbacks_come_through),
 		BOTH(a_write_that_moves_nothing_is_an_error),
 		BOTH(a_missing_callback_is_an_error),
+		BOTH(its_name_is_asked_once_and_may_be_denied),
 		BOTH(two_files_of_one_file_system_are_two_handles),
 	};
 
