@@ -142,6 +142,104 @@ def cuda_version():
     return done.stdout.strip() or "0"
 
 
+REGISTRY = ('options nvidia NVreg_RegistryDwords='
+            '"RMForceStaticBar1=1;RmForceDisableIomapWC=1;"\n')
+LACKS = {
+    "kernel": " missing: CONFIG_PCI_P2PDMA in the kernel; run a kernel of "
+              "Linux 6.2 or later that has it\n",
+    "module": " missing: NVIDIA's open kernel module; install it, 565 or "
+              "later\n",
+    "static": f" missing: static BAR 1; {REGISTRY}",
+    "wc": f" missing: BAR 1 without write-combining; {REGISTRY}",
+    "bar": " missing: a BAR 1 as large as the GPU's memory; turn on Resizable "
+           "BAR in the firmware\n",
+    "multipath": " missing: nvme_core.multipath=N; needed before Linux 7.2 by "
+                 "disks with several controllers\n",
+}
+
+
+def address_is_missing():
+    if int(cuda_version()) >= 13030:
+        return ""
+    return (" missing: the CPU's address of GPU memory; a driver of CUDA 13.3 "
+            "has one, or a program's provider (ocf_alias_set_provider)\n")
+
+
+class TestPeers:
+    """Each condition of P2PDMA is seen where it is missing, and only there."""
+
+    @pytest.fixture(name="one")
+    def one_gpu(self, tmp_path):
+        folder = tmp_path / "machine"
+        folder.mkdir()
+        one = machine.Machine(folder)
+        one.gpu("/sys/devices/pci0000:00/0000:00:01.0", "NVIDIA H200", 131072)
+        one.write("/proc/kallsyms", "0 T start_kernel\n"
+                  "0 r p2pdma_pgmap_ops\n")
+        self.driver(one, "Open Kernel Module", "580.65.06")
+        self.params(one, "RMForceStaticBar1=1;RmForceDisableIomapWC=1;")
+        return one
+
+    @staticmethod
+    def driver(one, kind, version):
+        one.write("/proc/driver/nvidia/version", "NVRM version: NVIDIA UNIX "
+                  f"{kind} for x86_64  {version}  Release Build\n")
+
+    @staticmethod
+    def params(one, registry):
+        one.write("/proc/driver/nvidia/params", "EnableMSI: 1\n"
+                  f'RegistryDwords: "{registry}"\nRmMsg: ""\n')
+
+    @staticmethod
+    def lacks(one):
+        text = run("-p", "--root", one.root).stdout
+        text = text.split(framed("PEER TO PEER INFO:"))[1]
+        text = text.split(framed("PLATFORM INFO:"))[0]
+        first, rest = text.split("\n", 1)
+        assert first == (" GPU index 0 0000:00:01.0: disks cannot reach its "
+                         "memory")
+        assert rest.endswith(address_is_missing())
+        rest = rest[:len(rest) - len(address_is_missing())]
+        return [name for line in rest.splitlines(keepends=True)
+                for name, text in LACKS.items() if text == line]
+
+    def test_nothing_is_missing(self, one):
+        assert not self.lacks(one)
+
+    def test_the_kernel(self, one):
+        one.write("/proc/kallsyms", "0 T start_kernel\n")
+        assert self.lacks(one) == ["kernel"]
+
+    @pytest.mark.parametrize("kind, version", [
+        ("x86_64 Kernel Module", "580.65.06"),
+        ("Open Kernel Module", "560.35.03")])
+    def test_the_module(self, one, kind, version):
+        self.driver(one, kind, version)
+        assert self.lacks(one) == ["module"]
+
+    @pytest.mark.parametrize("version, registry, want", [
+        ("580.65.06", "", ["wc"]),
+        ("575.51.02", "", ["static", "wc"]),
+        ("575.51.02", "RMForceStaticBar1=1;", ["wc"]),
+        ("580.65.06", "RMForceStaticBar1=0;RmForceDisableIomapWC=0x1",
+         ["static"])])
+    def test_the_registry(self, one, version, registry, want):
+        self.driver(one, "Open Kernel Module", version)
+        self.params(one, registry)
+        assert self.lacks(one) == want
+
+    def test_multipath(self, one):
+        one.write("/sys/module/nvme_core/parameters/multipath", "Y\n")
+        assert self.lacks(one) == ["multipath"]
+
+    def test_a_gpu_whose_memory_the_kernel_has_lacks_nothing(self, one):
+        self.params(one, "")
+        one.write("/sys/bus/pci/devices/0000:00:01.0/p2pmem/size", "1\n")
+        text = run("-p", "--root", one.root).stdout
+        assert (" GPU index 0 0000:00:01.0: disks can reach its memory\n"
+                + address_is_missing() + framed("PLATFORM INFO:")) in text
+
+
 class TestPlatform:
     def test_the_whole_report_has_the_documented_form(self, root, tmp_path):
         settings = tmp_path / "cufile.json"
@@ -162,6 +260,10 @@ class TestPlatform:
               "GDS, IOMMU State: Enabled\n"
               " GPU index 1 0000:81:00.0 bar:1 bar size (MiB):256 has no "
               "driver, IOMMU State: Disabled\n"
+            + framed("PEER TO PEER INFO:")
+            + " GPU index 0 0000:03:00.0: disks cannot reach its memory\n"
+              " GPU index 1 0000:81:00.0: disks cannot reach its memory\n"
+            + LACKS["bar"] + LACKS["wc"] + address_is_missing()
             + framed("PLATFORM INFO:")
             + " IOMMU: enabled\n"
               " Nvidia Driver Info Status: Supported(Nvidia Open Driver "

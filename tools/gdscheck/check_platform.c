@@ -17,6 +17,7 @@
 #include <sys/utsname.h>
 #include "check_config.h"
 #include "gpus.h"
+#include "peers.h"
 #include "report.h"
 #include "sysfs.h"
 
@@ -202,6 +203,8 @@ bool platform_check(void)
 	}
 	heading("GPU INFO:");
 	gpu_section();
+	heading("PEER TO PEER INFO:");
+	peers_section(cuda_version());
 	heading("PLATFORM INFO:");
 	platform_section();
 	printf(" Platform verification %s\n", ok ? "succeeded" : "failed");
