@@ -99,6 +99,10 @@ timeout 75 qemu-system-x86_64 -machine q35 -accel tcg,thread=multi -cpu max \
 rm -f ./*.img
 
 tr -d '\r' <log.txt | grep -aE '^(not )?ok |^##|^# .*error|^device memory|^guest done' || true
+echo "file system, direction, door, place in a block: path, copies by the driver"
+tr -d '\r' <log.txt | awk '/^## [a-z0-9]+$/ { fs = $2 }
+	/^# way / { printf "  %-6s %-6s %-7s %-8s %-7s %s\n", \
+		fs, $3, $4, $5, $6, $7 }' | tr -d ':,'
 passed=$(grep -acE '^ok [0-9]' log.txt || true)
 failed=$(grep -acE '^not ok [0-9]' log.txt || true)
 # each program must have come to its end, and the machine to its own
