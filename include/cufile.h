@@ -883,9 +883,10 @@ CUfileError_t cuFileGetBARSizeInKB(int gpuIndex, size_t *barSize);
  * Opens the driver if need be. The descriptor stays the caller's, and stays
  * open until deregistered; each descriptor registers once, threads share the
  * handle. O_DIRECT is not necessary.
- * Errors: 5008 (type of @descr), 5018 (not a regular file or block device),
- * 5019 (O_APPEND, O_PATH), 5022 (NULL, bad descriptor), 5028 (registered
- * already), and those of an open. Contract 3.6; since 1.0.
+ * Errors: 5008 (type of @descr; in strict mode, nothing but host memory can
+ * carry it), 5018 (not a regular file or block device), 5019 (O_APPEND,
+ * O_PATH), 5022 (NULL, bad descriptor), 5028 (registered already), 5034 (in
+ * strict mode, on a denylist), and those of an open. Contract 3.6; since 1.0.
  */
 CUfileError_t cuFileHandleRegister(CUfileHandle_t *fh, CUfileDescr_t *descr);
 

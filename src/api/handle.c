@@ -6,17 +6,44 @@
 #include "core/handle.h"
 #include "core/log.h"
 #include "core/stats.h"
+#include "engine/route.h"
 #include "engine/session.h"
+
+/* Strict mode: what can never reach a GPU is told now, and not at its IO. */
+static int check_strict(CUfileHandle_t fh)
+{
+	struct cf_handle *handle = cf_handle_get(fh);
+	enum cf_why why = CF_WHY_YES;
+	int err;
+
+	if (!handle)
+		return 0;
+	err = cf_route_check_file(handle, cf_session_config(), &why);
+	cf_handle_put(handle);
+	if (!err)
+		return 0;
+	cf_log(CF_LOG_ERROR,
+	       "handle register: %s, and properties.allow_compat_mode "
+	       "is false",
+	       cf_why_text(why));
+	(void)cf_handle_deregister(fh);
+	return err;
+}
 
 static int register_file(CUfileHandle_t *fh, const CUfileDescr_t *descr)
 {
+	CUfileHandle_t made;
 	bool forced, counted;
 	int err = cf_session_begin_register(&counted);
 
 	if (err)
 		return err;
 	forced = cf_config_bool(cf_session_config(), CF_CFG_FORCE_ODIRECT_MODE);
-	err = cf_handle_register(descr, forced, fh);
+	err = cf_handle_register(descr, forced, &made);
+	if (!err)
+		err = check_strict(made);
+	if (!err)
+		*fh = made;
 	/* the words that scripts look for (contract 4.4) */
 	if (err)
 		cf_log(CF_LOG_ERROR, "cuFileHandleRegister error: %s",

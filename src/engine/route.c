@@ -7,6 +7,7 @@
  */
 #include "engine/route.h"
 
+#include <cufile.h>
 #include <stdio.h>
 #include <string.h>
 #include "core/probe.h"
@@ -66,6 +67,8 @@ static const char *const texts[CF_NR_WHYS] = {
 	[CF_WHY_NVFS_SKEWED] =
 		"memory and file offset lie differently in a block of 4 KiB",
 	[CF_WHY_NVFS_SMALL] = "the request is too small for nvidia-fs",
+	[CF_WHY_NVFS_KEPT] =
+		"configuration keeps requests of this size off nvidia-fs",
 	[CF_WHY_NVFS_WRITES] = "configuration keeps these writes off nvidia-fs",
 	[CF_WHY_NVFS_ROUTED] =
 		"properties.rdma_dynamic_routing_order has SYS_MEM alone",
@@ -122,6 +125,7 @@ static const char *const remedies[CF_NR_WHYS] = {
 	[CF_WHY_NVFS_CACHE] = "open the file with O_DIRECT",
 	[CF_WHY_NVFS_SKEWED] = "give memory and file the same offset in a "
 			       "block of 4 KiB",
+	[CF_WHY_NVFS_KEPT] = "lower the file system's posix_gds_min_kb",
 	[CF_WHY_NVFS_WRITES] =
 		"set properties.gds_rdma_write_support, for GPFS "
 		"also fs.gpfs.gds_write_support",
@@ -139,6 +143,22 @@ static enum cf_why compat_only(const struct cf_piece *piece,
 		return CF_WHY_YES;
 	return (enum cf_why)(CF_WHY_DENIED_DRIVER + piece->handle->denied -
 			     CF_DENIED_DRIVER);
+}
+
+/*
+ * What the configuration sends through host memory by name is no fallback:
+ * strict mode leaves it its way (contract 3.17, rules 1, 4 to 6 and 8).
+ */
+static bool is_choice(enum cf_why why)
+{
+	return why == CF_WHY_NVFS_WRITES || why == CF_WHY_NVFS_KEPT ||
+	       why == CF_WHY_NVFS_ROUTED;
+}
+
+static bool may_bounce(const struct cf_config *config)
+{
+	return cf_config_bool(config, CF_CFG_ALLOW_COMPAT_MODE) ||
+	       cf_config_bool(config, CF_CFG_FORCE_COMPAT_MODE);
 }
 
 static enum cf_why ask(const struct cf_path_ops *path, const char *asked,
@@ -160,8 +180,7 @@ void cf_route_choose(const struct cf_piece *piece,
 	const char *asked = cf_config_string(config, CF_CFG_PATH);
 	const char *alias = cf_config_string(config, CF_CFG_ALIAS);
 	struct cf_policy policy = {
-		.allow_bounce =
-			cf_config_bool(config, CF_CFG_ALLOW_COMPAT_MODE),
+		.allow_bounce = may_bounce(config),
 		.allow_system_memory =
 			cf_config_bool(config, CF_CFG_ALLOW_SYSTEM_MEMORY),
 		.alias = strcmp(alias, "off") != 0,
@@ -175,10 +194,41 @@ void cf_route_choose(const struct cf_piece *piece,
 		route->why[i] = ask(paths[i], asked, piece, &policy);
 		if (route->why[i] == CF_WHY_YES && !route->path)
 			route->path = paths[i];
+		policy.allow_bounce |= is_choice(route->why[i]);
 	}
 	cf_probe_route(cf_op_name(piece->op),
 		       route->path ? route->path->name : "none", piece->size,
 		       piece->file_off);
+}
+
+/* What keeps every GPU's memory from this file, or CF_WHY_YES. */
+static enum cf_why why_never(const struct cf_handle *handle,
+			     const struct cf_config *config)
+{
+	const struct cf_piece piece = { .handle = (struct cf_handle *)handle };
+	enum cf_why why = compat_only(&piece, config);
+	bool mapped = strcmp(cf_config_string(config, CF_CFG_MAPPED), "off");
+	bool alias = strcmp(cf_config_string(config, CF_CFG_ALIAS), "off");
+
+	if (why || handle->nvfs == CF_NVFS_PASS)
+		return why;
+	if (handle->fs_ops)
+		return CF_WHY_USER_FS;
+	return mapped || alias ? CF_WHY_YES : CF_WHY_ALIAS_OFF;
+}
+
+int cf_route_check_file(const struct cf_handle *handle,
+			const struct cf_config *config, enum cf_why *why)
+{
+	*why = CF_WHY_YES;
+	/* who names a path wants that one, and no advice */
+	if (may_bounce(config) || *cf_config_string(config, CF_CFG_PATH))
+		return 0;
+	*why = why_never(handle, config);
+	if (!*why)
+		return 0;
+	return handle->denied ? -CU_FILE_IO_DISABLED :
+				-CU_FILE_IO_NOT_SUPPORTED;
 }
 
 const struct cf_path_ops *cf_route_next(const struct cf_route *route)

@@ -18,6 +18,15 @@ struct cf_route {
 void cf_route_choose(const struct cf_piece *piece,
 		     const struct cf_config *config, struct cf_route *route);
 
+/*
+ * What the registration of a file answers in strict mode (contract 3.6): 0,
+ * or the code where nothing could ever carry it to or from a GPU, and why:
+ * -5034 where a denylist names it, else -5008. What depends on a request, or
+ * on how the file was opened, is no matter of this. Pure.
+ */
+int cf_route_check_file(const struct cf_handle *handle,
+			const struct cf_config *config, enum cf_why *why);
+
 /* The path to go on with where the one taken gave up; NULL: none. */
 const struct cf_path_ops *cf_route_next(const struct cf_route *route);
 

@@ -98,11 +98,12 @@ static enum cf_why check_config(const struct cf_piece *piece,
 	if (piece->op == CF_WRITE && !may_write(target, config))
 		return CF_WHY_NVFS_WRITES;
 	if (piece->size <= posix_kib(target, config) << 10)
-		return CF_WHY_NVFS_SMALL;
+		return CF_WHY_NVFS_KEPT;
 	return is_routed_away(config) ? CF_WHY_NVFS_ROUTED : CF_WHY_YES;
 }
 
-static enum cf_why check_memory(const struct cf_piece *piece)
+/* Edges that make no whole block go through host memory. */
+static enum cf_why check_memory(const struct cf_piece *piece, bool allow_bounce)
 {
 	const struct cf_memory *mem = &piece->mem;
 	size_t begin, end;
@@ -117,6 +118,8 @@ static enum cf_why check_memory(const struct cf_piece *piece)
 	body_of(piece, &begin, &end);
 	if (begin >= end)
 		return CF_WHY_NVFS_SMALL;
+	if (end - begin != piece->size && !allow_bounce)
+		return CF_WHY_STRICT;
 	return piece->op == CF_READ &&
 			       cf_arrival_of(mem->ordinal) == CF_ARRIVAL_LOOSE ?
 		       CF_WHY_LOOSE :
@@ -138,10 +141,13 @@ static enum cf_why nvfs_can(const struct cf_piece *piece,
 				     CF_NVFS_OFF);
 	if (atomic_load_explicit(&handle->nvfs_refused, memory_order_relaxed))
 		return CF_WHY_NVFS_REFUSED;
+	/* first: these are a choice, which strict mode is no matter of */
+	why = check_config(piece, policy->config);
+	if (why)
+		return why;
 	if (!cf_file_is_direct(handle, piece->via))
 		return CF_WHY_NVFS_CACHE;
-	why = check_memory(piece);
-	return why ? why : check_config(piece, policy->config);
+	return check_memory(piece, policy->allow_bounce);
 }
 
 static struct cf_file_way nvfs_way(const struct cf_piece *piece)

@@ -55,7 +55,8 @@ enum cf_why {
 	CF_WHY_NVFS_CACHE,   /* its bytes go through the page cache */
 	CF_WHY_NVFS_MEMORY,  /* memory that cannot be pinned, or watched */
 	CF_WHY_NVFS_SKEWED,  /* memory and file differ in a block */
-	CF_WHY_NVFS_SMALL,   /* no whole block, or below a limit */
+	CF_WHY_NVFS_SMALL,   /* no whole block */
+	CF_WHY_NVFS_KEPT,    /* configuration keeps this size off it */
 	CF_WHY_NVFS_WRITES,  /* configuration forbids these writes */
 	CF_WHY_NVFS_ROUTED,  /* dynamic routing knows host memory only */
 	/* the mapped path's; see enum cf_sight */

@@ -3,9 +3,12 @@
 #include "fresh.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
+#include <sys/sysmacros.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -116,6 +119,17 @@ const char *fresh_text_file(const char *name, const char *text)
 	assert_true(fputs(text, f) >= 0);
 	assert_int_equal(fclose(f), 0);
 	return path;
+}
+
+void fresh_mount(struct cf_mount *mount)
+{
+	struct statx stx = { 0 };
+	dev_t dev;
+
+	assert_int_equal(statx(AT_FDCWD, th_disk_dir(), 0, STATX_MNT_ID, &stx),
+			 0);
+	dev = makedev(stx.stx_dev_major, stx.stx_dev_minor);
+	assert_int_equal(cf_mount_find(stx.stx_mnt_id, dev, mount), 0);
 }
 
 const char *fresh_log(void)

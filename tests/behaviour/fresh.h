@@ -10,6 +10,7 @@
 #ifndef TESTS_FRESH_H
 #define TESTS_FRESH_H
 
+#include "core/mount.h"
 #include "harness.h"
 
 struct fresh_test {
@@ -61,6 +62,9 @@ CUfileError_t fresh_register(int fd, CUfileHandle_t *fh);
 
 /* Writes text to a file in the test's directory; the path is static. */
 const char *fresh_text_file(const char *name, const char *text);
+
+/* The mount of the test's directory. */
+void fresh_mount(struct cf_mount *mount);
 
 /* The log file's text, "" if there is none; static. */
 const char *fresh_log(void);

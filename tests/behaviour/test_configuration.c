@@ -10,11 +10,8 @@
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
-#include <sys/sysmacros.h>
 #include <unistd.h>
 #include "core/device.h"
-#include "core/mount.h"
 #include "seam/os.h"
 
 #define BAD CU_FILE_INVALID_VALUE
@@ -456,16 +453,11 @@ static const struct effect {
 /* DIR, MOUNT and TYPE stand for those of the test's own folder. */
 static void write_settings(const char *members)
 {
-	struct cf_mount mount = { .point = "?", .type = "?" };
 	static char text[4096];
-	struct statx stx = { 0 };
+	struct cf_mount mount;
 	size_t n = 0;
-	dev_t dev;
 
-	assert_int_equal(statx(AT_FDCWD, th_disk_dir(), 0, STATX_MNT_ID, &stx),
-			 0);
-	dev = makedev(stx.stx_dev_major, stx.stx_dev_minor);
-	(void)cf_mount_find(stx.stx_mnt_id, dev, &mount);
+	fresh_mount(&mount);
 	text[n++] = '{';
 	while (*members && n < sizeof(text) - 1100) {
 		const char *word = NULL, *is = NULL;

@@ -191,6 +191,54 @@ static void one_user_space_file_may_be_registered_twice(void **state)
 }
 
 /* "same fd number twice ... a dup of it registers"; contract 3.6. */
+/* Strict mode tells at the registration what can be known there. */
+static void strict_mode_refuses_a_denied_file_5034_and_keeps_nothing(
+	void **state)
+{
+	int fd = text_fd(O_RDWR);
+	CUfileHandle_t fh;
+	struct cf_mount mount;
+	char text[256];
+
+	fresh_mount(&mount);
+	snprintf(text, sizeof(text),
+		 "{\"properties\": {\"allow_compat_mode\": false}, "
+		 "\"denylist\": {\"filesystems\": [\"%s\"]}}",
+		 mount.type);
+	setenv("CUFILE_ENV_PATH_JSON", fresh_text_file("strict.json", text), 1);
+	assert_code(fresh_register(fd, &fh), CU_FILE_IO_DISABLED);
+	assert_null(fh);
+	assert_non_null(strstr(fresh_log(), "denylist.filesystems names"));
+	assert_non_null(strstr(fresh_log(), "allow_compat_mode is false"));
+	assert_int_equal(cuFileUseCount(), 0);
+	/* nothing was left behind: without the key the same fd registers */
+	setenv("CUFILE_ALLOW_COMPAT_MODE", "true", 1);
+	while (!cuFileDriverClose().err)
+		continue;
+	assert_reads_text(fd);
+}
+
+static void strict_mode_refuses_what_no_path_can_carry_5008(void **state)
+{
+	static CUfileFSOps_t ops;
+	CUfileDescr_t descr = { .type = CU_FILE_HANDLE_TYPE_USERSPACE_FS,
+				.handle.handle = &descr,
+				.fs_ops = &ops };
+	CUfileHandle_t fh;
+
+	setenv("CUFILE_ALLOW_COMPAT_MODE", "false", 1);
+	assert_code(cuFileHandleRegister(&fh, &descr),
+		    CU_FILE_IO_NOT_SUPPORTED);
+	assert_non_null(strstr(fresh_log(), "a user-space file system"));
+	/* a plain file registers: its memory decides, and host memory goes */
+	assert_reads_text(text_fd(O_RDWR));
+	while (!cuFileDriverClose().err)
+		continue;
+	setenv("OCF_ALIAS", "off", 1);
+	assert_register(text_fd(O_RDWR), CU_FILE_IO_NOT_SUPPORTED);
+	assert_non_null(strstr(fresh_log(), "opencufile.alias is off"));
+}
+
 static void the_same_fd_twice_is_refused_5028_and_a_dup_is_not(void **state)
 {
 	int fd = text_fd(O_RDWR);
@@ -763,6 +811,8 @@ static const struct fresh_test tests[] = {
 	FRESH(a_user_space_file_is_read_and_written_by_its_ops),
 	FRESH(a_user_space_file_with_empty_ops_answers_enosys),
 	FRESH(one_user_space_file_may_be_registered_twice),
+	FRESH(strict_mode_refuses_a_denied_file_5034_and_keeps_nothing),
+	FRESH(strict_mode_refuses_what_no_path_can_carry_5008),
 	FRESH(the_same_fd_twice_is_refused_5028_and_a_dup_is_not),
 	FRESH(a_file_opened_for_append_is_refused_5019),
 	FRESH(a_path_descriptor_is_refused_5019),

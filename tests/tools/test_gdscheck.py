@@ -437,6 +437,21 @@ class TestFile:
                 assert row["error"] == 5008
                 assert "allow_compat_mode" in row["reason"]
 
+    @pytest.mark.parametrize("settings, words", [
+        ({"denylist": {"filesystems": ["TYPE"]}}, "5034: a denylist names"),
+        ({"opencufile": {"alias": "off"}}, "5008: GPU memory has no path"),
+    ])
+    def test_a_file_that_strict_mode_does_not_register_says_so(
+            self, data, tmp_path, settings, words):
+        file = tmp_path / "cufile.json"
+        text = json.dumps(settings | {
+            "properties": {"allow_compat_mode": False}})
+        file.write_text(text.replace("TYPE", ask(data)["filesystem"]))
+        done = run("-f", data, status=1, CUFILE_ENV_PATH_JSON=file)
+        assert words in done.stderr
+        assert "allow_compat_mode is false" in done.stderr
+        assert words in ask(data, status=1, CUFILE_ENV_PATH_JSON=file)["error"]
+
     def test_a_buffered_file_is_told_to_use_o_direct(self, data):
         text = run("-f", data).stdout
         assert "page cache: the file was opened without O_DIRECT" in text

@@ -117,6 +117,127 @@ static void without_compat_mode_device_memory_has_no_route(void **state)
 	assert_ptr_equal(route.path, &cf_path_host);
 }
 
+/* Contract 3.17: what a key sends through host memory is no fallback. */
+static void strict_mode_leaves_what_was_chosen_its_way(void **state)
+{
+	struct cf_config *config = configure("", false, true);
+	struct cf_handle handle = {
+		.nvfs = CF_NVFS_PASS,
+		.nvfs_target = CU_FILE_LUSTRE_SUPPORTED,
+		.direct = true,
+		.dio_align = 4096,
+	};
+	struct cf_piece piece = piece_of(CF_MEMORY_DEVICE);
+	struct cf_route route;
+
+	piece.handle = &handle;
+	piece.via = CF_VIA_DIRECT;
+	/* not registered: nvidia-fs cannot, and nothing else may */
+	cf_route_choose(&piece, config, &route);
+	assert_null(route.path);
+	cf_config_set_runtime_size(config, CF_CFG_LUSTRE_POSIX_GDS_MIN_KB, 4);
+	cf_route_choose(&piece, config, &route);
+	assert_ptr_equal(route.path, &cf_path_staged);
+	assert_int_equal(why(&route, "nvfs"), CF_WHY_NVFS_KEPT);
+	piece.size++;
+	cf_route_choose(&piece, config, &route);
+	assert_null(route.path);
+	piece.op = CF_WRITE;
+	cf_config_set_runtime_bool(config, CF_CFG_GDS_RDMA_WRITE_SUPPORT,
+				   false);
+	cf_route_choose(&piece, config, &route);
+	assert_ptr_equal(route.path, &cf_path_staged);
+	/* and force_compat_mode, which goes before it */
+	piece = piece_of(CF_MEMORY_DEVICE);
+	cf_route_choose(&piece, config, &route);
+	assert_null(route.path);
+	cf_config_set_runtime_bool(config, CF_CFG_FORCE_COMPAT_MODE, true);
+	cf_route_choose(&piece, config, &route);
+	assert_ptr_equal(route.path, &cf_path_staged);
+	cf_config_free(config);
+}
+
+/* Edges of a block are host memory's: in strict mode they are an error. */
+static void strict_mode_gives_nvidia_fs_whole_blocks_alone(void **state)
+{
+	struct cf_handle handle = { .nvfs = CF_NVFS_PASS,
+				    .nvfs_target = CU_FILE_NVME_SUPPORTED,
+				    .direct = true,
+				    .dio_align = 512,
+				    .page_align = 4096 };
+	struct cf_piece piece = piece_of(CF_MEMORY_DEVICE);
+
+	piece.registered = true;
+	piece.via = CF_VIA_DIRECT;
+	piece.mem.buffer_id = 7;
+	piece.handle = &handle;
+	for (int strict = 0; strict < 2; strict++) {
+		struct cf_config *config = configure("", !strict, true);
+		struct cf_route route;
+
+		piece.size = 8192;
+		cf_route_choose(&piece, config, &route);
+		assert_ptr_equal(route.path, &cf_path_nvfs);
+		piece.size = 8193;
+		cf_route_choose(&piece, config, &route);
+		assert_ptr_equal(route.path, strict ? NULL : &cf_path_nvfs);
+		assert_int_equal(why(&route, "nvfs"),
+				 strict ? CF_WHY_STRICT : CF_WHY_YES);
+		cf_config_free(config);
+	}
+}
+
+/* What the registration of a file answers; why goes into *why. */
+static int file_check(const struct cf_handle *handle, bool strict,
+		      const char *alias, enum cf_why *why)
+{
+	struct cf_config_staged *staged = cf_config_staged();
+	struct cf_config *config;
+	int code;
+
+	assert_int_equal(cf_staged_set_string(staged, CF_CFG_ALIAS, alias), 0);
+	config = configure("", !strict, true);
+	code = cf_route_check_file(handle, config, why);
+	cf_config_free(config);
+	return code;
+}
+
+static void strict_mode_refuses_files_that_can_never_reach_a_gpu(void **state)
+{
+	static const CUfileFSOps_t ops;
+	static const struct {
+		struct cf_handle handle;
+		const char *alias;
+		int code;
+		enum cf_why why;
+	} rows[] = {
+#define OFF .nvfs = CF_NVFS_OFF
+		{ { .direct = true, OFF }, "direct", 0, CF_WHY_YES },
+		/* opened otherwise it could, and host memory needs no path */
+		{ { .direct = false, OFF }, "direct", 0, CF_WHY_YES },
+		{ { .direct = true, OFF }, "off", -5008, CF_WHY_ALIAS_OFF },
+		{ { .nvfs = CF_NVFS_PASS }, "off", 0, CF_WHY_YES },
+		{ { .fs_ops = &ops, OFF }, "direct", -5008, CF_WHY_USER_FS },
+		{ { .denied = CF_DENIED_DEVICE },
+		  "direct",
+		  -5034,
+		  CF_WHY_DENIED_DEVICE },
+#undef OFF
+	};
+
+	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+		enum cf_why why;
+
+		assert_int_equal(
+			file_check(&rows[i].handle, true, rows[i].alias, &why),
+			rows[i].code);
+		assert_int_equal(why, rows[i].why);
+		assert_int_equal(
+			file_check(&rows[i].handle, false, rows[i].alias, &why),
+			0);
+	}
+}
+
 static void without_system_memory_host_memory_has_no_route(void **state)
 {
 	struct cf_route route = choose("", true, false, CF_MEMORY_HOST);
@@ -369,6 +490,9 @@ static void see_nvfs_files(bool *seen)
 	handle.nvfs_target = CU_FILE_GPFS_SUPPORTED;
 	piece.op = CF_WRITE;
 	seen[nvfs_says(&handle, piece, config)] = true;
+	handle.nvfs_target = CU_FILE_LUSTRE_SUPPORTED;
+	cf_config_set_runtime_size(config, CF_CFG_LUSTRE_POSIX_GDS_MIN_KB, 4);
+	seen[nvfs_says(&handle, piece, config)] = true;
 	cf_config_free(config);
 }
 
@@ -534,6 +658,11 @@ int main(void)
 			without_compat_mode_device_memory_has_no_route),
 		cmocka_unit_test(
 			without_system_memory_host_memory_has_no_route),
+		cmocka_unit_test(strict_mode_leaves_what_was_chosen_its_way),
+		cmocka_unit_test(
+			strict_mode_gives_nvidia_fs_whole_blocks_alone),
+		cmocka_unit_test(
+			strict_mode_refuses_files_that_can_never_reach_a_gpu),
 		cmocka_unit_test(a_path_that_is_named_is_the_only_one),
 		cmocka_unit_test(
 			forced_and_denied_files_are_left_the_compat_paths),

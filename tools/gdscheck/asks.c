@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
+#include "check_config.h"
 
 #define SIZE (1ul << 20)
 #define ODD 1001
@@ -45,6 +46,24 @@ static bool is_for_us(struct asks *asks, char *why, size_t size)
 	return false;
 }
 
+/* In strict mode some files are refused for good; others are as they are. */
+static const char *why_refused(CUfileOpError err)
+{
+	char compat[16] = "";
+
+	if (!config_value("properties.allow_compat_mode", compat,
+			  sizeof(compat)) ||
+	    !strcmp(compat, "true"))
+		return cufileop_status_error(err);
+	if (err == CU_FILE_IO_DISABLED)
+		return "error 5034: a denylist names the file, and "
+		       "properties.allow_compat_mode is false";
+	if (err == CU_FILE_IO_NOT_SUPPORTED)
+		return "error 5008: GPU memory has no path that is not through "
+		       "host memory, and properties.allow_compat_mode is false";
+	return cufileop_status_error(err);
+}
+
 /* NULL, or what is wrong. */
 static const char *ask_all(struct asks *asks, int fd, bool direct)
 {
@@ -53,8 +72,9 @@ static const char *ask_all(struct asks *asks, int fd, bool direct)
 	CUfileHandle_t fh;
 	CUfileError_t status = cuFileHandleRegister(&fh, &descr);
 
+	asks->refused = status.err;
 	if (status.err)
-		return cufileop_status_error(status.err);
+		return why_refused(status.err);
 	for (unsigned n = 0; n < NR_MEMORIES * 2; n++, asks->nr++) {
 		/* GPU memory first: it is what people ask about */
 		ocf_memory_t memory = (ocf_memory_t)((n / 2 + 1) % NR_MEMORIES);

@@ -28,6 +28,7 @@ struct asks {
 	struct stat st;
 	struct place place;
 	bool writable;
+	bool refused;		  /* it would not be registered */
 	char why_not_direct[128]; /* "" where O_DIRECT can be had */
 	unsigned nr;		  /* of each operation */
 	struct ask asks[NR_OPS][NR_ASKS];

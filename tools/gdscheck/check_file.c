@@ -202,7 +202,7 @@ int check_file(const char *name, bool json)
 			json_file_error(name, why);
 		else
 			fail("%s: %s", name, why);
-		return GDSCHECK_CANNOT;
+		return asks.refused ? GDSCHECK_NO_PATH : GDSCHECK_CANNOT;
 	}
 	if (json) {
 		if (!json_file(&asks))
