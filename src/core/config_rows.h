@@ -37,7 +37,8 @@ CF_TEXT(LOGFILE_PATH, "CUFILE_LOGFILE_PATH", "", NULL,
 	STRING(CUFILE_PARAM_ENV_LOGFILE_PATH), WORKS, "full path of the log file")
 
 /* profile */
-CF_BOOL(NVTX, "profile.nvtx", false, "CUFILE_NVTX", NO_PARAM, NO_NVTX, "NVTX ranges")
+CF_BOOL(NVTX, "profile.nvtx", false, "CUFILE_NVTX", NO_PARAM, WORKS,
+	"requests are ranges for a profiler (NVTX)")
 CF_SIZE(STATS_LEVEL, "profile.cufile_stats", 0, 0, 3, 1, CF_CFG_NO_MINMAX, NULL,
 	SIZET(CUFILE_PARAM_PROFILE_STATS), WORKS, "statistics level")
 

@@ -17,8 +17,6 @@
 /* The effect of a row: NULL, or why there is none. */
 #define WORKS NULL
 #define LATER "not built yet"
-#define NO_NVTX \
-	"no NVTX ranges are made, NVTX being a header of another licence"
 #define NO_TIMEOUT "a cancel takes the time it needs"
 #define NO_QUEUE "requests do not queue: their callers carry them"
 #define NO_P2PDMA "peer to peer is used wherever it works (opencufile.alias)"

@@ -13,6 +13,7 @@
 #include "core/log.h"
 #include "core/probe.h"
 #include "core/twin.h"
+#include "seam/nvtx.h"
 #include "seam/os.h"
 
 /* relaxed: a request that is under way may keep the old bound */
@@ -206,10 +207,14 @@ ssize_t cf_transfer_call(const struct cf_transfer *t)
 
 ssize_t cf_file_move(struct cf_transfer *t)
 {
+	bool range =
+		cf_nvtx_begin("file", t->write ? "write" : "read", t->size);
+
 	cf_probe_file_begin(t->handle, (int)t->write, t->size, t->off);
 	while (cf_transfer_next(t))
 		cf_transfer_took(t, cf_transfer_call(t));
 	cf_probe_file_end(t->handle, t->result);
+	cf_nvtx_end(range);
 	return t->result;
 }
 

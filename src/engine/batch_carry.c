@@ -13,6 +13,7 @@
 #include "engine/batch_fleet.h"
 #include "engine/entry.h"
 #include "engine/session.h"
+#include "seam/nvtx.h"
 
 /* A worker that finds a good deal to do wakes so many others. */
 #define FAN_OUT 2
@@ -76,16 +77,23 @@ static void carry_bundle(struct cf_submission *sub, struct cf_group *group)
 static void carry(struct cf_submission *sub, struct cf_group *group)
 {
 	bool dropped = cf_events_are_dropped(&sub->queue->events);
+	enum cf_way way = dropped ? CF_WAY_EACH : group->sort->way;
+	bool range = cf_nvtx_begin("batch",
+				   way == CF_WAY_FLEET	? "fleet" :
+				   way == CF_WAY_BUNDLE ? "bundle" :
+							  "entries",
+				   group->nr);
 
-	if (group->sort->way == CF_WAY_FLEET && !dropped) {
+	if (way == CF_WAY_FLEET) {
 		carry_fleet(sub, group);
-		return;
+	} else {
+		if (way == CF_WAY_BUNDLE)
+			carry_bundle(sub, group);
+		else
+			carry_each(sub, group);
+		cf_batch_end(sub, group->entries, group->nr);
 	}
-	if (group->sort->way == CF_WAY_BUNDLE && !dropped)
-		carry_bundle(sub, group);
-	else
-		carry_each(sub, group);
-	cf_batch_end(sub, group->entries, group->nr);
+	cf_nvtx_end(range);
 }
 
 static void count(const struct cf_submission *sub, const struct cf_entry *entry)

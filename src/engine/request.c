@@ -24,6 +24,7 @@
 #include "engine/session.h"
 #include "engine/via.h"
 #include "engine/worker.h"
+#include "seam/nvtx.h"
 
 static int refuse(const char **problem, int code, const char *why)
 {
@@ -294,6 +295,7 @@ ssize_t cf_request_travel(struct cf_request *req)
 	struct cf_feed feed;
 	struct cf_plan plan;
 	unsigned company;
+	bool range;
 	ssize_t n;
 
 	req->code = 0;
@@ -311,7 +313,10 @@ ssize_t cf_request_travel(struct cf_request *req)
 	cf_feed_init(&feed, req->piece.size, plan.skew, plan.step);
 	cf_probe_piece_begin(path->name, cf_op_name(req->piece.op),
 			     req->piece.size, req->piece.file_off);
+	range = cf_nvtx_begin(cf_op_name(req->piece.op), path->name,
+			      req->piece.size);
 	path->run(&req->piece, &feed, &c.crew);
+	cf_nvtx_end(range);
 	atomic_fetch_sub_explicit(&running, 1, memory_order_relaxed);
 	req->code = feed.code;
 	n = cf_feed_result(&feed);

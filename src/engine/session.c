@@ -51,6 +51,7 @@
 #include "engine/worker.h"
 #include "path/nvfs.h"
 #include "seam/loaded.h"
+#include "seam/nvtx.h"
 
 static pthread_mutex_t session_lock = PTHREAD_MUTEX_INITIALIZER;
 static pthread_once_t fork_once = PTHREAD_ONCE_INIT;
@@ -179,6 +180,20 @@ static void warn_of_another(void)
 		       path);
 }
 
+/* Profilers are loaded without any lock: they may call anything. */
+static void unlock_and_settle(void)
+{
+	char text[512];
+	enum cf_nvtx_news news;
+
+	pthread_mutex_unlock(&session_lock);
+	news = cf_nvtx_settle(text, sizeof(text));
+	if (news == CF_NVTX_LOADED)
+		cf_log(CF_LOG_INFO, "nvtx: ranges go to %s", text);
+	if (news == CF_NVTX_FAILED)
+		cf_log(CF_LOG_WARN, "nvtx: no ranges: %s", text);
+}
+
 /* session_lock held */
 static int open_locked(void)
 {
@@ -210,6 +225,7 @@ static int open_locked(void)
 	atomic_store_explicit(&running, config, memory_order_release);
 	cf_session_apply();
 	cf_streams_open(config);
+	cf_nvtx_want(cf_config_bool(config, CF_CFG_NVTX));
 	cf_log(CF_LOG_INFO, "driver open: configuration %s",
 	       cf_config_file(config) ? cf_config_file(config) : "built in");
 	warn_of_another();
@@ -237,6 +253,7 @@ static void close_locked(void)
 	cf_windows_close();
 	cf_devices_close();
 	cf_denylist_configure(NULL);
+	cf_nvtx_want(false);
 	cf_p2p_forget();
 	cf_log(CF_LOG_INFO, "driver close");
 	cf_log_reset();
@@ -252,7 +269,7 @@ int cf_session_open(void)
 	err = open_locked();
 	if (!err)
 		atomic_fetch_add_explicit(&uses, 1, memory_order_relaxed);
-	pthread_mutex_unlock(&session_lock);
+	unlock_and_settle();
 	return err;
 }
 
@@ -264,7 +281,7 @@ int cf_session_open_implicit(void)
 		return 0;
 	pthread_mutex_lock(&session_lock);
 	err = open_locked();
-	pthread_mutex_unlock(&session_lock);
+	unlock_and_settle();
 	return err;
 }
 
@@ -296,7 +313,7 @@ void cf_session_end_register(bool counted, bool failed)
 {
 	if (counted && failed)
 		(void)close_use_locked();
-	pthread_mutex_unlock(&session_lock);
+	unlock_and_settle();
 }
 
 int cf_session_close(void)

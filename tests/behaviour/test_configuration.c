@@ -313,6 +313,7 @@ static const struct effect {
 	{ .key = "CUFILE_LOGFILE_PATH", .elsewhere = "unit/test_log" },
 	{ "profile.cufile_stats", "", "\"profile\": {\"cufile_stats\": 2}",
 	  stats_level, 0, 2, NULL },
+	{ .key = "profile.nvtx", .elsewhere = "nvtx/test_nvtx" },
 	{ "execution.max_io_threads", "\"execution\": {\"max_io_threads\": 2}",
 	  "\"execution\": {\"max_io_threads\": 0}", carriers_of_host_memory, 3,
 	  1, NULL },

@@ -561,7 +561,7 @@ class TestConfig:
         assert rows["denylist.mounts"]["value"] == ["/a b"]
         assert rows["denylist.mounts"]["origin"] == f"{settings}:2"
         assert rows["execution.max_io_threads"]["value"] == 4
-        assert rows["profile.nvtx"]["no_effect"]
+        assert rows["sparse.p2p_compat_enable"]["no_effect"]
         assert rows["properties.allow_compat_mode"]["no_effect"] is None
         assert answer["problems"] == [
             f"{settings}:1:2: oops: unknown key, ignored"]
