@@ -253,7 +253,10 @@ class TestPlatform:
             f" Platform: {platform.machine()}\n"
             + framed("ENVIRONMENT:")
             + f" CUFILE_ENV_PATH_JSON : {settings}\n"
-            + framed("DRIVER CONFIGURATION:") + DRIVERS
+            + framed("DRIVER CONFIGURATION:")
+            + (DRIVERS if int(cuda_version()) < 13030 else
+               DRIVERS.replace("DmaBuf support      : Dis",
+                               "DmaBuf support      : En"))
             + framed("CUFILE CONFIGURATION:") + CONFIGURATION
             + framed("GPU INFO:")
             + " GPU index 0 NVIDIA H200 bar:1 bar size (MiB):131072 supports "
@@ -294,6 +297,42 @@ class TestPlatform:
                      " properties.gpu_bounce_buffer_slab_count : 128 8\n",
                      " NVMe               : Unsupported\n"):
             assert line in text
+
+    @pytest.mark.parametrize("version, module, settings, answer", [
+        (13030, "Open", {}, "Enabled"),
+        (13020, "Open", {}, "Disabled"),
+        (13030, "Proprietary", {}, "Disabled"),
+        (13030, "Open", {"OCF_ALIAS": "off"}, "Disabled"),
+        (13030, "Open", {"CUFILE_FORCE_COMPAT_MODE": "1"}, "Disabled"),
+    ])
+    def test_dma_bufs_are_asked_of_driver_and_configuration(
+            self, root, version, module, settings, answer):
+        file = root / "proc/driver/nvidia/version"
+        file.write_text(file.read_text().replace("Open", module))
+        settings = settings | {
+            "FAKECUDA_VERSION": version, "LD_LIBRARY_PATH": ":".join(
+                filter(None, [FAKE_DIR, os.environ.get("LD_LIBRARY_PATH")]))}
+        text = run("-p", "--root", root, **settings).stdout
+        assert f" --DmaBuf support      : {answer}\n" in text
+        assert f" Cuda Driver Version Installed: {version}\n" in text
+
+    @pytest.mark.parametrize("allow, force, words", [
+        (True, False, "compat"), (False, False, "Unsupported"),
+        (False, True, "compat"), (True, True, "compat"),
+    ])
+    def test_compat_is_there_where_configuration_has_it(
+            self, allow, force, words):
+        text = run("-p", CUFILE_ALLOW_COMPAT_MODE=int(allow),
+                   CUFILE_FORCE_COMPAT_MODE=int(force)).stdout
+        assert f" NVMe               : {words}\n" in text
+        assert f" WekaFS             : {words}\n" in text
+
+    def test_addresses_of_rdma_devices_are_configured(self, tmp_path):
+        settings = tmp_path / "cufile.json"
+        settings.write_text(json.dumps(
+            {"properties": {"rdma_dev_addr_list": ["10.0.0.1"]}}))
+        text = run("-p", CUFILE_ENV_PATH_JSON=settings).stdout
+        assert " --rdma devices        : Configured\n" in text
 
     def test_mistakes_of_the_file_are_told_on_stderr(self, tmp_path):
         settings = tmp_path / "cufile.json"

@@ -23,6 +23,8 @@
 
 /* What the original asks for; this library asks for none. */
 #define NVFS_MINIMUM "2.12"
+/* Its dma-bufs can be mapped from this driver on. */
+#define MAPPABLE_DMA_BUF 13030
 
 static void heading(const char *text)
 {
@@ -69,6 +71,57 @@ static unsigned hooked_storage(void)
 						       props.nvfs.dstatusflags;
 }
 
+/* As the driver's ABI has it, or 0; asks no GPU. */
+static int cuda_version(void)
+{
+	void *lib = dlopen("libcuda.so.1", RTLD_LAZY);
+	int (*get)(int *version);
+	int version = 0;
+
+	if (!lib)
+		return 0;
+	*(void **)&get = dlsym(lib, "cuDriverGetVersion");
+	if (!get || get(&version))
+		version = 0;
+	return version;
+}
+
+static bool has_open_driver(void)
+{
+	char text[512];
+
+	return sys_line(text, sizeof(text), "/proc/driver/nvidia/version") &&
+	       strstr(text, "Open Kernel Module");
+}
+
+/* Is this the value of the key? */
+static bool is_set(const char *key, const char *value)
+{
+	char text[64] = "";
+
+	return config_value(key, text, sizeof(text)) && !strcmp(text, value);
+}
+
+/*
+ * May registered GPU memory be mapped by its dma-buf, for IO straight to it?
+ * What there is to ask without opening a GPU; whether the memory of one can,
+ * and whether its disk reaches it, its registration and its IO find out.
+ */
+static bool maps_dma_bufs(void)
+{
+	return cuda_version() >= MAPPABLE_DMA_BUF && has_open_driver() &&
+	       !is_set("opencufile.alias", "\"off\"") &&
+	       !is_set("properties.force_compat_mode", "true");
+}
+
+/* The ways that a kind of storage may go, the better one first. */
+static const char *ways(bool nvfs, bool compat)
+{
+	if (nvfs)
+		return compat ? "nvfs, compat" : "nvfs";
+	return compat ? "compat" : "Unsupported";
+}
+
 /* "compat" is the word for a detour through host memory. */
 static void drivers_section(void)
 {
@@ -90,30 +143,26 @@ static void drivers_section(void)
 		{ "VIRTIOFS", CU_FILE_VIRTIOFS_SUPPORTED },
 		{ "WekaFS", CU_FILE_WEKAFS_SUPPORTED },
 	};
-	unsigned hooked = hooked_storage();
-	char allowed[32] = "";
-	bool compat = config_value("properties.allow_compat_mode", allowed,
-				   sizeof(allowed)) &&
-		      !strcmp(allowed, "true");
+	bool forced = is_set("properties.force_compat_mode", "true");
+	bool compat = forced || is_set("properties.allow_compat_mode", "true");
+	unsigned hooked = forced ? 0 : hooked_storage();
 
-	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
-		bool nvfs = hooked & 1u << rows[i].target;
-
+	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++)
 		printf(" %-18s : %s\n", rows[i].name,
-		       nvfs && compat ? "nvfs, compat" :
-		       nvfs	      ? "nvfs" :
-		       compat	      ? "compat" :
-					"Unsupported");
-	}
+		       ways(hooked & 1u << rows[i].target, compat));
 	printf(" %-18s : Unsupported\n", "Userspace RDMA");
 	printf(" --Mellanox PeerDirect : %s\n",
 	       sys_exists("/sys/module/nvidia_peermem") ||
 			       sys_exists("/sys/module/nv_peer_mem") ?
 		       "Enabled" :
 		       "Disabled");
-	printf(" --DmaBuf support      : Disabled\n");
+	printf(" --DmaBuf support      : %s\n",
+	       maps_dma_bufs() ? "Enabled" : "Disabled");
 	printf(" --rdma library        : Not Loaded (libcufile_rdma.so)\n");
-	printf(" --rdma devices        : Not configured\n");
+	printf(" --rdma devices        : %s\n",
+	       is_set("properties.rdma_dev_addr_list", "[]") ?
+		       "Not configured" :
+		       "Configured");
 	printf(" --rdma_device_status  : Up: 0 Down: 0\n");
 }
 
@@ -131,28 +180,11 @@ static void gpu_section(void)
 		       gpus[i].iommu ? "Enabled" : "Disabled");
 }
 
-/* As the driver's ABI has it, or 0; asks no GPU. */
-static int cuda_version(void)
-{
-	void *lib = dlopen("libcuda.so.1", RTLD_LAZY);
-	int (*get)(int *version);
-	int version = 0;
-
-	if (!lib)
-		return 0;
-	*(void **)&get = dlsym(lib, "cuDriverGetVersion");
-	if (!get || get(&version))
-		version = 0;
-	return version;
-}
-
 static const char *driver_status(void)
 {
-	char text[512];
-
-	if (!sys_line(text, sizeof(text), "/proc/driver/nvidia/version"))
+	if (!sys_exists("/proc/driver/nvidia/version"))
 		return "Not Installed";
-	return strstr(text, "Open Kernel Module") ?
+	return has_open_driver() ?
 		       "Supported(Nvidia Open Driver Installed)" :
 		       "Supported(Nvidia Proprietary Driver Installed)";
 }
