@@ -46,6 +46,18 @@ void cf_stats_call(enum cf_stats_op op, bool ok)
 	cf_stats_add(own, &own.counts->call[op][ok], 1);
 }
 
+void cf_stats_submitted(bool ok, uint64_t start_ns)
+{
+	struct cf_stats_own own;
+
+	cf_stats_call(CF_STATS_BATCH_SUBMIT, ok);
+	/* 0: nothing was counted when it began */
+	if (!ok || !start_ns || counting() < 1)
+		return;
+	own = cf_stats_own();
+	cf_stats_add(own, &own.counts->submit_ns, cf_stats_clock() - start_ns);
+}
+
 /* By ordinal; a GPU past the sixteenth shows in the totals only. */
 static struct cf_stats_gpu *gpu_counts(struct cf_stats_own own, int ordinal)
 {

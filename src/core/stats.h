@@ -67,6 +67,8 @@ void cf_stats_io(const struct cf_stats_io *io);
 /* A vectored call that has come back, besides its elements. */
 void cf_stats_vector(enum cf_op op, ssize_t result, uint64_t start_ns);
 
+/* A submit that has come back, begun at start_ns, or 0: that is not known. */
+void cf_stats_submitted(bool ok, uint64_t start_ns);
 /* So many entries of a batch were taken in; they are no reads or writes of
  * cf_stats_io. */
 void cf_stats_batch_begun(unsigned nr);

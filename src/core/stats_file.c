@@ -79,6 +79,7 @@ static const struct ocf_stats_row rows[] = {
 	CALL("buffer_deregister", CF_STATS_BUF_DEREGISTER),
 	CALL("batch_setup", CF_STATS_BATCH_SETUP),
 	CALL("batch_submit", CF_STATS_BATCH_SUBMIT),
+	ONE("batch_submit.ns", submit_ns),
 	CALL("batch_cancel", CF_STATS_BATCH_CANCEL),
 	CALL("batch_destroy", CF_STATS_BATCH_DESTROY),
 	ONE("batch_enqueued.ok", batch_begun),

@@ -34,6 +34,7 @@ struct cf_stats_counts {
 	uint64_t vectored[2];		/* elements of vectored calls in flow */
 	struct cf_stats_flow vector[2]; /* vectored calls, each as one */
 	uint64_t batch_begun;
+	uint64_t submit_ns;	       /* of the submits that went well */
 	struct cf_stats_flow batch[2]; /* entries, from submit to end */
 	uint64_t batch_p2p[2];	       /* of its ok, by an alias */
 	uint64_t call[CF_STATS_NR_OPS]

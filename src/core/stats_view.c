@@ -113,6 +113,10 @@ static void view_batches(const struct cf_stats_counts *counts,
 	to->batch_submit_ops_per_sec =
 		per_second(to->batch_submit_ops.ok, period_ns);
 	to->batch_complete_ops_per_sec = per_second(ended.ok, period_ns);
+	to->batch_submit_lat_sum_us = counts->submit_ns / 1000;
+	if (to->batch_submit_ops.ok)
+		to->batch_submit_lat_avg_us =
+			to->batch_submit_lat_sum_us / to->batch_submit_ops.ok;
 	to->batch_completion_lat_sum_us = (rd->ns + wr->ns) / 1000;
 	if (ended.ok)
 		to->batch_completion_lat_avg_us =

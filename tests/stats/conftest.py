@@ -14,7 +14,7 @@ SANITIZED = os.environ.get("OCF_SANITIZED") == "1"
 class Load:
     """tests/stats/load.c: each order is answered before the next."""
 
-    def __init__(self, folder, gpu, level):
+    def __init__(self, folder, gpu, level, more):
         folder.mkdir(exist_ok=True)
         config = folder / "cufile.json"
         config.write_text(json.dumps({"profile": {"cufile_stats": level}}))
@@ -24,6 +24,7 @@ class Load:
         env["CUFILE_LOGFILE_PATH"] = str(folder / "log")
         env["CUFILE_LOGGING_LEVEL"] = "INFO"
         env["ASAN_OPTIONS"] = env.get("ASAN_OPTIONS", "") + ":detect_leaks=0"
+        env.update(more)
         if gpu:
             env["LD_LIBRARY_PATH"] = FAKE_DIR
         self.log = folder / "log"
@@ -56,11 +57,11 @@ class Load:
 
 @pytest.fixture
 def load(tmp_path):
-    """load(level, gpu=False) starts a process."""
+    """load(level, gpu=False, NAME=value) starts a process."""
     started = []
 
-    def start(level, gpu=False):
-        started.append(Load(tmp_path / str(len(started)), gpu, level))
+    def start(level, gpu=False, **more):
+        started.append(Load(tmp_path / str(len(started)), gpu, level, more))
         return started[-1]
 
     yield start

@@ -190,7 +190,27 @@ def test_batches_are_counted_by_call_and_by_entry(load):
                  "BatchProcessed: ok = 6 err = 0",
                  "BatchDestroy: ok = 1 err = 0"):
         assert f"\n{line}\n" in out
-    assert numbers(one.pid)["counts"]["batch_read.bytes"] == 6 * 4096
+    counts = numbers(one.pid)["counts"]
+    assert counts["batch_read.bytes"] == 6 * 4096
+    # three submits took some time, and each less than its entries
+    assert 0 < counts["batch_submit.ns"]
+    latency = re.search(r"^Avg Batch Submit Latency \(us\): (\d+)$", out, re.M)
+    assert int(latency[1]) == pytest.approx(
+        counts["batch_submit.ns"] / 3000, abs=1)
+
+
+def test_what_takes_no_host_memory_is_not_posix(load):
+    """By aliases of dma-bufs, which the fake driver lets a process map."""
+    one = load(3, gpu=True, FAKECUDA_VERSION="13030", OCF_ALIAS="on")
+    one.tell("read 2 8192", "register", "read 3 8192", "write 1 8192",
+             "batch 2 4096")
+    out = run("-p", one.pid, "-l", 3)[1]
+    gpu, = numbers(one.pid)["gpus"]
+    assert (gpu["read.ok"], gpu["read.alias"]) == (5, 3)
+    assert re.search(r"^GPU 0.* Read: .* n=5 posix=2 .* Write: .* n=1 posix=1 ",
+                     out, re.M)
+    assert "\nBatchProcessed: ok = 4 err = 0\n" in out
+    assert "\nPosixBatchProcessed: ok = 0 err = 0\n" in out
 
 
 def test_registered_bytes_go_back_with_the_buffer(load):

@@ -423,6 +423,33 @@ static void averages_are_over_the_time_counted(void **state)
 	assert_int_equal(n.write_lat_avg_us, 0);
 }
 
+static void a_submit_takes_the_time_it_took(void **state)
+{
+	CUfileStatsLevel1_t n;
+	uint64_t start;
+
+	begin(1);
+	start = cf_stats_clock();
+	now_ns += 30000;
+	cf_stats_submitted(true, start);
+	start = cf_stats_clock();
+	now_ns += 10000;
+	cf_stats_submitted(true, start);
+	/* a refusal is quick */
+	cf_stats_submitted(false, start);
+	now_ns += 5000000;
+	n = numbers().detailed.basic;
+	assert_int_equal(n.batch_submit_ops.ok, 2);
+	assert_int_equal(n.batch_submit_ops.err, 1);
+	assert_int_equal(n.batch_submit_lat_sum_us, 40);
+	assert_int_equal(n.batch_submit_lat_avg_us, 20);
+	/* one that began before the counting */
+	cf_stats_submitted(true, 0);
+	n = numbers().detailed.basic;
+	assert_int_equal(n.batch_submit_ops.ok, 3);
+	assert_int_equal(n.batch_submit_lat_sum_us, 40);
+}
+
 static void a_size_belongs_to_the_bin_that_begins_at_or_below_it(void **state)
 {
 	static const struct {
@@ -711,6 +738,7 @@ int main(void)
 		TEST(start_goes_on_from_where_stop_left),
 		TEST(reset_zeroes_the_numbers),
 		TEST(averages_are_over_the_time_counted),
+		TEST(a_submit_takes_the_time_it_took),
 		TEST(a_size_belongs_to_the_bin_that_begins_at_or_below_it),
 		GPU_TEST(gpus_are_listed_in_the_order_of_their_use),
 		GPU_TEST(each_gpu_has_its_own_numbers),
