@@ -8,7 +8,6 @@ import subprocess
 import pytest
 
 FAKE_DIR = str(pathlib.Path(os.environ["OCF_FAKECUDA"]).parent)
-SANITIZED = os.environ.get("OCF_SANITIZED") == "1"
 
 
 class Load:
