@@ -2,8 +2,15 @@
 /* cached - asks cachestat(2), about the first page first. */
 #include "core/cached.h"
 
+#include <linux/magic.h>
 #include <unistd.h>
 #include "seam/os.h"
+
+bool cf_cached_is_told(const struct cf_handle *handle)
+{
+	return !handle->fs_ops &&
+	       (unsigned long)handle->fs_magic != OVERLAYFS_SUPER_MAGIC;
+}
 
 static uint64_t pages_of(off_t off, size_t size)
 {
@@ -16,7 +23,8 @@ bool cf_cached_all_clean(const struct cf_handle *handle, off_t off, size_t size)
 {
 	struct cf_cachestat stat;
 
-	if (cf_os->cachestat(handle->fd, off, 1, &stat) || !stat.cached)
+	if (!cf_cached_is_told(handle) ||
+	    cf_os->cachestat(handle->fd, off, 1, &stat) || !stat.cached)
 		return false;
 	return !cf_os->cachestat(handle->fd, off, size, &stat) &&
 	       stat.cached >= pages_of(off, size) && !stat.dirty &&
@@ -27,7 +35,8 @@ bool cf_cached_none(const struct cf_handle *handle, off_t off, size_t size)
 {
 	struct cf_cachestat stat;
 
-	if (cf_os->cachestat(handle->fd, off, 1, &stat) || stat.cached)
+	if (!cf_cached_is_told(handle) ||
+	    cf_os->cachestat(handle->fd, off, 1, &stat) || stat.cached)
 		return false;
 	return !cf_os->cachestat(handle->fd, off, size, &stat) && !stat.cached;
 }

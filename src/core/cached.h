@@ -6,8 +6,15 @@
 #include "core/handle.h"
 
 /*
+ * Whether what the kernel says is about the file's bytes: the pages of a file
+ * on an overlay are those of the one below, and it says that there are none.
+ */
+bool cf_cached_is_told(const struct cf_handle *handle);
+
+/*
  * Whether the page cache holds every page of the range, as the disk has it;
- * and whether it holds none. Kernels before 6.5 cannot tell: then neither.
+ * and whether it holds none. Kernels before 6.5 cannot tell, nor overlays:
+ * then neither.
  * A fraction of a microsecond where the first page settles it, as it mostly
  * does; else the kernel walks the range. size is not 0. Any thread.
  */

@@ -10,6 +10,7 @@
 #include <errno.h>
 #include <stdatomic.h>
 #include <unistd.h>
+#include "core/cached.h"
 #include "core/log.h"
 #include "core/probe.h"
 #include "core/twin.h"
@@ -39,7 +40,7 @@ ssize_t cf_file_cached(struct cf_handle *handle, size_t size, off_t off)
 	struct cf_cachestat stat;
 	int err;
 
-	if (handle->fs_ops)
+	if (!cf_cached_is_told(handle))
 		return -ENOSYS;
 	if (first == end)
 		return 0;

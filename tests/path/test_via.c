@@ -23,7 +23,7 @@
 static struct cf_os os;
 static struct cf_uring uring;
 static _Atomic size_t direct, buffered;
-static bool no_cachestat, no_open;
+static bool no_cachestat, no_open, is_overlay;
 
 /* Pages that were written each way, of the first 64 MiB. */
 static _Atomic unsigned char pages[2][1 << 14];
@@ -71,6 +71,15 @@ static int maybe_cachestat(int fd, off_t off, size_t len,
 	return no_cachestat ? -ENOSYS : cf_os_real.cachestat(fd, off, len, out);
 }
 
+static int maybe_overlay(int fd, struct statfs *fs)
+{
+	int err = cf_os_real.fstatfs(fd, fs);
+
+	if (is_overlay)
+		fs->f_type = OVERLAYFS_SUPER_MAGIC;
+	return err;
+}
+
 static int maybe_open(const char *path, int flags, mode_t mode)
 {
 	return no_open && strstr(path, "/proc/self/fd/") ?
@@ -92,11 +101,12 @@ static int setup(void **state)
 	os.pwrite = count_pwrite;
 	os.cachestat = maybe_cachestat;
 	os.open = maybe_open;
+	os.fstatfs = maybe_overlay;
 	uring = cf_uring_real;
 	uring.queue = count_queue;
 	cf_os = &os;
 	cf_uring = &uring;
-	no_cachestat = no_open = false;
+	no_cachestat = no_open = is_overlay = false;
 	fh = NULL;
 	return 0;
 }
@@ -374,6 +384,24 @@ static void a_kernel_that_cannot_tell_changes_nothing(void **state)
 	fini();
 }
 
+/* It says that nothing is cached: the pages are those of the file below. */
+static void an_overlay_that_says_nothing_is_cached_is_not_believed(void **state)
+{
+	ocf_explain_t e = { .struct_size = sizeof(e) };
+
+	is_overlay = true;
+	init("both", TH_BUFFERED);
+	drop(0, SIZE);
+	assert_int_equal(ocf_explain_memory(fh, OCF_READ, OCF_MEMORY_DEVICE,
+					    SIZE, 0, 0, &e)
+				 .err,
+			 0);
+	assert_int_equal(e.cached_bytes, OCF_UNKNOWN);
+	read_at(0, SIZE);
+	went(0, SIZE);
+	fini();
+}
+
 static void a_file_that_cannot_be_opened_again_stays_as_it_is(void **state)
 {
 	init("both", TH_ODIRECT);
@@ -429,6 +457,7 @@ int main(void)
 		TEST(a_write_stays_direct_and_is_seen_by_the_next_read),
 		TEST(no_page_is_written_both_ways),
 		TEST(a_kernel_that_cannot_tell_changes_nothing),
+		TEST(an_overlay_that_says_nothing_is_cached_is_not_believed),
 		TEST(a_file_that_cannot_be_opened_again_stays_as_it_is),
 		TEST(a_buffered_file_is_read_through_the_page_cache),
 		TEST(a_large_cold_read_goes_direct_if_asked_for),

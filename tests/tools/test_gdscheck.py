@@ -530,6 +530,8 @@ MOUNTS = {
                "workdir={dir}/work {at}",
     "ext4": "truncate -s 32M {dir}/img && mkfs.ext4 -q {dir}/img && "
             "mount -o loop {dir}/img {at}",
+    "xfs": "truncate -s 400M {dir}/img && mkfs.xfs -q {dir}/img && "
+           "mount -o loop {dir}/img {at}",
 }
 
 
@@ -556,7 +558,7 @@ class TestMounts:
         answer = json.loads(done.stdout)
         assert (answer["filesystem"], answer["mount"]) == (kind, str(at))
         assert (answer["device"] or {}).get("bus") == \
-            ("loop" if kind == "ext4" else None)
+            ("loop" if kind in ("ext4", "xfs") else None)
         assert {row["path"] for row in answer["read"]} == {"host", "staged"}
         line, = (line for line in
                  (tmp_path / "mounts").read_text().splitlines()
