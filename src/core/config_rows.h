@@ -97,7 +97,7 @@ CF_BOOL(FORCE_COMPAT_MODE, "properties.force_compat_mode", false, "CUFILE_FORCE_
 CF_BOOL(FORCE_ODIRECT_MODE, "properties.force_odirect_mode", false, NULL,
 	BOOL(CUFILE_PARAM_FORCE_ODIRECT_MODE), WORKS, "treat every file as opened with O_DIRECT")
 CF_BOOL(PREFER_IOURING, "properties.prefer_iouring", false, NULL,
-	BOOL(CUFILE_PARAM_PREFER_IO_URING), LATER, "io_uring as the engine of batches")
+	BOOL(CUFILE_PARAM_PREFER_IO_URING), ALL_IOURING, "io_uring as the engine of batches")
 CF_BOOL(VANILLA_POSIX_IO_MODE, "properties.vanilla_posix_io_mode", false, NULL,
 	BOOL(CUFILE_PARAM_PROPERTIES_POSIX_IO_MODE), ALL_POSIX, "plain POSIX IO")
 CF_BOOL(GDS_FALLBACK_IO, "properties.gds_fallback_io", false, NULL,
@@ -107,7 +107,7 @@ CF_BOOL(ALLOW_SYSTEM_MEMORY, "properties.allow_system_memory", true, NULL,
 CF_BOOL(GDS_RDMA_WRITE_SUPPORT, "properties.gds_rdma_write_support", true, NULL, NO_PARAM, WORKS,
 	"writes by RDMA")
 CF_TEXT(IO_PRIORITY, "properties.io_priority", "default", "default|low|med|high", 0, NULL,
-	NO_PARAM, LATER, "priority of our streams")
+	NO_PARAM, ALL_URGENT, "priority of our streams")
 CF_BOOL(ODIRECT_READ_SPLIT, "properties.compat_odirect_unaligned_read_split", false, NULL,
 	NO_PARAM, ALL_SPLIT, "split unaligned reads into aligned ones and edges")
 CF_SIZE(ODIRECT_READ_SPLIT_MIN_SIZE_KB,
@@ -184,7 +184,7 @@ CF_BOOL(NFS_USE_PCI_P2PDMA, "fs.nfs.use_pci_p2pdma", false, NULL, NO_PARAM, NO_P
 CF_TEXTS(GPFS_RDMA_DEV_ADDR_LIST, "fs.gpfs.rdma_dev_addr_list", "", NO_RDMA, "NICs of GPFS")
 CF_BOOL(GPFS_GDS_WRITE_SUPPORT, "fs.gpfs.gds_write_support", false, NULL, NO_PARAM, WORKS,
 	"direct writes on GPFS")
-CF_BOOL(GPFS_GDS_ASYNC_SUPPORT, "fs.gpfs.gds_async_support", true, NULL, NO_PARAM, NO_DFS,
+CF_BOOL(GPFS_GDS_ASYNC_SUPPORT, "fs.gpfs.gds_async_support", true, NULL, NO_PARAM, ALL_ASYNC,
 	"asynchronous IO on GPFS")
 CF_BOOL(GPFS_USE_PCI_P2PDMA, "fs.gpfs.use_pci_p2pdma", false, NULL, NO_PARAM, NO_P2PDMA,
 	"P2PDMA on GPFS")

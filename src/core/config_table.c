@@ -16,17 +16,21 @@
 
 /* The effect of a row: NULL, or why there is none. */
 #define WORKS NULL
-#define LATER "not built yet"
+#define ALL_IOURING \
+	"what goes O_DIRECT goes through io_uring anyway (opencufile.io_uring)"
+#define ALL_URGENT \
+	"a stream of less priority could wait behind what waits for it"
 #define NO_TIMEOUT "a cancel takes the time it needs"
 #define NO_QUEUE "requests do not queue: their callers carry them"
 #define NO_P2PDMA "peer to peer is used wherever it works (opencufile.alias)"
 #define NO_RDMA "there is no RDMA transport"
-#define NO_DFS "there is no direct path on this file system"
+#define ALL_ASYNC "asynchronous requests travel as the others do"
 #define NO_TOPOLOGY "no route depends on the PCI tree"
 #define ALL_POSIX "all file IO has plain POSIX semantics"
 #define ALL_FALLBACK "allow_compat_mode alone decides about fallbacks"
 #define ALL_SPLIT "unaligned requests are always split"
-#define ALL_CACHED_EDGES "they always go through the page cache"
+#define ALL_CACHED_EDGES \
+	"their edges always go through the page cache, and whole blocks never"
 #define ALL_FS "all file systems are allowed"
 
 /*

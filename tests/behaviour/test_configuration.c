@@ -11,6 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
+#include "core/config_table.h"
 #include "core/device.h"
 #include "seam/os.h"
 
@@ -402,7 +403,7 @@ static const struct effect {
 	{ .key = "denylist.devices", .elsewhere = "unit/test_denylist" },
 	{ .key = "denylist.drivers", .elsewhere = "unit/test_denylist" },
 	{ .key = "miscellaneous.api_check_aggressive",
-	  .elsewhere = "behaviour/test_driver" },
+	  .elsewhere = "unit/test_config" },
 	{ .key = "miscellaneous.skip_topology_detection",
 	  .elsewhere = "unit/test_topology" },
 	{ .key = "miscellaneous.stream_memops_bypass",
@@ -422,7 +423,7 @@ static const struct effect {
 	{ .key = "opencufile.mapped_settle_ms",
 	  .elsewhere = "path/test_mapped" },
 	{ .key = "opencufile.stream_bells",
-	  .elsewhere = "behaviour/test_stream_depth" },
+	  .elsewhere = "behaviour/test_streams" },
 	{ .key = "opencufile.batch_kernel", .elsewhere = "path_batch_copies" },
 	{ .key = "opencufile.combine", .elsewhere = "path_order_combine" },
 	{ .key = "opencufile.hybrid", .elsewhere = "path/test_via" },
@@ -514,6 +515,129 @@ static void a_row_that_works_changes_what_it_says(void **state)
 	}
 }
 
+/* What requests, properties and statistics are like, in all. */
+struct looks {
+	ocf_explain_t host, device;
+	CUfileDrvProps_t props;
+	long level, preads, stderr_lines;
+};
+
+static void look(struct looks *looks)
+{
+	memset(looks, 0, sizeof(*looks));
+	looks->host = explain(OCF_MEMORY_HOST);
+	looks->device = explain(OCF_MEMORY_DEVICE);
+	looks->host.handle = looks->device.handle = 0;
+	assert_ok(cuFileDriverGetProperties(&looks->props));
+	/* what it was set to, and no more (see its no_effect) */
+	looks->props.max_batch_io_timeout_msecs = 0;
+	looks->level = stats_level();
+	looks->preads = calls_of_one_read();
+	looks->stderr_lines = nr_stderr;
+}
+
+/* Some value that is allowed and is not the default, as JSON has it. */
+static const char *other_value(const struct cf_config_row *row)
+{
+	static char text[64];
+	uint64_t step = row->multiple ? row->multiple : 1;
+	uint64_t low = (row->min + step - 1) / step * step;
+
+	switch (row->type) {
+	case CF_CFG_BOOL:
+		return row->number ? "false" : "true";
+	case CF_CFG_SIZE:
+		snprintf(text, sizeof(text), "%llu",
+			 (unsigned long long)(low == row->number ? low + step :
+								   low));
+		return text;
+	case CF_CFG_STRING:
+		if (!row->choices)
+			return row->flags & CF_CFG_HEX ? "\"0x12345\"" :
+							 "\"/something\"";
+		snprintf(text, sizeof(text), "\"%s\"",
+			 strrchr(row->choices, '|') + 1);
+		return text;
+	default:
+		return "[\"10.9.8.7\"]";
+	}
+}
+
+/* "a.b" set to value, as the members of the file's object. */
+static const char *nested(const char *key, const char *value)
+{
+	static char text[512];
+	size_t n = 0, depth = 0;
+
+	for (; *key; depth++) {
+		size_t len = strcspn(key, ".");
+
+		n += (size_t)snprintf(text + n, sizeof(text) - n,
+				      "%s\"%.*s\": ", depth ? "{" : "",
+				      (int)len, key);
+		key += len + (key[len] == '.');
+	}
+	n += (size_t)snprintf(text + n, sizeof(text) - n, "%s", value);
+	while (--depth)
+		n += (size_t)snprintf(text + n, sizeof(text) - n, "}");
+	return text;
+}
+
+static void close_all(void)
+{
+	while (!cuFileDriverClose().err)
+		continue;
+}
+
+/* The row, with its other value, changes nothing but what is told of it. */
+static void check_idle(const struct cf_config_row *idle,
+		       const struct looks *before)
+{
+	const char *value = other_value(idle);
+	bool has_key = cf_row_has_json_key(idle);
+	struct looks after;
+
+	if (!has_key)
+		setenv(idle->env, value, 1);
+	write_settings(has_key ? nested(idle->key, value) : "");
+	assert_ok(cuFileDriverOpen());
+	assert_string_equal(row(idle->key).no_effect, idle->idle);
+	assert_string_equal(row(idle->key).value, value);
+	assert_string_not_equal(row(idle->key).origin, "default");
+	look(&after);
+	close_all();
+	if (!has_key)
+		unsetenv(idle->env);
+	if (memcmp(&after, before, sizeof(after)) != 0)
+		fail_msg("%s: %s changes something", idle->key, value);
+}
+
+static void a_row_without_an_effect_changes_nothing(void **state)
+{
+	struct looks before, again;
+	unsigned nr = 0;
+
+	write_settings("");
+	look(&before);
+	close_all();
+	/* what could change by itself would hide a change */
+	look(&again);
+	close_all();
+	assert_memory_equal(&before, &again, sizeof(before));
+	for (int id = 0; id < CF_CFG_NR; id++) {
+		if (!cf_config_rows[id].idle)
+			continue;
+		check_idle(&cf_config_rows[id], &before);
+		nr++;
+	}
+	assert_true(nr > 50);
+	/* and the comparison can fail */
+	write_settings("\"properties\": {\"force_odirect_mode\": true}");
+	look(&again);
+	close_all();
+	assert_memory_not_equal(&before, &again, sizeof(before));
+}
+
 /* A new row that works has its line above, or this fails. */
 static void every_row_that_works_has_a_test_and_no_other_has(void **state)
 {
@@ -538,6 +662,7 @@ static const struct fresh_test tests[] = {
 	FRESH(what_the_file_has_wrong_is_told_line_by_line),
 	FRESH(bad_arguments_are_refused),
 	FRESH(a_row_that_works_changes_what_it_says),
+	FRESH(a_row_without_an_effect_changes_nothing),
 	FRESH(every_row_that_works_has_a_test_and_no_other_has),
 };
 

@@ -171,3 +171,39 @@ def test_every_example_is_in_the_list_of_examples():
 def test_the_architecture_page_can_be_read_in_one_go():
     lines = (ROOT / "docs/architecture.md").read_text().splitlines()
     assert len(lines) < 200
+
+
+ROWS = re.findall(r'^CF_[A-Z]+\((\w+), *"([\w.]+)",(.*?)^(?=CF_|/\*|\Z)',
+                  (ROOT / "src/core/config_rows.h").read_text(), re.M | re.S)
+ELSEWHERE = dict(re.findall(
+    r'\.key = "([^"]+)",\s+\.elsewhere = "([^"]+)"',
+    (ROOT / "tests/behaviour/test_configuration.c").read_text()))
+
+
+# of the running driver, for what the file names too
+SETTERS = {"use_poll_mode": "cuFileDriverSetPollMode",
+           "poll_mode_max_size_kb": "cuFileDriverSetPollMode",
+           "max_device_pinned_mem_size_kb": "cuFileDriverSetMaxPinnedMemSize"}
+
+
+@pytest.mark.parametrize("key", sorted(ELSEWHERE))
+def test_a_row_that_is_tested_elsewhere_is_named_there(key):
+    """The table of test_configuration.c says where; that place has the key."""
+    (name, rest), = [(row[0], row[2]) for row in ROWS if row[1] == key]
+    leaf = key.rpartition(".")[2]
+    words = {f"CF_CFG_{name}", leaf, SETTERS.get(leaf, leaf),
+             *re.findall(r'"((?:OCF|CUFILE)_\w+)"', rest),
+             *re.findall(r"\((CUFILE_PARAM_\w+)\)", rest)}
+    place = ELSEWHERE[key]
+    file = (ROOT / f"tests/{place}.c" if "/" in place
+            else ROOT / "tests/path/meson.build")
+    text = file.read_text()
+    if "/" not in place:
+        # a test of other environment: path_NAME_VARIANT
+        assert f"_{place.rpartition('_')[2]}'" in text
+    assert any(word in text for word in words), (key, place)
+
+
+def test_there_are_such_rows():
+    assert len(ELSEWHERE) > 20
+    assert len(ROWS) > 100
