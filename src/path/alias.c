@@ -41,7 +41,8 @@ static enum cf_why why_refused(const struct cf_piece *piece)
 	}
 }
 
-static struct cf_file_way alias_way(const struct cf_piece *piece)
+/* Which whole blocks of the file can go straight to the alias. */
+static struct cf_file_way blocks_of(const struct cf_piece *piece)
 {
 	const struct cf_transfer t = { .handle = piece->handle,
 				       .write = piece->op == CF_WRITE,
@@ -52,6 +53,21 @@ static struct cf_file_way alias_way(const struct cf_piece *piece)
 				       .off = piece->file_off };
 
 	return cf_file_way(&t);
+}
+
+bool cf_path_alias_takes_all(const struct cf_piece *piece)
+{
+	return blocks_of(piece).direct == piece->size;
+}
+
+/* Edges go the staged way, which reads them with their blocks. */
+static struct cf_file_way alias_way(const struct cf_piece *piece)
+{
+	struct cf_file_way way = blocks_of(piece);
+
+	if (piece->op == CF_READ && way.cached == CF_CACHED_EDGES)
+		way = (struct cf_file_way){ .direct = piece->size };
+	return way;
 }
 
 /* The page cache's bytes are copied by the CPU: reads only, and if asked. */
@@ -70,7 +86,7 @@ static enum cf_why can_direct(const struct cf_piece *piece,
 
 	if (piece->alias->state != CF_ALIAS_PAGES)
 		return CF_WHY_ALIAS_PLAIN;
-	way = alias_way(piece);
+	way = blocks_of(piece);
 	if (!way.direct)
 		return CF_WHY_ALIAS_NO_BLOCK;
 	if (way.direct < piece->size && !policy->allow_bounce)
@@ -222,7 +238,7 @@ static void arrive(const struct cf_piece *piece, struct cf_feed *feed)
 static void alias_run(const struct cf_piece *piece, struct cf_feed *feed,
 		      struct cf_crew *crew)
 {
-	struct cf_file_way way = alias_way(piece);
+	struct cf_file_way way = blocks_of(piece);
 	bool direct = cf_file_is_direct(piece->handle, piece->via);
 	size_t head = direct ? way.head : 0;
 	size_t whole = direct ? way.direct : piece->size;

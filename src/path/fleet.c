@@ -72,7 +72,7 @@ static bool blocks_match(const struct cf_piece *piece)
 static bool lies_well(const struct cf_piece *piece, bool alias)
 {
 	if (alias)
-		return cf_path_alias.way(piece).direct == piece->size;
+		return cf_path_alias_takes_all(piece);
 	return piece->mem.kind != CF_MEMORY_HOST || blocks_match(piece);
 }
 

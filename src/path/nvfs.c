@@ -155,10 +155,12 @@ static struct cf_file_way nvfs_way(const struct cf_piece *piece)
 	size_t begin, end;
 
 	body_of(piece, &begin, &end);
+	/* the staged way carries edges, and reads them with their blocks */
+	if (end - begin == piece->size || piece->op == CF_READ)
+		return (struct cf_file_way){ .direct = piece->size };
 	return (struct cf_file_way){
 		.direct = end - begin,
-		.cached = end - begin == piece->size ? CF_CACHED_NONE :
-						       CF_CACHED_EDGES,
+		.cached = CF_CACHED_EDGES,
 		.head = begin,
 	};
 }

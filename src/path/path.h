@@ -147,4 +147,7 @@ extern const struct cf_path_ops cf_path_alias;
 extern const struct cf_path_ops cf_path_mapped;
 extern const struct cf_path_ops cf_path_staged;
 
+/* Whether a piece with an alias has no edges: those are staged. Pure. */
+bool cf_path_alias_takes_all(const struct cf_piece *piece);
+
 #endif

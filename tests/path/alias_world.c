@@ -55,7 +55,7 @@ void aw_offer(enum aw_lie lie)
 /* --------------------------------------------- system calls that are seen */
 
 struct cf_os aw_os;
-atomic_uint aw_straight;
+atomic_uint aw_straight, aw_edges;
 atomic_int aw_refusal;
 static struct cf_uring ring;
 static uintptr_t from, to; /* where the alias is */
@@ -65,34 +65,36 @@ bool aw_is_alias(const void *buf)
 	return (uintptr_t)buf >= from && (uintptr_t)buf < to;
 }
 
+/* Counts what meets the alias, and what of that is no whole blocks. */
+static bool see(const void *buf, size_t size, off_t off)
+{
+	bool is = aw_is_alias(buf);
+
+	atomic_fetch_add(&aw_straight, is);
+	atomic_fetch_add(&aw_edges,
+			 is && (((uintptr_t)buf | size | (size_t)off) & 511));
+	return is;
+}
+
 static ssize_t see_pread(int fd, void *buf, size_t size, off_t off)
 {
-	if (aw_is_alias(buf)) {
-		atomic_fetch_add(&aw_straight, 1);
-		if (atomic_load(&aw_refusal))
-			return -atomic_load(&aw_refusal);
-	}
+	if (see(buf, size, off) && atomic_load(&aw_refusal))
+		return -atomic_load(&aw_refusal);
 	return cf_os_real.pread(fd, buf, size, off);
 }
 
 static ssize_t see_pwrite(int fd, const void *buf, size_t size, off_t off)
 {
-	if (aw_is_alias(buf)) {
-		atomic_fetch_add(&aw_straight, 1);
-		if (atomic_load(&aw_refusal))
-			return -atomic_load(&aw_refusal);
-	}
+	if (see(buf, size, off) && atomic_load(&aw_refusal))
+		return -atomic_load(&aw_refusal);
 	return cf_os_real.pwrite(fd, buf, size, off);
 }
 
 static bool see_queue(struct cf_kring *kring, bool write, int fd, void *mem,
 		      size_t size, off_t off, uint64_t cookie)
 {
-	if (aw_is_alias(mem)) {
-		atomic_fetch_add(&aw_straight, 1);
-		if (atomic_load(&aw_refusal))
-			mem = NULL; /* EFAULT, and nothing moves */
-	}
+	if (see(mem, size, off) && atomic_load(&aw_refusal))
+		mem = NULL; /* EFAULT, and nothing moves */
 	return cf_uring_real.queue(kring, write, fd, mem, size, off, cookie);
 }
 
@@ -118,6 +120,7 @@ int aw_setup(void **state)
 	ring.reap = see_reap;
 	cf_uring = &ring;
 	atomic_store(&aw_straight, 0);
+	atomic_store(&aw_edges, 0);
 	atomic_store(&aw_refusal, 0);
 	atomic_store(&aw_provider.maps, 0);
 	atomic_store(&aw_provider.unmaps, 0);

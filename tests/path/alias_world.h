@@ -32,6 +32,7 @@ extern struct aw_provider {
 
 extern struct cf_os aw_os;	/* the table in use; a test may change it */
 extern atomic_uint aw_straight; /* transfers between a file and the alias */
+extern atomic_uint aw_edges;	/* those that are no whole blocks */
 extern atomic_int aw_refusal;	/* what the next ones answer, or 0 */
 
 struct aw_world {

@@ -254,6 +254,8 @@ static void a_batch_of_whole_blocks_goes_straight(void **state)
 	atomic_store(&aw_straight, 0);
 	batch_is_right(&w, CUFILE_WRITE);
 	assert_true(atomic_load(&aw_straight) >= NR);
+	/* the CPU would fetch edges over the bus */
+	assert_int_equal(atomic_load(&aw_edges), 0);
 	aw_end(&w);
 }
 
