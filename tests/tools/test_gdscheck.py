@@ -352,6 +352,40 @@ class TestPlatform:
         assert "CU_FILE_DRIVER_INVALID_PROPS" in done.stderr
 
 
+@pytest.mark.skipif(os.geteuid() != 0, reason="is nobody to compare with")
+class TestNobody:
+    """The same answers without any right."""
+
+    def ask(self, *arguments):
+        done = subprocess.run([GDSCHECK, *arguments], env=environment(),
+                              capture_output=True, text=True, check=False,
+                              timeout=60, user=65534, group=65534,
+                              extra_groups=[], cwd="/")
+        assert done.returncode == 0, done.stderr
+        return done.stdout
+
+    @pytest.fixture(autouse=True)
+    def may_run(self):
+        try:
+            self.ask("-h")
+        except PermissionError:
+            pytest.skip("nobody may look into the build's folder")
+
+    @pytest.mark.parametrize("arguments", [
+        ("-p",), ("-v",), ("-t",), ("--dump-config",),
+        ("--dump-config", "--json"),
+    ])
+    def test_machine_and_configuration_are_told_to_anybody(self, arguments):
+        assert self.ask(*arguments) == run(*arguments).stdout
+
+    def test_a_file_that_may_be_read_is_explained(self):
+        ours = ask("/etc/passwd")
+        theirs = json.loads(self.ask("--json", "-f", "/etc/passwd"))
+        assert theirs["read"] == ours["read"]
+        assert theirs["writable"] is False
+        assert "/" in self.ask("-V")
+
+
 class TestTopology:
     EXPECTED = """\
 GPU 0 0000:03:00.0 NVIDIA H200 NUMA 0
