@@ -13,54 +13,15 @@
 set -euo pipefail
 here=$(cd "$(dirname "$0")" && pwd)
 build=$(realpath "${1:?usage: run.sh BUILD_DIR}")
-work=$build/p2p
-export PATH=$PATH:/usr/sbin:/sbin
 # shellcheck source=scripts/packages.sh
 . "$here/../../scripts/packages.sh"
+# shellcheck source=tests/p2p/machine.sh
+. "$here/machine.sh"
 
-skip() {
-	echo "skipped: $*"
-	exit 77
-}
-
-for tool in qemu-system-x86_64 busybox mkfs.ext4 mkfs.xfs cpio xz depmod modprobe dpkg-deb ldd; do
-	have "$tool" || skip "$tool is not installed (./dev p2p installs it)"
-done
-[ "$(uname -m)" = x86_64 ] || skip "programs of $(uname -m) do not run in an x86-64 machine"
-busybox_is_static || skip "busybox is not the static one (package busybox-static)"
-mkdir -p "$work"
-cd "$work"
-if [ ! -e kernel/ready ]; then
-	rm -rf kernel
-	p2p_kernel kernel || skip "no Debian kernel with PCI_P2PDMA can be had"
-fi
-version=$(cat kernel/ready)
-echo "kernel $version"
-
-# ------------------------------------------------------- the initial file system
-rm -rf root
-mkdir -p root/{bin,dev,proc,sys,mod,ocf}
-cp "$(command -v busybox)" root/bin/busybox
-install -m 755 "$here/init" root/init
-cp "$build/tests/p2p/guest" root/ocf/
-cp -L "$build/src/libcufile.so.0" "$build/tests/fakecuda/libcuda.so.1" root/ocf/
-LD_LIBRARY_PATH=$work/root/ocf ldd "$work/root/ocf/guest" |
-	grep -oE '/[^ ]+\.so[^ ]*' | grep -vF "$work/" | sort -u |
-	while read -r lib; do
-		cp --parents -L "$lib" root/
-	done
-for module in nvme virtio_pci virtio_blk ext4 xfs crc32c_generic; do
-	modprobe -d kernel -S "$version" --show-depends "$module" 2>/dev/null || true
-done | awk '$1 == "insmod" && !seen[$2]++ { print $2 }' |
-	while read -r file; do
-		name=$(basename "${file%.xz}")
-		case $file in
-		*.xz) xz -dc "$file" >"root/mod/$name" ;;
-		*) cp "$file" "root/mod/$name" ;;
-		esac
-		echo "$name"
-	done >root/mods
-(cd root && find . | cpio -o -H newc --quiet) | gzip -1 >initrd.gz
+machine_kernel "$build" mkfs.ext4 mkfs.xfs
+cd "$build/p2p"
+machine_root "$build" "$here/init" "$build/tests/p2p/guest" \
+	nvme virtio_pci virtio_blk ext4 xfs crc32c_generic
 
 # ------------------------------------------------------------------ the machine
 drives=()
@@ -79,7 +40,7 @@ mkfs.xfs -qf xfs.img
 status=0
 timeout 75 qemu-system-x86_64 -machine q35 -accel tcg,thread=multi -cpu max \
 	-smp 2 -m 768 -nodefaults -nographic -no-reboot -nic none -serial stdio \
-	-kernel kernel/vmlinuz -initrd initrd.gz \
+	-kernel "$kernel/vmlinuz" -initrd initrd.gz \
 	-append "console=ttyS0 quiet panic=-1 nvme_core.multipath=N" \
 	"${drives[@]}" \
 	-device pcie-root-port,id=near,chassis=1,slot=1 \
