@@ -37,6 +37,7 @@ static struct {
 	_Atomic unsigned calls; /* of cf_bell_watch */
 	_Atomic bool watched;	/* lock to write: a worker looks, or will */
 	_Atomic bool napping;	/* lock to write */
+	unsigned watchers;	/* lock; who looks, or carries what it found */
 	struct cf_task task;	/* of who watches */
 } bells = { .lock = PTHREAD_MUTEX_INITIALIZER };
 static pthread_once_t once = PTHREAD_ONCE_INIT;
@@ -246,6 +247,16 @@ static uint64_t nap_after(uint64_t quiet)
 	return ns < NAP_MIN_NS ? NAP_MIN_NS : ns > NAP_MAX_NS ? NAP_MAX_NS : ns;
 }
 
+/* The close does not miss one that has taken a bell, but not yet begun it. */
+static void count_watcher(int more)
+{
+	pthread_mutex_lock(&bells.lock);
+	bells.watchers += (unsigned)more;
+	if (!bells.watchers && !atomic_load(&bells.watched))
+		pthread_cond_broadcast(&bells.news);
+	pthread_mutex_unlock(&bells.lock);
+}
+
 static void watch(struct cf_task *task)
 {
 	unsigned calls = atomic_load(&bells.calls);
@@ -253,6 +264,7 @@ static void watch(struct cf_task *task)
 	struct cf_sop *sop;
 
 	(void)task;
+	count_watcher(1);
 	cf_workers_spare(1);
 	while (!(sop = look(now - since < SPIN_NS)) && !stop_if_quiet()) {
 		/* work of others that perhaps nobody else can do */
@@ -276,6 +288,7 @@ static void watch(struct cf_task *task)
 		hand_on(sop);
 	else
 		cf_workers_spare(-1);
+	count_watcher(-1);
 }
 
 static int begin_watch(void)
@@ -316,7 +329,7 @@ void cf_bells_close(void)
 	pthread_mutex_lock(&bells.lock);
 	atomic_fetch_add(&bells.calls, 1);
 	pthread_cond_broadcast(&bells.news);
-	while (atomic_load(&bells.watched))
+	while (atomic_load(&bells.watched) || bells.watchers)
 		pthread_cond_wait(&bells.news, &bells.lock);
 	pthread_mutex_unlock(&bells.lock);
 }
@@ -337,6 +350,7 @@ void cf_bells_fork_child(void)
 	atomic_store(&bells.armed, 0);
 	atomic_store(&bells.watched, false);
 	atomic_store(&bells.napping, false);
+	bells.watchers = 0;
 	init_news();
 	pthread_mutex_unlock(&bells.lock);
 }
