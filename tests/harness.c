@@ -179,6 +179,9 @@ void th_all(const char *what, const void *got, int byte, size_t size)
 {
 	const unsigned char *g = got;
 
+	/* each is as its neighbour: quick where every access is watched */
+	if (size && *g == (unsigned char)byte && !memcmp(g, g + 1, size - 1))
+		return;
 	for (size_t i = 0; i < size; i++)
 		if (g[i] != (unsigned char)byte)
 			fail_msg("%s: byte %zu of %zu is 0x%02x, not 0x%02x",

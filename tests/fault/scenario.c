@@ -8,8 +8,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define SLOT_KIB 256  /* small, to be quick: steps are what matters */
-#define SPLIT_KIB 512 /* so that a ring carries the direct ones */
+#define SLOT_KIB 64   /* small, to be quick: steps are what matters */
+#define SPLIT_KIB 128 /* so that a ring carries the direct ones */
 #define SIZE (3 * SLOT_KIB * TH_KIB + 1001)
 #define PAD 512
 #define MEM_SIZE (2 * SIZE + 4 * PAD)
@@ -149,12 +149,28 @@ static ssize_t in_batch(struct scenario *s, CUfileHandle_t fh, bool write,
 	return -1;
 }
 
+/* Three elements, of uneven sizes, side by side. */
+static ssize_t in_vector(struct scenario *s, CUfileHandle_t fh, bool write,
+			 off_t file_off, off_t buf_off)
+{
+	char *mem = (char *)s->mem.ptr + buf_off;
+	const size_t a = 777, b = SIZE / 2 + 5;
+	const CUfileIOVec_t iov[] = { { mem, a },
+				      { mem + a, b },
+				      { mem + a + b, SIZE - a - b } };
+
+	return write ? cuFileWritev(fh, iov, 3, file_off, 0) :
+		       cuFileReadv(fh, iov, 3, file_off, 0);
+}
+
 static ssize_t do_read(struct scenario *s, CUfileHandle_t fh)
 {
 	if (s->door == STREAMED)
 		return in_stream(s, fh, false, READ_OFF, READ_AT);
 	if (s->door == STREAMED_BATCH)
 		return in_batch(s, fh, false, READ_OFF, READ_AT);
+	if (s->door == VECTORED)
+		return in_vector(s, fh, false, READ_OFF, READ_AT);
 	return cuFileRead(fh, s->mem.ptr, SIZE, READ_OFF, READ_AT);
 }
 
@@ -164,7 +180,35 @@ static ssize_t do_write(struct scenario *s, CUfileHandle_t fh)
 		return in_stream(s, fh, true, WRITE_OFF, WRITE_AT);
 	if (s->door == STREAMED_BATCH)
 		return in_batch(s, fh, true, WRITE_OFF, WRITE_AT);
+	if (s->door == VECTORED)
+		return in_vector(s, fh, true, WRITE_OFF, WRITE_AT);
 	return cuFileWrite(fh, s->mem.ptr, SIZE, WRITE_OFF, WRITE_AT);
+}
+
+static void note(struct answers *a, CUfileError_t e)
+{
+	if (!a->asked.err)
+		a->asked = e;
+}
+
+/* What needs no file, no memory and no driver works whatever fails. */
+static void ask(struct answers *a)
+{
+	CUfileStatsLevel1_t l1;
+	CUfileStatsLevel3_t l3;
+	CUfileDrvProps_t props;
+	size_t size = 0;
+
+	note(a,
+	     cuFileGetParameterSizeT(
+		     CUFILE_PARAM_PROPERTIES_PER_BUFFER_CACHE_SIZE_KB, &size));
+	assert_int_equal(size, SLOT_KIB);
+	note(a, cuFileDriverGetProperties(&props));
+	note(a, cuFileGetStatsL1(&l1));
+	note(a, cuFileGetStatsL3(&l3));
+	note(a, cuFileStatsStop());
+	note(a, cuFileStatsReset());
+	note(a, cuFileStatsStart());
 }
 
 /*
@@ -197,6 +241,7 @@ static void steps(void *arg, unsigned i)
 	errno = 0;
 	a->write = do_write(s, fh);
 	a->write_errno = errno;
+	ask(a);
 	a->unbuffer = cuFileBufDeregister(s->mem.ptr);
 	cuFileHandleDeregister(fh);
 	a->close = cuFileDriverClose_v2();
@@ -272,8 +317,8 @@ void scenario_check(struct scenario *s, const char *what, const char *may_leak)
 	struct answers *a = &s->a;
 
 	/* every failed call carries a code of the list, and cu_err with 5011 */
-	const CUfileError_t all[] = { a->open, a->handle, a->buffer,
-				      a->unbuffer, a->close };
+	const CUfileError_t all[] = { a->open,	   a->handle, a->buffer,
+				      a->unbuffer, a->close,  a->asked };
 
 	for (size_t i = 0; i < sizeof(all) / sizeof(all[0]); i++) {
 		if (all[i].err &&
@@ -285,6 +330,8 @@ void scenario_check(struct scenario *s, const char *what, const char *may_leak)
 			fail_msg("%s: step %zu: err %d, cu_err %d", what, i,
 				 (int)all[i].err, (int)all[i].cu_err);
 	}
+	if (a->asked.err)
+		fail_msg("%s: a question answers %d", what, (int)a->asked.err);
 	check_memory(s, what, honest(what, a->read, a->read_errno));
 	check_file(s, what, honest(what, a->write, a->write_errno));
 	check_leaks(s, what, may_leak);

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
  * scenario - one short life of the library, told step by step: open, register
- * a file and a buffer, read, write, deregister, close. What each step
- * answered is kept, and afterwards everything that a failed step may not do
- * is checked.
+ * a file and a buffer, read, write, ask for parameters and statistics,
+ * deregister, close. What each step answered is kept, and afterwards
+ * everything that a failed step may not do is checked.
  */
 #ifndef TESTS_SCENARIO_H
 #define TESTS_SCENARIO_H
@@ -13,6 +13,7 @@
 /* What the steps answered. */
 struct answers {
 	CUfileError_t open, handle, buffer, unbuffer, close;
+	CUfileError_t asked; /* the first of the questions that failed */
 	ssize_t read, write;
 	int read_errno, write_errno;
 };
@@ -20,6 +21,7 @@ struct answers {
 /* By which calls IO goes. */
 enum door {
 	PLAIN,
+	VECTORED,
 	STREAMED,
 	STREAMED_BATCH,
 };
