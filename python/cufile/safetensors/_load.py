@@ -1,27 +1,17 @@
 # SPDX-License-Identifier: Apache-2.0
-"""load_file and load_files.
-
-Each file becomes one block of memory, and its tensors are views of it. A
-block begins at a multiple of 4096 in the file, so that file and memory have
-the same alignment everywhere and a piece needs no copy to put it right.
-"""
+"""load_file and load_files: each file becomes one block of memory, and its
+tensors are views of it."""
 import contextlib
-import operator
 from functools import partial
 from typing import (Any, Dict, Iterable, Iterator, List, Mapping, NamedTuple,
                     Optional, Sequence, Tuple, Union)
 
+from .. import _bulk
+from .._bulk import ALIGNMENT, PIECE, THREADS
 from .._errors import Path
 from .._file import File, open as open_file
-from .._memory import Memory, describe
-from .._progress import Progress
-from . import _pieces
 from ._frameworks import Framework, choose
 from ._header import Header, SafetensorsError, read_header
-
-ALIGNMENT = 4096
-PIECE = 64 << 20
-THREADS = 4
 
 
 class _Part(NamedTuple):
@@ -77,16 +67,15 @@ def load_files(files: Union[Sequence[Path], Mapping[Path, Any]],
     devices = dict(files) if isinstance(files, Mapping) else None
     wanted = (list(devices.items()) if devices is not None
               else [(path, device) for path in files])
-    threads, piece = operator.index(threads), operator.index(piece)
-    if threads < 1 or piece < ALIGNMENT or piece % ALIGNMENT:
-        raise ValueError(f"threads={threads} and piece={piece}: at least one "
-                         f"thread, and pieces of a multiple of {ALIGNMENT} bytes")
+    threads, piece = _bulk.check_numbers(threads, piece)
     maker = choose(framework)
     with contextlib.ExitStack() as stack:
         parts = [_open(stack, path, where, direct) for path, where in wanted]
         _check(parts, maker)
         blocks = [maker.empty(part.nbytes, part.device) for part in parts]
-        _read(parts, blocks, threads, piece, progress)
+        spans = [_bulk.Span(part.file, part.begin, part.nbytes,
+                            partial(SafetensorsError, part.path)) for part in parts]
+        _bulk.read(spans, blocks, threads, piece, progress)
     return dict(_views(parts, blocks, maker))
 
 
@@ -109,34 +98,6 @@ def _check(parts: Iterable[_Part], maker: Framework) -> None:
                 raise SafetensorsError(part.path, f"tensor {tensor.name!r}: is in "
                                                   f"{seen[tensor.name]!r} too")
             seen[tensor.name] = part.path
-
-
-def _read_piece(part: _Part, memory: Memory, offset: int, size: int) -> int:
-    try:
-        return part.file.read(memory, size, part.begin + offset, offset,
-                              exact=True, wait=False)
-    except EOFError as error:
-        raise SafetensorsError(part.path, f"became shorter: {error}") from None
-
-
-def _ranges(nbytes: int, piece: int) -> Iterator[Tuple[int, int]]:
-    for offset in range(0, nbytes, piece):
-        yield offset, min(piece, nbytes - offset)
-
-
-def _read(parts: List[_Part], blocks: List[Any], threads: int, piece: int,
-          progress: Optional[bool]) -> None:
-    queues: List[List[_pieces.Piece]] = []
-    for part, block in zip(parts, blocks):
-        memory = describe(block, True, "block")
-        memory.wait()
-        queues.append([partial(_read_piece, part, memory, offset, size)
-                       for offset, size in _ranges(part.nbytes, piece)])
-    total = sum(part.nbytes for part in parts)
-    # the files take turns, so that all devices are busy from the start
-    turns = [queue[i] for i in range(max(map(len, queues), default=0))
-             for queue in queues if i < len(queue)]
-    _pieces.run(turns, threads, Progress("loading", total, progress))
 
 
 def _views(parts: List[_Part], blocks: List[Any],

@@ -1,18 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
 """save_file."""
-import errno
 import json
-import os
-from functools import partial
-from typing import Any, Dict, List, Mapping, NamedTuple, Optional, Tuple
+from typing import Any, Dict, Iterator, List, Mapping, NamedTuple, Optional, Tuple
 
+from .. import _bulk
+from .._bulk import ALIGNMENT
 from .._errors import Path
-from .._file import File, open as open_file
 from .._memory import Memory, describe, kind_of
-from .._progress import Progress
-from . import _pieces
 from ._header import DTYPES, MAX_HEADER, SafetensorsError
-from ._load import ALIGNMENT, PIECE, THREADS
 
 # how PyTorch, NumPy, CuPy and ml_dtypes call the dtypes
 _NAMES = {"bool": "BOOL", "uint8": "U8", "int8": "I8", "int16": "I16",
@@ -42,18 +37,8 @@ def save_file(tensors: Mapping[str, Any], path: Path,
     # large elements first, so that each tensor is aligned to its elements
     sources.sort(key=lambda source: (-DTYPES[source.dtype], source.name))
     head = _head(sources, metadata, path)
-    if isinstance(path, int):
-        raise TypeError("save_file needs a path, not a descriptor")
-    target = os.path.realpath(os.fsdecode(path))
-    partial_path = f"{target}.{os.getpid()}.partial"
-    try:
-        with open_file(partial_path, "w") as file:
-            _write(file, head, sources, progress)
-        os.replace(partial_path, target)
-    except BaseException:
-        if os.path.exists(partial_path):
-            os.unlink(partial_path)
-        raise
+    with _bulk.replacing(path) as file:
+        _bulk.write(file, list(_places(head, sources)), progress)
 
 
 def _source(name: Any, value: Any, path: Path) -> _Source:
@@ -96,26 +81,8 @@ def _head(sources: List[_Source], metadata: Optional[Mapping[str, str]],
     return len(text).to_bytes(8, "little") + text
 
 
-def _write_piece(file: File, memory: Memory, size: int, file_offset: int,
-                 offset: int) -> int:
-    left = size
-    while left:
-        done = file.write(memory, left, file_offset, offset, wait=False)
-        if not done:
-            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), file.name)
-        left, file_offset, offset = left - done, file_offset + done, offset + done
-    return size
-
-
-def _write(file: File, head: bytes, sources: List[_Source],
-           progress: Optional[bool]) -> None:
-    pieces: List[_pieces.Piece] = []
+def _places(head: bytes, sources: List[_Source]) -> Iterator[_bulk.Source]:
     place = 0
     for memory in [describe(head)] + [source.memory for source in sources]:
-        memory.wait()
-        for offset in range(0, memory.nbytes, PIECE):
-            size = min(PIECE, memory.nbytes - offset)
-            pieces.append(partial(_write_piece, file, memory, size,
-                                  place + offset, offset))
+        yield _bulk.Source(memory, 0, memory.nbytes, place)
         place += memory.nbytes
-    _pieces.run(pieces, THREADS, Progress("saving", place, progress))

@@ -3,7 +3,7 @@
 import threading
 from typing import Callable, List, Optional
 
-from .._progress import Progress
+from ._progress import Progress
 
 Piece = Callable[[], int]
 
