@@ -1,7 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Puts the library that OPENCUFILE_BUNDLE names into the wheel, if it is set.
+"""Puts the library that OPENCUFILE_BUNDLE names into the wheel, if it is set:
+a file, or a folder with the library and all that it needs.
 
-Such a wheel is for one platform, and still for every Python.
+Such a wheel is for one platform, which OPENCUFILE_PLATFORM may name, and still
+for every Python.
 """
 import os
 import shutil
@@ -18,7 +20,10 @@ class BuildPy(build_py):
         super().run()
         if BUNDLE:
             folder = os.path.join(self.build_lib, "cufile")
-            shutil.copy(BUNDLE, os.path.join(folder, "libcufile.so.0"))
+            if os.path.isdir(BUNDLE):
+                shutil.copytree(BUNDLE, folder, dirs_exist_ok=True)
+            else:
+                shutil.copy(BUNDLE, os.path.join(folder, "libcufile.so.0"))
 
 
 class BdistWheel(bdist_wheel):
@@ -28,6 +33,7 @@ class BdistWheel(bdist_wheel):
 
     def get_tag(self):
         _, _, platform = super().get_tag()
+        platform = os.environ.get("OPENCUFILE_PLATFORM", platform)
         return "py3", "none", platform if BUNDLE else "any"
 
 

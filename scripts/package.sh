@@ -135,13 +135,42 @@ nothing_left() {
 	[ -z "$left" ] || { echo "package: in no package: $left" >&2; return 1; }
 }
 
+# bundle_of LIBRARY FOLDER : the library with those that it needs and a machine
+# may lack, as the distribution packed them, and what their authors ask to be
+# said of them.
+bundle_of() {
+	local library=$1 folder=$2 path owner
+	rm -rf "$folder"
+	mkdir -p "$folder/licenses"
+	install -m 755 "$library" "$folder/libcufile.so.0"
+	ldd "$library" | awk '$3 ~ /\/lib(yyjson|uring)\.so/ { print $3 }' >"$tree/needed"
+	while read -r path; do
+		install -m 644 "$(realpath "$path")" "$folder/${path##*/}"
+		owner=$(dpkg -S "$(realpath "$path")" | cut -d: -f1)
+		install -m 644 "/usr/share/doc/$owner/copyright" "$folder/licenses/$owner"
+	done <"$tree/needed"
+	strip --strip-unneeded "$folder"/*.so.*
+}
+
+# platform_of FOLDER : the wheel's tag, with the oldest libc that will do
+platform_of() {
+	local libc
+	libc=$(readelf -VW "$1"/*.so.* | grep -oE 'GLIBC_[0-9.]+' | sort -Vu | tail -1)
+	libc=${libc#GLIBC_}
+	echo "manylinux_${libc/./_}_$(uname -m)"
+}
+
 build_wheel() {
-	local copy=$tree/python
+	local copy=$tree/python bundle=$tree/bundle
+	ninja -C "$tree" src/wheel/libcufile.so.0.1.0 >"$tree/wheel.log" ||
+		{ cat "$tree/wheel.log" >&2; return 1; }
+	bundle_of "$tree/src/wheel/libcufile.so.0.1.0" "$bundle"
 	rm -rf "$copy"
 	mkdir -p "$copy"
 	git ls-files -z python 2>/dev/null | xargs -0 cp --parents -t "$copy" ||
 		cp -r python "$copy"
-	(cd "$copy/python" && OPENCUFILE_BUNDLE=$1 "$python" -c '
+	(cd "$copy/python" && OPENCUFILE_BUNDLE=$bundle \
+		OPENCUFILE_PLATFORM=$(platform_of "$bundle") "$python" -c '
 import sys
 import setuptools.build_meta
 setuptools.build_meta.build_wheel(sys.argv[1])' "$out" >"$tree/wheel.log" 2>&1) ||
@@ -155,7 +184,7 @@ mkdir -p "$tree" "$out"
 rm -rf "$tree/deb" "$out"/*.deb "$out"/*.whl
 build_tree
 add_rest
-build_wheel "$(realpath "$stage/usr/lib/$multiarch/libcufile.so.0")"
+build_wheel
 for package in "${deb_packages[@]}"; do
 	build_deb "$package"
 done

@@ -1,9 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 """Finds and loads the library, once.
 
-The order: OPENCUFILE_LIBRARY names a file; else the loader looks for
-libcufile.so.0, which is also what finds a copy that the process has loaded
-already; else the copy beside this package, in a wheel.
+The order: OPENCUFILE_LIBRARY names a file; else an opencufile that the process
+has loaded already, as ocf-run makes it; else the copy beside this package, in
+a wheel; else what the loader finds as libcufile.so.0. That would be another
+one's where PyTorch brings it, so what the wheel carries goes first: two that
+never see each other's handles can live in one process.
 
 errno of the data calls is read by ctypes right after the call, in the thread
 that made it. ctypes lets go of the interpreter's lock during a call.
@@ -42,6 +44,16 @@ class Library:
         return call
 
 
+def _loaded() -> Optional[ctypes.CDLL]:
+    """The libcufile of this process, if it is an opencufile."""
+    try:
+        handle = ctypes.CDLL(SONAME, mode=os.RTLD_NOW | os.RTLD_NOLOAD,
+                             use_errno=True)
+    except OSError:
+        return None
+    return handle if hasattr(handle, "ocf_explain_read") else None
+
+
 def _load() -> ctypes.CDLL:
     chosen = os.environ.get(ENVIRONMENT)
     if chosen:
@@ -49,11 +61,14 @@ def _load() -> ctypes.CDLL:
             return ctypes.CDLL(chosen, use_errno=True)
         except OSError as error:
             raise ImportError(f"{ENVIRONMENT}={chosen}: {error}") from None
+    loaded = _loaded()
+    if loaded is not None:
+        return loaded
+    if os.path.exists(BUNDLED):
+        return ctypes.CDLL(BUNDLED, use_errno=True)
     try:
         return ctypes.CDLL(SONAME, use_errno=True)
     except OSError as error:
-        if os.path.exists(BUNDLED):
-            return ctypes.CDLL(BUNDLED, use_errno=True)
         raise ImportError(
             f"no {SONAME}: {error}; neither the loader nor this package has "
             f"it, so set {ENVIRONMENT} to the file") from None

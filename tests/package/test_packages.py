@@ -7,6 +7,8 @@ which library the loader would take there is what ldconfig's cache says.
 """
 import os
 import pathlib
+import re
+import shutil
 import subprocess
 import zipfile
 
@@ -246,7 +248,9 @@ def test_a_diverted_library_is_ours_through_an_upgrade_and_back_after(
     assert not machine.is_ours(machine.found())
 
 
-def test_the_wheel_brings_the_library_and_reads_with_it(packages, tmp_path):
+@pytest.fixture
+def wheel_installed(packages, tmp_path):
+    """The folder `cufile` of the wheel, installed with pip where it can be."""
     wheel = next(packages.glob("cufile-*.whl"))
     installed = tmp_path / "installed"
     if subprocess.run(["python3", "-m", "pip", "--version"], check=False,
@@ -255,15 +259,81 @@ def test_the_wheel_brings_the_library_and_reads_with_it(packages, tmp_path):
             "--disable-pip-version-check", "--target", installed, wheel)
     else:
         zipfile.ZipFile(wheel).extractall(installed)
-    package = next(installed.rglob("cufile/__init__.py")).parent
+    return next(installed.rglob("cufile/__init__.py")).parent
+
+
+READS = ("import cufile, sys\n"
+         "with cufile.open(sys.argv[1]) as file:\n"
+         "    room = bytearray(54321)\n"
+         "    assert file.read(room) == 54321\n"
+         "assert room == open(sys.argv[1], 'rb').read()\n"
+         "for line in open('/proc/self/maps') if len(sys.argv) < 3 else []:\n"
+         "    if 'r-xp' in line and any(name in line for name in "
+         "('libcufile', 'libyyjson', 'liburing')):\n"
+         "        print(line.split()[-1])\n"
+         "print(cufile.library_path())\n")
+
+
+def test_the_wheel_reads_with_the_libraries_that_it_brings(wheel_installed, tmp_path):
     data = tmp_path / "data"
     data.write_bytes(os.urandom(54321))
-    code = ("import cufile, sys\n"
-            "with cufile.open(sys.argv[1]) as file:\n"
-            "    room = bytearray(54321)\n"
-            "    assert file.read(room) == 54321\n"
-            "assert room == open(sys.argv[1], 'rb').read()\n"
-            "print(cufile.library_path())\n")
-    said = run("python3", "-B", "-c", code, data, cwd=tmp_path,
-               env=plain_environment(PYTHONPATH=str(package.parent)))
-    assert pathlib.Path(said.strip()).samefile(package / "libcufile.so.0")
+    said = run("python3", "-B", "-c", READS, data, cwd=tmp_path,
+               env=plain_environment(PYTHONPATH=str(wheel_installed.parent)))
+    found = [pathlib.Path(line) for line in said.split()]
+    assert len(set(found)) == 3 and len(found) == 4
+    assert all(path.resolve().parent == wheel_installed.resolve() for path in found)
+
+
+def test_the_wheel_has_the_licences_of_what_it_brings(wheel_installed):
+    texts = {path.name: path.read_text()
+             for path in (wheel_installed / "licenses").iterdir()}
+    assert any("yyjson" in name for name in texts)
+    assert any("liburing" in name for name in texts)
+    assert all("MIT" in text or "Expat" in text for text in texts.values())
+
+
+def linked_to(path):
+    """The files that the loader maps for a program or a library."""
+    said = subprocess.run(["ldd", path], check=False, capture_output=True,
+                          text=True).stdout
+    return {word for word in said.split() if word.startswith("/")}
+
+
+def bare_root(root):
+    """A root with a Python, the libraries that it needs, and nothing else."""
+    python = pathlib.Path("/usr/bin/python3").resolve()
+    library = pathlib.Path(run(python, "-c", "import os; print(os.__file__)")
+                           .strip()).parent
+    needed = linked_to(python)
+    for module in library.glob("lib-dynload/*.so"):
+        needed |= linked_to(module)
+    assert not [path for path in needed if "yyjson" in path or "uring" in path]
+    for path in needed | {str(python)}:
+        target = root / path[1:]
+        target.parent.mkdir(parents=True, exist_ok=True)
+        shutil.copy(path, target)
+    shutil.copytree(library, root / str(library)[1:], symlinks=True,
+                    ignore=shutil.ignore_patterns(
+                        "test", "tests", "idlelib", "__pycache__", "dist-packages",
+                        "site-packages", "config-*", "lib2to3", "ensurepip"))
+    return python
+
+
+def test_the_wheel_works_in_a_root_that_has_python_and_libc_alone(
+        wheel_installed, tmp_path):
+    if os.geteuid() != 0 or not pathlib.Path("/usr/bin/python3").exists():
+        pytest.skip("a root of one's own needs root, and Debian's Python")
+    root = tmp_path / "bare"
+    python = bare_root(root)
+    shutil.copytree(wheel_installed, root / "cufile")
+    (root / "data").write_bytes(os.urandom(54321))
+    said = run("chroot", root, python, "-B", "-c", "import sys\n"
+               "sys.path.insert(0, '/')\n" + READS, "/data", "no /proc",
+               env={"PATH": "/usr/sbin:/usr/bin", "LC_ALL": "C.UTF-8"})
+    assert said.strip() == "/cufile/libcufile.so.0"
+
+
+def test_the_wheel_names_the_libc_that_it_needs(packages):
+    wheel = next(packages.glob("cufile-*.whl"))
+    assert re.fullmatch(r"cufile-[0-9.]+-py3-none-manylinux_2_\d+_\w+\.whl",
+                        wheel.name)

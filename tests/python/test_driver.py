@@ -42,16 +42,50 @@ def test_the_loader_finds_the_library_without_the_environment(cufile):
     assert os.path.samefile(said, LIBRARY)
 
 
-def test_a_copy_beside_the_package_is_found_last(cufile, tmp_path):
+@pytest.fixture
+def with_copy(tmp_path):
+    """The package in a folder of its own, with the library beside it."""
     shutil.copytree(ROOT / "python/cufile", tmp_path / "cufile")
-    code = "import cufile; print(cufile.library_path())"
-    alone = {"OPENCUFILE_LIBRARY": None, "PYTHONPATH": str(tmp_path)}
-    said = python(code, **alone)
+    shutil.copy(LIBRARY, tmp_path / "cufile/libcufile.so.0")
+    return tmp_path
+
+
+WHERE = "import cufile; print(cufile.library_path())"
+
+
+def test_a_copy_beside_the_package_is_found(cufile, with_copy):
+    alone = {"OPENCUFILE_LIBRARY": None, "PYTHONPATH": str(with_copy)}
+    copy = with_copy / "cufile/libcufile.so.0"
+    assert python(WHERE, **alone) == str(copy)
+    os.unlink(copy)
+    said = python(WHERE, **alone)
     if "ImportError" not in said:
         pytest.skip(f"the loader of this machine has a library: {said}")
     assert "set OPENCUFILE_LIBRARY" in said
-    shutil.copy(LIBRARY, tmp_path / "cufile/libcufile.so.0")
-    assert python(code, **alone) == str(tmp_path / "cufile/libcufile.so.0")
+
+
+def test_a_copy_goes_before_another_library_that_the_process_has(
+        cufile, with_copy, data_file):
+    """As PyTorch brings one: found by its name, it would be taken."""
+    path, data = data_file(123457)
+    code = ("import ctypes, cufile, sys\n"
+            f"ctypes.CDLL({os.environ['OCF_IMPOSTOR']!r}, ctypes.RTLD_GLOBAL)\n"
+            "print(cufile.library_path())\n"
+            f"with cufile.open({str(path)!r}) as file:\n"
+            "    room = bytearray(123457)\n"
+            "    assert file.read(room) == 123457\n"
+            f"assert room == open({str(path)!r}, 'rb').read()\n")
+    said = python(code, OPENCUFILE_LIBRARY=None, PYTHONPATH=str(with_copy))
+    assert said == str(with_copy / "cufile/libcufile.so.0")
+    os.unlink(with_copy / "cufile/libcufile.so.0")
+    said = python(code, OPENCUFILE_LIBRARY=None, PYTHONPATH=str(with_copy))
+    assert "impostor" in said
+
+
+def test_an_opencufile_that_the_process_has_goes_before_the_copy(cufile, with_copy):
+    said = python(WHERE, OPENCUFILE_LIBRARY=None, PYTHONPATH=str(with_copy),
+                  LD_PRELOAD=LIBRARY)
+    assert os.path.samefile(said, LIBRARY)
 
 
 def test_a_wheel_can_carry_the_library(cufile, tmp_path):
@@ -69,7 +103,8 @@ def test_a_wheel_can_carry_the_library(cufile, tmp_path):
         with zipfile.ZipFile(wheel) as archive:
             names = [name.split("cufile/", 1)[1] for name in archive.namelist()
                      if "cufile/" in name]
-        assert {"__init__.py", "py.typed", "safetensors/_load.py"} <= set(names)
+        assert {"__init__.py", "py.typed", "safetensors/_load.py",
+                "checkpoint/_load.py"} <= set(names)
         assert ("libcufile.so.0" in names) == (bundle is not None)
 
 
