@@ -67,7 +67,9 @@ def test_a_copy_beside_the_package_is_found(cufile, with_copy):
 def test_a_copy_goes_before_another_library_that_the_process_has(
         cufile, with_copy, data_file):
     """As PyTorch brings one: found by its name, it would be taken."""
-    path, data = data_file(123457)
+    if "OCF_IMPOSTOR" not in os.environ:
+        pytest.skip("OCF_IMPOSTOR names no other library")
+    path, _ = data_file(123457)
     code = ("import ctypes, cufile, sys\n"
             f"ctypes.CDLL({os.environ['OCF_IMPOSTOR']!r}, ctypes.RTLD_GLOBAL)\n"
             "print(cufile.library_path())\n"

@@ -93,7 +93,9 @@ def _counts(value: Any, what: str) -> Tuple[int, ...]:
         raise _Bad(f"{_shown(value)} is no {what}")
     if len(value) > 64:
         raise _Bad(f"{len(value)} dimensions are more than 64")
-    return tuple(_count(each, what) for each in value)
+    for each in value:
+        _count(each, what)
+    return tuple(value)
 
 
 def _truth(value: Any, what: str) -> bool:
@@ -120,14 +122,16 @@ class Machine:
         self._left = 2 * len(text) + 1000
 
     def load(self) -> Any:
-        begin = 0
+        begin, text = 0, self._text
         try:
             while not self._stopped:
                 begin = self._at
-                code = self._take(1)[0]
-                step = _STEPS.get(code)
+                if begin == len(text):
+                    raise _Bad("the pickle ends without an end")
+                self._at = begin + 1
+                step = _TABLE[text[begin]]
                 if step is None:
-                    raise _Bad(f"the instruction {code:#04x} is not known")
+                    raise _Bad(f"the instruction {text[begin]:#04x} is not known")
                 step(self)
             value = self._pop_value()
             if self._stack:
@@ -146,6 +150,13 @@ class Machine:
             raise _Bad(f"{count} bytes are wanted of {len(piece)} that are left")
         self._at += count
         return piece
+
+    def _byte(self) -> int:
+        at = self._at
+        if at == len(self._text):
+            raise _Bad("1 bytes are wanted of 0 that are left")
+        self._at = at + 1
+        return self._text[at]
 
     def _number(self, count: int) -> int:
         return int.from_bytes(self._take(count), "little")
@@ -192,12 +203,18 @@ class Machine:
     # --------------------------------------------------------- containers
 
     def _tuple(self, values: List[Any]) -> None:
-        self._push(Arguments(values) if any(isinstance(value, _TOKENS)
-                                            for value in values)
-                   else tuple(values))
+        for value in values:
+            if isinstance(value, _TOKENS):
+                self._stack.append(Arguments(values))
+                return
+        self._stack.append(tuple(values))
 
     def _tuple_of(self, count: int) -> None:
-        self._tuple([self._pop() for _ in range(count)][::-1])
+        values = self._stack[-count:]
+        if len(values) != count or any(value is _MARK for value in values):
+            raise _Bad("the stack has no value for it")
+        del self._stack[-count:]
+        self._tuple(values)
 
     def _append(self, values: List[Any]) -> None:
         self._top(list, "list").extend(map(self._plain, values))
@@ -373,7 +390,7 @@ class Machine:
         return b""
 
     def _protocol(self) -> None:
-        version = self._number(1)
+        version = self._byte()
         if not 2 <= version <= 5:
             raise _Bad(f"a pickle of protocol {version}, not 2 to 5")
 
@@ -402,14 +419,14 @@ _STEPS: Dict[int, _Step] = {ord(code): step for code, step in {
     "(": lambda m: m._push(_MARK), "0": Machine._pop, "1": Machine._pop_mark,
     "N": lambda m: m._push(None), "\x88": lambda m: m._push(True),
     "\x89": lambda m: m._push(False),
-    "K": lambda m: m._push(m._number(1)), "M": lambda m: m._push(m._number(2)),
+    "K": lambda m: m._push(m._byte()), "M": lambda m: m._push(m._number(2)),
     "J": lambda m: m._push(struct.unpack("<i", m._take(4))[0]),
-    "\x8a": lambda m: m._push(int.from_bytes(m._take(m._number(1)), "little",
+    "\x8a": lambda m: m._push(int.from_bytes(m._take(m._byte()), "little",
                                              signed=True)),
     "G": lambda m: m._push(struct.unpack(">d", m._take(8))[0]),
     "X": lambda m: m._text_of(4), "\x8c": lambda m: m._text_of(1),
     "\x8d": lambda m: m._text_of(8),
-    "C": lambda m: m._push(m._take(m._number(1))),
+    "C": lambda m: m._push(m._take(m._byte())),
     "B": lambda m: m._push(m._take(m._number(4))),
     "\x8e": lambda m: m._push(m._take(m._number(8))),
     "\x96": lambda m: m._push(bytearray(m._take(m._number(8)))),
@@ -422,9 +439,10 @@ _STEPS: Dict[int, _Step] = {ord(code): step for code, step in {
     "s": lambda m: m._set_items([m._pop(), m._pop()][::-1]),
     "\x8f": lambda m: m._push(set()), "\x90": Machine._add_items,
     "\x91": lambda m: m._push(frozenset(map(m._key, m._pop_mark()))),
-    "q": lambda m: m._put(m._number(1)), "r": lambda m: m._put(m._number(4)),
-    "h": lambda m: m._get(m._number(1)), "j": lambda m: m._get(m._number(4)),
+    "q": lambda m: m._put(m._byte()), "r": lambda m: m._put(m._number(4)),
+    "h": lambda m: m._get(m._byte()), "j": lambda m: m._get(m._number(4)),
     "\x94": lambda m: m._put(len(m._memo)),
     "c": lambda m: m._global(m._line(), m._line()),
     "\x93": Machine._stack_global, "R": Machine._reduce, "b": Machine._build,
     "Q": Machine._persistent}.items()}
+_TABLE = [_STEPS.get(code) for code in range(256)]
