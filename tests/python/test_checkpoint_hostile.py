@@ -177,6 +177,12 @@ PICKLES = {
     "untyped in v2": (weight("UntypedStorage", "0", 40, (2,)), "no typed storage"),
     "typed in v3": (weight("FloatStorage", "0", 10, (2,), dtype="int32"), "no untyped"),
     "a word of v3": (weight("UntypedStorage", "0", 40, (2,), dtype="qint8"), "wants"),
+    "a deep dtype": (P + b"ctorch._utils\n_rebuild_tensor_v3\n((" + push(b"storage") +
+                     b"ctorch.storage\nUntypedStorage\n" + push(b"0") + push(b"cpu") +
+                     b"K\x28tQK\x00))\x89N" + b"]" * 50_000 + b"a" * 49_999 + b"tR.",
+                     "a list is no dtype"),
+    "a size of a list": (P + b"ctorch\nSize\n](" + b"K\x01" * 70 + b"e\x85R.",
+                         "65 dimensions"),
     "v3 too long": (weight("UntypedStorage", "0", 40, (6,), dtype="uint64"), "48 bytes"),
     "hooks": (pt.pickled(pt.Call("torch._utils", "_rebuild_tensor_v2", pt.Storage(
         "FloatStorage", "0", 10), 0, (2,), (1,), False, {1: 2})), "hooks"),

@@ -10,7 +10,6 @@ import struct
 from typing import Dict, Iterable, List, NamedTuple, NoReturn, Optional, Tuple
 
 from .. import _pieces
-from .._errors import Path
 from .._file import File
 from .._progress import Progress
 from ._errors import CheckpointError

@@ -14,8 +14,9 @@ from .._file import File, open as open_file
 from ._archive import Archive, Record
 from ._errors import CheckpointError
 from ._frameworks import Framework, choose
-from ._pickle import Builder, Machine
+from ._pickle import Machine
 from ._plan import Plan, Values
+from ._values import Builder
 
 MAX_PICKLE = 256 << 20
 # records with less between them are read together

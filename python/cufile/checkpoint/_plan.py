@@ -9,7 +9,7 @@ from typing import Any, Callable, Dict, Tuple
 from ._archive import Archive, Record
 from ._dtypes import DTYPES, MAY_HAVE_GRADIENTS
 from ._frameworks import Framework
-from ._pickle import Storage
+from ._values import Storage
 
 
 class Planned:
