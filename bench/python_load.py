@@ -226,7 +226,8 @@ def show_grid(name, state, group, arguments):
 
 def first(arguments, usable_ones):
     """Each in a process of its own, the file in the page cache."""
-    print("\nin a fresh process, cached")
+    print()
+    print("in a fresh process, cached")
     for kind, name in usable_ones:
         path = arguments.path(kind)
         prepare(path, "cached")
