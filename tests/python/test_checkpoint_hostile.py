@@ -385,3 +385,76 @@ def test_any_change_of_a_good_file_loads_or_is_refused_in_words(cp, tmp_path):
         taken, refusals = taken + good_one, refusals + (not good_one)
     print(f"{taken} taken, {refusals} refused")
     assert taken and refusals
+
+
+class Things:
+    """A Builder that takes everything."""
+
+    def tensor(self, storage, dtype, offset, shape, strides, requires_grad):
+        assert all(type(extent) is int for extent in shape + strides)
+        return object()
+
+    def parameter(self, tensor, requires_grad):
+        return object()
+
+    def is_tensor(self, value):
+        return type(value) is object
+
+    def dtype(self, name):
+        return name
+
+    size = device = dtype
+
+
+class Refused(Exception):
+    pass
+
+
+def wrong(at, what):
+    raise Refused(at, what)
+
+
+def only_plain(value, seen):
+    """No word or storage of the machine's is in what it gives."""
+    if id(value) in seen:
+        return True
+    seen.add(id(value))
+    if isinstance(value, dict):
+        return all(only_plain(each, seen) for each in value.values())
+    if type(value) in (list, tuple, set, frozenset):
+        return all(only_plain(each, seen) for each in value)
+    return type(value) in (object, int, float, str, bytes, bytearray, bool, complex,
+                           type(None))
+
+
+def test_a_pickle_of_any_bytes_is_a_value_or_refused(cp):
+    from cufile.checkpoint._pickle import _STEPS, Machine
+    rng = random.Random(SEED)
+    print(f"seed {SEED}")
+    names = [b"ctorch\nSize\n", b"ctorch\nfloat32\n", SET, ENCODE, TENSOR, STORE,
+             b"ccollections\nOrderedDict\n", push(b"latin1"), b"ctorch\ndevice\n"]
+    value = {"a": [pt.tensor("FloatStorage", "0", 10, (2, 5))] * 2, "b": [1.5, (2, None)],
+             "c": {b"x", "y"}, "d": pt.Call("torch", "Size", (1, 2))}
+    good_ones = [pt.pickled(value, protocol) for protocol in (2, 3, 4, 5)]
+    end, taken, refusals = time.monotonic() + SECONDS, 0, 0
+    while time.monotonic() < end:
+        if rng.randrange(2):
+            text = bytearray(rng.choice(good_ones))
+            for _ in range(rng.randrange(1, 4)):
+                at = rng.randrange(len(text))
+                text[at:at + rng.randrange(3)] = bytes(
+                    rng.choices(list(_STEPS), k=rng.randrange(3)))
+        else:
+            text = P + b"".join(
+                rng.choice(names) if rng.randrange(4) == 0 else
+                bytes([rng.choice(list(_STEPS)), rng.randrange(4)][:rng.randrange(1, 3)])
+                for _ in range(rng.randrange(1, 30))) + b"."
+        try:
+            got = Machine(bytes(text), Things(), wrong).load()
+        except Refused:
+            refusals += 1
+            continue
+        assert only_plain(got, set()), text
+        taken += 1
+    print(f"{taken} taken, {refusals} refused")
+    assert taken and refusals
