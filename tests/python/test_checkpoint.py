@@ -455,6 +455,17 @@ def test_what_pytorch_saved_is_what_torch_load_gives(cp, torch, tmp_path, protoc
     assert got["row"][7] == 42 and got["turned"][7, 7] == 42
 
 
+@pytest.mark.parametrize("align", [1, 8, 64])
+def test_pytorch_gets_tensors_at_any_offset_of_a_file(cp, torch, tmp_path, align):
+    value, data = state()
+    path = pt.save(tmp_path / "c.pt", value, data, align=align)
+    got, expected = cp.load_file(path), torch.load(path, weights_only=False)
+    assert compare(torch, expected["model"], got["model"]) == 2
+    assert compare(torch, expected, {**got, "model": expected["model"]}) > 9
+    assert all(each.data_ptr() % each.element_size() == 0 for each in got.values()
+               if isinstance(each, torch.Tensor))
+
+
 def test_what_we_saved_torch_load_reads(cp, torch, tmp_path):
     value = training(torch)
     cp.save_file(value, tmp_path / "c.pt")
