@@ -82,6 +82,9 @@ void fc_env_defaults(void)
 	atomic_store(&fc.flush_options, 1);
 	atomic_store(&fc.stream_depth, 0);
 	atomic_store(&fc.stream_full, 0);
+	atomic_store(&fc.idle_calls, env_number("FAKECUDA_IDLE_CALLS", 0));
+	atomic_store(&fc.channels,
+		     (unsigned int)env_number("FAKECUDA_CHANNELS", 0));
 	atomic_store(&fc.copy_delay_us,
 		     (unsigned int)env_number("FAKECUDA_COPY_DELAY_US", 0));
 	atomic_store(&fc.legacy_delay_us,
@@ -140,7 +143,9 @@ int fc_enter(struct fc_call *call, unsigned int how)
 		fc_complain("%s called from a host function", call->name);
 		return CF_CU_NOT_PERMITTED;
 	}
-	return 0;
+	if (!atomic_load(&fc.idle_calls) || how & (FC_BEFORE_INIT | FC_PASS))
+		return 0;
+	return FC_LOCKED(fc_idle_door());
 }
 
 static int init_locked(void)
@@ -163,7 +168,10 @@ CUresult cuInit(unsigned int flags)
 
 void fakecuda_deinit(void)
 {
+	fc_lock();
 	atomic_store(&fc.gone, true);
+	fc_ctx_wake_all(); /* who waits for a context to open */
+	fc_unlock();
 }
 
 unsigned long fakecuda_late_calls(void)
@@ -199,6 +207,24 @@ void fakecuda_stream_depth(unsigned int nr)
 unsigned long fakecuda_stream_full(void)
 {
 	return atomic_load(&fc.stream_full);
+}
+
+void fakecuda_channels(unsigned int nr)
+{
+	pthread_once(&start_once, start);
+	fc_lock();
+	atomic_store(&fc.channels, nr);
+	fc_ctx_wake_all();
+	fc_unlock();
+}
+
+void fakecuda_idle_calls(int on)
+{
+	pthread_once(&start_once, start);
+	fc_lock();
+	atomic_store(&fc.idle_calls, on);
+	fc_ctx_wake_all();
+	fc_unlock();
 }
 
 void fakecuda_reuse_handles(int on)

@@ -25,6 +25,7 @@ struct fc_ctx *fc_ctx_new(int dev, unsigned int flags, struct fc_handle *reuse)
 	c->flags = flags;
 	c->id = ++fc.next_id;
 	pthread_mutex_init(&c->host_fn_lock, NULL);
+	pthread_cond_init(&c->opened, NULL);
 	c->h = reuse ? reuse : fc_handle_new(FC_CTX, c);
 	c->h->obj = c;
 	c->next = all_ctx;
@@ -41,13 +42,15 @@ int fc_ctx_state(const struct fc_ctx *ctx)
 }
 
 /* All of them: streams of other contexts may wait for ours. */
-static void wake_everyone(void)
+void fc_ctx_wake_all(void)
 {
-	for (struct fc_ctx *c = all_ctx; c; c = c->next)
+	for (struct fc_ctx *c = all_ctx; c; c = c->next) {
+		pthread_cond_broadcast(&c->opened);
 		for (struct fc_stream *s = c->streams; s; s = s->next) {
 			pthread_cond_broadcast(&s->work);
 			pthread_cond_broadcast(&s->done);
 		}
+	}
 }
 
 /* Every later call in the context answers result, as after a fault. */
@@ -56,7 +59,7 @@ void fc_ctx_break(struct fc_ctx *ctx, int result)
 	int fine = 0;
 
 	atomic_compare_exchange_strong(&ctx->lost, &fine, result);
-	wake_everyone();
+	fc_ctx_wake_all();
 }
 
 /* Waits for all work that the context has now; a broken one has none. */
@@ -98,7 +101,7 @@ again:
 void fc_ctx_kill(struct fc_ctx *ctx)
 {
 	atomic_store(&ctx->dead, true);
-	wake_everyone();
+	fc_ctx_wake_all();
 	drain_dead(ctx);
 	fc_handle_each(FC_EVENT, kill_event_of, ctx);
 	fc_module_kill_of(ctx);
@@ -212,7 +215,7 @@ CUresult cuCtxPushCurrent_v2(CUcontext ctx)
 	struct fc_ctx *c;
 	int r;
 
-	FC_ENTER(FC_NORMAL);
+	FC_ENTER(FC_PASS);
 	r = FC_LOCKED(fc_ctx_find(ctx, &c));
 	/* A broken context can still be made current; its calls then fail. */
 	if (r == CF_CU_INVALID_CONTEXT || r == CF_CU_CONTEXT_IS_DESTROYED)
@@ -222,7 +225,7 @@ CUresult cuCtxPushCurrent_v2(CUcontext ctx)
 
 CUresult cuCtxPopCurrent_v2(CUcontext *ctx)
 {
-	FC_ENTER(FC_NORMAL);
+	FC_ENTER(FC_PASS);
 	if (fc_self.depth == 0)
 		return (int)CF_CU_INVALID_CONTEXT;
 	fc_self.depth--;
@@ -236,7 +239,7 @@ CUresult cuCtxSetCurrent(CUcontext ctx)
 	struct fc_ctx *c;
 	int r;
 
-	FC_ENTER(FC_NORMAL);
+	FC_ENTER(FC_PASS);
 	if (!ctx) {
 		fc_self.depth -= fc_self.depth > 0;
 		return 0;
@@ -250,7 +253,7 @@ CUresult cuCtxSetCurrent(CUcontext ctx)
 
 CUresult cuCtxGetCurrent(CUcontext *ctx)
 {
-	FC_ENTER(FC_NORMAL);
+	FC_ENTER(FC_PASS);
 	if (!ctx)
 		return (int)CF_CU_INVALID_VALUE;
 	*ctx = fc_self.depth ? fc_self.stack[fc_self.depth - 1] : NULL;
@@ -292,7 +295,7 @@ CUresult cuCtxGetId(CUcontext ctx, unsigned long long *id)
 	struct fc_ctx *c;
 	int r;
 
-	FC_ENTER(FC_NORMAL);
+	FC_ENTER(FC_PASS);
 	r = FC_LOCKED(ctx ? fc_ctx_find(ctx, &c) : fc_current(&c));
 	if (r)
 		return r;

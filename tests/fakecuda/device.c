@@ -26,7 +26,7 @@ CUresult cuDriverGetVersion(int *version)
 
 CUresult cuDeviceGetCount(int *count)
 {
-	FC_ENTER(FC_NORMAL);
+	FC_ENTER(FC_PASS);
 	if (!count)
 		return (int)CF_CU_INVALID_VALUE;
 	*count = fc.nr_gpus;
@@ -35,7 +35,7 @@ CUresult cuDeviceGetCount(int *count)
 
 CUresult cuDeviceGet(CUdevice *dev, int ordinal)
 {
-	FC_ENTER(FC_NORMAL);
+	FC_ENTER(FC_PASS);
 	if (!dev)
 		return (int)CF_CU_INVALID_VALUE;
 	if (fc_device(ordinal))
@@ -46,7 +46,7 @@ CUresult cuDeviceGet(CUdevice *dev, int ordinal)
 
 CUresult cuDeviceGetName(char *name, int len, CUdevice dev)
 {
-	FC_ENTER(FC_NORMAL);
+	FC_ENTER(FC_PASS);
 	if (!name || len <= 0)
 		return (int)CF_CU_INVALID_VALUE;
 	if (fc_device(dev))
@@ -57,7 +57,7 @@ CUresult cuDeviceGetName(char *name, int len, CUdevice dev)
 
 CUresult cuDeviceGetUuid_v2(CUuuid *uuid, CUdevice dev)
 {
-	FC_ENTER(FC_NORMAL);
+	FC_ENTER(FC_PASS);
 	if (!uuid)
 		return (int)CF_CU_INVALID_VALUE;
 	if (fc_device(dev))
@@ -80,7 +80,7 @@ CUresult cuDeviceTotalMem_v2(size_t *bytes, CUdevice dev)
 
 CUresult cuDeviceGetPCIBusId(char *id, int len, CUdevice dev)
 {
-	FC_ENTER(FC_NORMAL);
+	FC_ENTER(FC_PASS);
 	if (!id || len < 13)
 		return (int)CF_CU_INVALID_VALUE;
 	if (fc_device(dev))
@@ -93,7 +93,7 @@ CUresult cuDeviceGetByPCIBusId(CUdevice *dev, const char *id)
 {
 	unsigned int domain = 0, bus = 0;
 
-	FC_ENTER(FC_NORMAL);
+	FC_ENTER(FC_PASS);
 	if (!dev || !id || sscanf(id, "%x:%x:", &domain, &bus) != 2)
 		return (int)CF_CU_INVALID_VALUE;
 	if (domain || bus == 0 || fc_device((int)bus - 1))
@@ -176,7 +176,7 @@ static int attribute(int attr, int dev)
 
 CUresult cuDeviceGetAttribute(int *value, CUdevice_attribute attr, CUdevice dev)
 {
-	FC_ENTER(FC_NORMAL);
+	FC_ENTER(FC_PASS);
 	if (!value || attr <= 0 || attr > 200)
 		return (int)CF_CU_INVALID_VALUE;
 	if (fc_device(dev))

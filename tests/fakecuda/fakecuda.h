@@ -17,6 +17,8 @@
  *   FAKECUDA_PLAN=...           as fakecuda_plan()
  *   FAKECUDA_COPY_DELAY_US=n    as fakecuda_copy_delay_us()
  *   FAKECUDA_LEGACY_DELAY_US=n  as fakecuda_legacy_delay_us()
+ *   FAKECUDA_CHANNELS=n         as fakecuda_channels()
+ *   FAKECUDA_IDLE_CALLS=1       as fakecuda_idle_calls()
  *   FAKECUDA_REUSE_HANDLES=1    as fakecuda_reuse_handles()
  *   FAKECUDA_DMABUF=0           dma-buf export answers NOT_SUPPORTED
  *   FAKECUDA_VERSION=n          what cuDriverGetVersion says, default 13000
@@ -76,6 +78,27 @@ unsigned long fakecuda_stream_full(void);
  * stream). 100 and 1 at first.
  */
 void fakecuda_writes_ordering(int order, int flush_options);
+
+/*
+ * The streams of a context, default ones too, share so many hardware queues,
+ * dealt out in the order in which they were made. A wait that is not over, for
+ * a value or another stream, holds up all that was given later to any stream
+ * of its queue, from when its own stream has come to it; host functions and
+ * kernels hold up nobody. On an H200 (driver 580) 8 streams that wait stop all
+ * others of the context. 0 (default): each stream has a queue of its own.
+ */
+void fakecuda_channels(unsigned int nr);
+
+/*
+ * 1: as on an H200 (driver 580), cuMemFree, cuMemFreeHost, cuMemHostUnregister
+ * and cuModuleLoadData(Ex) wait until no stream of the context has anything
+ * left, and meanwhile let no other call into the context but cuStreamQuery,
+ * cuStreamGetCtx, cuCtxGetId, cuCtxPush/Pop/Set/GetCurrent, cuDeviceGet... and
+ * what needs no cuInit. Calls that are inside stay there. cuModuleUnload waits
+ * and keeps nobody out. 0 (default): frees wait for the work that the context
+ * has when they begin, loads for nothing, and nobody is kept out.
+ */
+void fakecuda_idle_calls(int on);
 
 /*
  * 1: a new context, stream, event, ... gets the handle value of the last
@@ -161,6 +184,15 @@ int fakecuda_register_kernel_sized(const char *name, fakecuda_kernel fn,
  * (the launch then breaks the context with 700).
  */
 void *fakecuda_map(CUdeviceptr ptr, size_t size);
+
+/*
+ * In a kernel, on the thread that called it: 1 where its context is lost or
+ * destroyed, or the driver is gone, so that nobody wants what it does. A
+ * kernel may run as long as it likes, and poll what it has mapped, but who
+ * destroys its context (or resets the driver) waits for it to return.
+ * Elsewhere: 1 where the driver is gone.
+ */
+int fakecuda_over(void);
 
 #pragma GCC visibility pop
 #ifdef __cplusplus

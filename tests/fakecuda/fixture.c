@@ -24,6 +24,7 @@ int setup(void **state)
 int teardown(void **state)
 {
 	(void)state;
+	fakecuda_idle_calls(0); /* a test that failed may have shut it */
 	cuCtxDestroy(ctx);
 	assert_int_equal(fakecuda_leaks(stderr), 0);
 	if (fakecuda_complaints(NULL) != expected_complaints)

@@ -75,6 +75,7 @@ int memory_tests(void);
 int stream_tests(void);
 int context_tests(void);
 int graph_tests(void);
+int held_tests(void);
 int process_tests(void);
 
 /* The processes that process_tests starts; -1 where the name is none. */

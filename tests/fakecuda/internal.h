@@ -99,6 +99,8 @@ struct fc_globals {
 	atomic_int writes_ordering; /* see fakecuda_writes_ordering */
 	atomic_int flush_options;
 	atomic_ulong stream_full;
+	atomic_bool idle_calls;
+	atomic_uint channels; /* that the streams of a context share, or 0 */
 	atomic_long live[NR_LIVE];
 	bool reuse_handles;
 	bool no_dmabuf;
@@ -113,6 +115,7 @@ struct fc_globals {
 	uint64_t gpu_mem;
 	uint64_t gpu_used[FC_MAX_GPUS];
 	uint64_t next_id; /* of contexts, streams, buffers */
+	uint64_t next_order;
 };
 extern struct fc_globals fc;
 
@@ -154,6 +157,7 @@ struct fc_call {
 enum {
 	FC_NORMAL = 0,
 	FC_BEFORE_INIT = 1, /* may be called before cuInit */
+	FC_PASS = 2,	    /* gets in where a call has shut the context */
 };
 int fc_enter(struct fc_call *call, unsigned int how);
 int fc_plan_answer(struct fc_call *call, unsigned int *delay_us);
@@ -179,7 +183,10 @@ struct fc_ctx {
 	atomic_int lost; /* the CUresult that broke it */
 	struct fc_stream *streams;
 	struct fc_stream *legacy;     /* one of streams, or NULL */
+	unsigned int nr_made;	      /* streams that ever were */
 	pthread_mutex_t host_fn_lock; /* host functions run one at a time */
+	unsigned int shut;	      /* calls that let no other in */
+	pthread_cond_t opened;	      /* those others wait here */
 };
 
 struct fc_ctx *fc_ctx_new(int dev, unsigned int flags, struct fc_handle *reuse);
@@ -191,6 +198,9 @@ int fc_current(struct fc_ctx **out);
 int fc_device(CUdevice dev);
 void fc_ctx_break(struct fc_ctx *ctx, int result);
 void fc_ctx_drain(struct fc_ctx *ctx);
+void fc_ctx_wake_all(void);
+int fc_idle_door(void);
+void fc_idle_await(struct fc_ctx *ctx, bool shut);
 void fc_primary_reset(void);
 
 /* --- memory ranges: everything that the driver knows by address */
@@ -305,6 +315,7 @@ struct fc_op {
 	enum fc_opcode code;
 	struct fc_ctx *ctx;
 	uint64_t seq;
+	uint64_t order; /* among those of all streams */
 	unsigned int delay_us;
 	struct fc_dep *deps; /* must be complete before this one starts */
 	unsigned int nr_deps;
@@ -346,7 +357,8 @@ struct fc_stream {
 	unsigned int flags;
 	int priority;
 	uint64_t id;
-	uint64_t owner; /* thread of a per-thread default stream, or 0 */
+	unsigned int place; /* among all of the context: says its channel */
+	uint64_t owner;	    /* thread of a per-thread default stream, or 0 */
 	uint64_t submitted;
 	uint64_t completed;
 	struct fc_op *head;
@@ -377,6 +389,8 @@ int fc_enqueue(struct fc_stream *s, struct fc_op *op);
 int fc_wait(struct fc_stream *s, uint64_t seq);
 int fc_wait_all_of(struct fc_stream *s);
 bool fc_stream_idle(struct fc_stream *s);
+const struct fc_dep *fc_op_unmet(const struct fc_op *op);
+void fc_channel_await(struct fc_stream *s, const struct fc_op *op);
 
 struct fc_event {
 	struct fc_handle *h;

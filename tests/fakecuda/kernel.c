@@ -162,6 +162,13 @@ static int map_for(struct fc_op *op, uint64_t ptr, size_t size, char **out)
 	return 0;
 }
 
+int fakecuda_over(void)
+{
+	const struct fc_op *op = fc_self.kernel_op;
+
+	return atomic_load(&fc.gone) || (op && fc_ctx_state(op->ctx));
+}
+
 void *fakecuda_map(CUdeviceptr ptr, size_t size)
 {
 	char *at = NULL;

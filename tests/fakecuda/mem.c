@@ -123,7 +123,9 @@ static int finish_free(struct fc_range *r, uint64_t addr)
 {
 	struct fc_ctx *c = r->ctx;
 
-	if (c && !atomic_load(&c->dead))
+	if (c && !atomic_load(&c->dead) && atomic_load(&fc.idle_calls))
+		fc_idle_await(c, true);
+	else if (c && !atomic_load(&c->dead))
 		fc_ctx_drain(c);
 	if (fc_range_live(addr) != r)
 		return CF_CU_INVALID_VALUE;

@@ -120,6 +120,12 @@ static int load(CUmodule *out, const void *image)
 	kind = image_kind(image);
 	if (kind == IMAGE_BAD)
 		return CF_CU_INVALID_IMAGE;
+	if (atomic_load(&fc.idle_calls)) {
+		fc_idle_await(c, true);
+		r = fc_ctx_state(c);
+	}
+	if (r)
+		return r;
 	m = fc_zalloc(sizeof(*m));
 	m->ctx = c;
 	if (kind == IMAGE_PTX) {
@@ -178,6 +184,7 @@ void fc_module_kill_of(struct fc_ctx *ctx)
 static int unload(CUmodule h)
 {
 	struct module *m = fc_handle_find(h, FC_MODULE);
+	struct fc_ctx *c;
 	int r;
 
 	if (!m)
@@ -185,7 +192,16 @@ static int unload(CUmodule h)
 	r = fc_capture_unsafe("cuModuleUnload");
 	if (r)
 		return r;
-	r = fc_ctx_state(m->ctx);
+	c = m->ctx;
+	if (atomic_load(&fc.idle_calls)) {
+		fc_idle_await(c, false);
+		if (atomic_load(&c->dead)) /* and the module with it */
+			return CF_CU_CONTEXT_IS_DESTROYED;
+		m = fc_handle_find(h, FC_MODULE);
+		if (!m)
+			return CF_CU_INVALID_HANDLE;
+	}
+	r = fc_ctx_state(c);
 	module_free(m);
 	return r;
 }

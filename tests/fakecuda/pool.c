@@ -40,13 +40,13 @@ static int get_default(CUmemoryPool *out, CUdevice dev)
 
 CUresult cuDeviceGetDefaultMemPool(CUmemoryPool *pool, CUdevice dev)
 {
-	FC_ENTER(FC_NORMAL);
+	FC_ENTER(FC_PASS);
 	return FC_LOCKED(get_default(pool, dev));
 }
 
 CUresult cuDeviceGetMemPool(CUmemoryPool *pool, CUdevice dev)
 {
-	FC_ENTER(FC_NORMAL);
+	FC_ENTER(FC_PASS);
 	return FC_LOCKED(get_default(pool, dev));
 }
 

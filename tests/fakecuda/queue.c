@@ -14,7 +14,8 @@
 
 enum { WORKER_STACK = 1 << 20 };
 
-static const struct fc_dep *first_unmet(const struct fc_op *op)
+/* The first that op still waits for, or NULL. */
+const struct fc_dep *fc_op_unmet(const struct fc_op *op)
 {
 	for (unsigned int i = 0; i < op->nr_deps; i++)
 		if (op->deps[i].s->completed < op->deps[i].seq &&
@@ -27,7 +28,7 @@ static void await_deps(const struct fc_op *op)
 {
 	const struct fc_dep *d;
 
-	while ((d = first_unmet(op)) && !fc_ctx_state(op->ctx))
+	while ((d = fc_op_unmet(op)) && !fc_ctx_state(op->ctx))
 		pthread_cond_wait(&d->s->done, &fc.lock);
 }
 
@@ -44,11 +45,12 @@ static bool held_memory_is_gone(const struct fc_op *op)
 	return false;
 }
 
-static void execute(struct fc_op *op)
+static void execute(struct fc_stream *s, struct fc_op *op)
 {
 	int r = 0;
 
 	await_deps(op);
+	fc_channel_await(s, op);
 	if (!fc_ctx_state(op->ctx) && !held_memory_is_gone(op)) {
 		fc_unlock();
 		r = fc_op_run(op);
@@ -78,7 +80,7 @@ static void *worker(void *arg)
 		op = s->head;
 		if (!op)
 			break;
-		execute(op);
+		execute(s, op);
 		s->head = op->next;
 		if (!s->head)
 			s->tail = &s->head;
@@ -155,6 +157,7 @@ int fc_enqueue(struct fc_stream *s, struct fc_op *op)
 	op->delay_us = planned_delay(op, s);
 	depend_implicitly(op, s);
 	op->seq = ++s->submitted;
+	op->order = ++fc.next_order;
 	*s->tail = op;
 	s->tail = &op->next;
 	pthread_cond_signal(&s->work);

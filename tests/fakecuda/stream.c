@@ -14,6 +14,7 @@ struct fc_stream *fc_stream_new(struct fc_ctx *ctx, unsigned int flags)
 	s->ctx = ctx;
 	s->flags = flags;
 	s->id = ++fc.next_id;
+	s->place = ctx->nr_made++;
 	s->tail = &s->head;
 	s->refs = 1; /* the context's list */
 	s->linked = true;
@@ -198,7 +199,7 @@ static int query(CUstream h)
 
 CUresult cuStreamQuery(CUstream stream)
 {
-	FC_ENTER(FC_NORMAL);
+	FC_ENTER(FC_PASS);
 	return FC_LOCKED(query(stream));
 }
 
@@ -251,7 +252,7 @@ static int facts_of(CUstream h, struct facts *f)
 
 CUresult cuStreamGetCtx(CUstream stream, CUcontext *ctx)
 {
-	FC_ENTER(FC_NORMAL);
+	FC_ENTER(FC_PASS);
 	RETURN_FACT(stream, ctx, ctx);
 }
 

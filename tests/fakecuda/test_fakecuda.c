@@ -16,6 +16,7 @@ int main(int argc, char **argv)
 	failed += stream_tests();
 	failed += context_tests();
 	failed += graph_tests();
+	failed += held_tests();
 	failed += process_tests();
 	return failed != 0;
 }
