@@ -265,6 +265,8 @@ static void find_fake(void)
 	FIND(legacy_delay_us, "fakecuda_legacy_delay_us");
 	FIND(stream_depth, "fakecuda_stream_depth");
 	FIND(stream_full, "fakecuda_stream_full");
+	FIND(channels, "fakecuda_channels");
+	FIND(idle_calls, "fakecuda_idle_calls");
 	FIND(reuse_handles, "fakecuda_reuse_handles");
 	FIND(lose_context, "fakecuda_lose_context");
 	FIND(live, "fakecuda_live");
@@ -764,6 +766,8 @@ int th_teardown_close(void **state)
 		th_fake()->copy_delay_us(0);
 		th_fake()->legacy_delay_us(0);
 		th_fake()->stream_depth(0);
+		th_fake()->channels(0);
+		th_fake()->idle_calls(0);
 	}
 	th_close();
 	return 0;

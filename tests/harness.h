@@ -112,6 +112,8 @@ struct th_fake {
 	void (*legacy_delay_us)(unsigned us);
 	void (*stream_depth)(unsigned nr);
 	unsigned long (*stream_full)(void);
+	void (*channels)(unsigned nr);
+	void (*idle_calls)(int on);
 	void (*reuse_handles)(int on);
 	void (*lose_context)(CUcontext ctx);
 	long (*live)(const char *kind);
