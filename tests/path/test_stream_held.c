@@ -21,6 +21,7 @@
 #define GUARD ((size_t)4096)
 #define SMALL (64 * TH_KIB)
 #define ENTRIES 8
+#define FUSE_NS 300000000u
 #define LIMIT_S 60
 
 struct lane {
@@ -40,6 +41,7 @@ struct held {
 	CUfileHandle_t fh;
 	struct lane lanes[MOST];
 	_Atomic int fired;
+	uint64_t fuse_ns; /* when the gun goes off by itself */
 	_Atomic int over;
 	struct th_bad bad;
 };
@@ -105,9 +107,12 @@ static void held_fini(struct held *h)
 
 /* --------------------------------------------------------------- rounds */
 
-static void await_shot(void *fired)
+/* It goes off by itself: who frees meanwhile keeps the one who fires out. */
+static void await_shot(void *arg)
 {
-	while (!atomic_load((_Atomic int *)fired))
+	const struct held *h = arg;
+
+	while (!atomic_load(&h->fired) && th_now_ns() < h->fuse_ns)
 		th_sleep_ms(1);
 }
 
@@ -165,10 +170,11 @@ static void volley(struct held *h, enum what what)
 	CUfileError_t e;
 
 	atomic_store(&h->fired, 0);
+	h->fuse_ns = th_now_ns() + FUSE_NS;
 	for (unsigned i = 0; i < h->nr; i++) {
 		struct lane *l = &h->lanes[i];
 
-		if (cuLaunchHostFunc(l->stream, await_shot, &h->fired))
+		if (cuLaunchHostFunc(l->stream, await_shot, h))
 			th_bad_note(&h->bad, "no host function");
 		e = what == BATCHES ? submit_batch(h, l) :
 				      submit(h, l, what == WRITES);
