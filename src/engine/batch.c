@@ -140,7 +140,7 @@ void cf_batch_put(struct cf_batch *batch)
 int cf_batch_new(unsigned nr, CUfileBatchHandle_t *value)
 {
 	struct cf_batch *batch;
-	int err = cf_workers_reserve();
+	int err = cf_workers_reserve(CF_TEAM_IO);
 
 	if (err) {
 		cf_log(CF_LOG_ERROR, "batch of %u entries: no worker (%d)", nr,

@@ -139,7 +139,7 @@ void cf_batch_carry(struct cf_task *task)
 		cf_submission_done(sub, &group);
 		/* a large batch lets the small ones behind it through */
 		if (group.more && cf_workers_have_tasks()) {
-			(void)cf_workers_post(task);
+			(void)cf_workers_post(sub->team, task);
 			return;
 		}
 	}

@@ -175,7 +175,7 @@ static bool stop_if_quiet(void)
 static void pass_on(void)
 {
 	/* there is a worker, this one */
-	(void)cf_workers_post(&bells.task);
+	(void)cf_workers_post(CF_TEAM_STREAM, &bells.task);
 }
 
 static void post(struct cf_sop *sop)
@@ -191,7 +191,7 @@ static void hand_on(struct cf_sop *first)
 		post(more);
 	if (!stop_if_quiet())
 		pass_on();
-	cf_workers_spare(-1);
+	cf_workers_spare(CF_TEAM_STREAM, -1);
 	cf_sop_rung(first, false);
 }
 
@@ -265,7 +265,7 @@ static void watch(struct cf_task *task)
 
 	(void)task;
 	count_watcher(1);
-	cf_workers_spare(1);
+	cf_workers_spare(CF_TEAM_STREAM, 1);
 	while (!(sop = look(now - since < SPIN_NS)) && !stop_if_quiet()) {
 		/* work of others that perhaps nobody else can do */
 		if (cf_workers_have_tasks()) {
@@ -287,7 +287,7 @@ static void watch(struct cf_task *task)
 	if (sop)
 		hand_on(sop);
 	else
-		cf_workers_spare(-1);
+		cf_workers_spare(CF_TEAM_STREAM, -1);
 	count_watcher(-1);
 }
 
@@ -299,7 +299,7 @@ static int begin_watch(void)
 	if (!atomic_load(&bells.watched) && atomic_load(&bells.armed)) {
 		bells.task.run = watch;
 		atomic_store(&bells.watched, true);
-		err = cf_workers_post(&bells.task);
+		err = cf_workers_post(CF_TEAM_STREAM, &bells.task);
 		if (err)
 			atomic_store(&bells.watched, false);
 	}

@@ -250,6 +250,7 @@ static bool carry(struct cf_parcel *parcel, void (*ended)(void *arg), void *arg)
 		fail_all(parcel, -CU_FILE_NOMEM_ERROR);
 		return false;
 	}
+	sub->team = CF_TEAM_STREAM;
 	sub->ended = ended;
 	sub->ended_arg = arg;
 	sub->start_ns = cf_stats_on() ? cf_stats_clock() : 0;

@@ -136,7 +136,8 @@ static void begin_locked(struct cf_run *run, struct cf_sop *sop)
 static void go(struct cf_run *run, bool open)
 {
 	bool awaited = run->awaited;
-	int err = open ? cf_workers_post(&run->task) : -CU_FILE_DRIVER_CLOSING;
+	int err = open ? cf_workers_post(CF_TEAM_STREAM, &run->task) :
+			 -CU_FILE_DRIVER_CLOSING;
 
 	if (err)
 		fail(run, err);

@@ -165,7 +165,7 @@ static int submit(const struct cf_cuda *cuda, const struct cf_sop_call *call)
 		cf_place_find(cuda, call->stream, call->errand.call.base, &at);
 
 	if (!err)
-		err = cf_workers_reserve();
+		err = cf_workers_reserve(CF_TEAM_STREAM);
 	if (!err)
 		err = cf_context_enter(at.ctx, &scope);
 	if (err)

@@ -175,7 +175,7 @@ void cf_submission_post(struct cf_submission *sub)
 		.task = { .run = cf_batch_carry },
 		.sub = sub,
 	};
-	(void)cf_workers_post(&sub->tasks[nth].task);
+	(void)cf_workers_post(sub->team, &sub->tasks[nth].task);
 }
 
 void cf_submission_start(struct cf_submission *sub)

@@ -11,7 +11,9 @@
  * A worker without work looks at `posted` a while before it sleeps: a
  * caller in a loop then finds it awake, and an idle process burns nothing.
  *
- * Lock: workers.lock, innermost; nobody leads, helps or runs a task under it.
+ * Each team has its own; what follows says workers of either.
+ *
+ * Lock: workers->lock, innermost; nobody leads, helps or runs a task under it.
  */
 #include "engine/worker.h"
 
@@ -25,37 +27,44 @@
 #include "core/topology.h"
 
 #define MAX_WORKERS 64
+#define MAX_SPARE 960
 /* A pause is 15 to 50 ns: some 50 us, about what a sleep and a wake cost. */
 #define SPIN_LOOKS 2000
 
-static struct {
-	pthread_mutex_t lock; /* guards all but posted */
+struct workers {
+	pthread_mutex_t lock; /* guards all but tasks and posted */
 	pthread_cond_t work;  /* a job was queued, or the end has come */
 	pthread_cond_t done;  /* a job's last helper came back */
 	struct cf_job *first;
 	struct cf_task *task, **last_task;
-	pthread_t threads[MAX_WORKERS + 1];
+	pthread_t threads[MAX_WORKERS + MAX_SPARE];
 	unsigned max, nr, busy, sleeping;
-	int spare; /* 0 or 1, and for a moment more */
+	int spare; /* who are not there for all work; for a moment below 0 */
 	bool ending;
-} workers = {
-	.lock = PTHREAD_MUTEX_INITIALIZER,
-	.work = PTHREAD_COND_INITIALIZER,
-	.done = PTHREAD_COND_INITIALIZER,
-	.last_task = &workers.task,
+	/* in the queue: lock to write, read relaxed by those who ask */
+	_Atomic unsigned tasks;
+	/* counts queued work; relaxed: it only ends a spin */
+	_Atomic unsigned posted;
 };
 
-/* In the queue: workers.lock to write, read relaxed by those who ask. */
-static _Atomic unsigned tasks;
-
-/* Counts queued work; relaxed: it only ends a spin, the lock does the rest. */
-static _Atomic unsigned posted;
+static struct workers teams[CF_NR_TEAMS] = {
+	[CF_TEAM_IO] = { .lock = PTHREAD_MUTEX_INITIALIZER,
+			 .work = PTHREAD_COND_INITIALIZER,
+			 .done = PTHREAD_COND_INITIALIZER,
+			 .last_task = &teams[CF_TEAM_IO].task },
+	[CF_TEAM_STREAM] = { .lock = PTHREAD_MUTEX_INITIALIZER,
+			     .work = PTHREAD_COND_INITIALIZER,
+			     .done = PTHREAD_COND_INITIALIZER,
+			     .last_task = &teams[CF_TEAM_STREAM].task },
+};
 
 void cf_workers_configure(unsigned max)
 {
-	pthread_mutex_lock(&workers.lock);
-	workers.max = max < MAX_WORKERS ? max : MAX_WORKERS;
-	pthread_mutex_unlock(&workers.lock);
+	for (int i = 0; i < CF_NR_TEAMS; i++) {
+		pthread_mutex_lock(&teams[i].lock);
+		teams[i].max = max < MAX_WORKERS ? max : MAX_WORKERS;
+		pthread_mutex_unlock(&teams[i].lock);
+	}
 }
 
 /* Looks at a word for a moment, until it is not `seen` any more. */
@@ -69,81 +78,81 @@ static void spin_while(_Atomic unsigned *word, unsigned seen)
 }
 
 /* The first job that still wants a helper, joined. */
-static struct cf_job *join_locked(void)
+static struct cf_job *join_locked(struct workers *w)
 {
-	struct cf_job *job = workers.first;
+	struct cf_job *job = w->first;
 
 	if (!job)
 		return NULL;
 	job->helpers++;
 	if (--job->wanted == 0)
-		workers.first = job->next;
+		w->first = job->next;
 	return job;
 }
 
-static struct cf_task *take_task_locked(void)
+static struct cf_task *take_task_locked(struct workers *w)
 {
-	struct cf_task *task = workers.task;
+	struct cf_task *task = w->task;
 
 	if (!task)
 		return NULL;
-	workers.task = task->next;
-	if (!workers.task)
-		workers.last_task = &workers.task;
-	tasks--;
+	w->task = task->next;
+	if (!w->task)
+		w->last_task = &w->task;
+	w->tasks--;
 	return task;
 }
 
-/* workers.lock held; released and taken again while the task runs. */
-static bool run_task_locked(void)
+/* w->lock held; released and taken again while the task runs. */
+static bool run_task_locked(struct workers *w)
 {
-	struct cf_task *task = take_task_locked();
+	struct cf_task *task = take_task_locked(w);
 
 	if (!task)
 		return false;
-	workers.busy++;
-	pthread_mutex_unlock(&workers.lock);
+	w->busy++;
+	pthread_mutex_unlock(&w->lock);
 	task->run(task);
-	pthread_mutex_lock(&workers.lock);
-	workers.busy--;
+	pthread_mutex_lock(&w->lock);
+	w->busy--;
 	return true;
 }
 
-/* workers.lock held; released and taken again while a job is carried. */
-static bool help_locked(void)
+/* w->lock held; released and taken again while a job is carried. */
+static bool help_locked(struct workers *w)
 {
-	struct cf_job *job = join_locked();
+	struct cf_job *job = join_locked(w);
 
 	if (!job)
 		return false;
-	workers.busy++;
-	pthread_mutex_unlock(&workers.lock);
+	w->busy++;
+	pthread_mutex_unlock(&w->lock);
 	job->help(job);
-	pthread_mutex_lock(&workers.lock);
-	workers.busy--;
+	pthread_mutex_lock(&w->lock);
+	w->busy--;
 	if (--job->helpers == 0)
-		pthread_cond_broadcast(&workers.done);
+		pthread_cond_broadcast(&w->done);
 	return true;
 }
 
-static bool has_work_locked(void)
+static bool has_work_locked(struct workers *w)
 {
-	return workers.first || workers.task;
+	return w->first || w->task;
 }
 
-static void wait_locked(void)
+static void wait_locked(struct workers *w)
 {
-	unsigned seen = atomic_load_explicit(&posted, memory_order_relaxed);
+	unsigned seen = atomic_load_explicit(&w->posted, memory_order_relaxed);
 
-	pthread_mutex_unlock(&workers.lock);
-	spin_while(&posted, seen);
-	pthread_mutex_lock(&workers.lock);
-	if (has_work_locked() || workers.ending)
+	pthread_mutex_unlock(&w->lock);
+	spin_while(&w->posted, seen);
+	pthread_mutex_lock(&w->lock);
+	if (has_work_locked(w) || w->ending)
 		return;
-	workers.sleeping++;
-	while (!has_work_locked() && !workers.ending)
-		pthread_cond_wait(&workers.work, &workers.lock);
-	workers.sleeping--;
+	w->sleeping++;
+	while (!has_work_locked(w) && !w->ending)
+		pthread_cond_wait(&w->work, &w->lock);
+	w->sleeping--;
 }
 
 /* --------------------------------------------------------- processors */
@@ -152,6 +161,7 @@ static void wait_locked(void)
 #define SETTLE_AFTER 8
 
 struct self {
+	enum cf_team team;
 	struct cf_cpus allowed; /* empty: not known */
 	int node, called;	/* where it is, and was called to; -1: none */
 	unsigned calls;		/* there, in a row */
@@ -195,9 +205,11 @@ void cf_worker_settle(int node)
  * A worker begins where its maker may run, and the maker may be an
  * application's thread that is pinned to one processor.
  */
-static void begin(struct self *me)
+static void begin(struct self *me, const struct workers *w)
 {
-	*me = (struct self){ .node = -1, .called = -1 };
+	*me = (struct self){ .team = (enum cf_team)(w - teams),
+			     .node = -1,
+			     .called = -1 };
 	if (!cf_cpus_of_process(&me->allowed))
 		bind_to(&me->allowed, -1);
 	self = me;
@@ -205,50 +217,59 @@ static void begin(struct self *me)
 
 /* ---------------------------------------------------------------- life */
 
-static void *worker(void *unused)
+static void *worker(void *team)
 {
+	struct workers *w = team;
 	struct self me;
 
-	begin(&me);
-	pthread_mutex_lock(&workers.lock);
-	while (!workers.ending)
-		if (!help_locked() && !run_task_locked())
-			wait_locked();
-	pthread_mutex_unlock(&workers.lock);
+	begin(&me, w);
+	pthread_mutex_lock(&w->lock);
+	while (!w->ending)
+		if (!help_locked(w) && !run_task_locked(w))
+			wait_locked(w);
+	pthread_mutex_unlock(&w->lock);
 	return NULL;
 }
 
+/* A client's thread has the help of those who do the same. */
+static struct workers *own_team(void)
+{
+	return &teams[self ? self->team : CF_TEAM_IO];
+}
+
 /* Signals are the application's threads' business. */
-static int spawn_locked(void)
+static int spawn_locked(struct workers *w)
 {
 	sigset_t all, before;
 	int err;
 
 	sigfillset(&all);
 	pthread_sigmask(SIG_SETMASK, &all, &before);
-	err = pthread_create(&workers.threads[workers.nr], NULL, worker, NULL);
+	err = pthread_create(&w->threads[w->nr], NULL, worker, w);
 	pthread_sigmask(SIG_SETMASK, &before, NULL);
 	if (!err)
-		workers.nr++;
+		w->nr++;
 	return err;
 }
 
-static unsigned most_locked(void)
+static unsigned most_locked(struct workers *w)
 {
-	return workers.max + (workers.max && workers.spare > 0);
+	if (!w->max || w->spare <= 0)
+		return w->max;
+	return w->max + (w->spare < MAX_SPARE ? (unsigned)w->spare : MAX_SPARE);
 }
 
 /* A worker that cannot be made is one helper less, and no error. */
-static void provide_locked(unsigned wanted)
+static void provide_locked(struct workers *w, unsigned wanted)
 {
-	while (workers.nr < most_locked() && workers.nr - workers.busy < wanted)
-		if (spawn_locked())
+	while (w->nr < most_locked(w) && w->nr - w->busy < wanted)
+		if (spawn_locked(w))
 			break;
 }
 
-static void post_locked(struct cf_job *job, unsigned wanted)
+static void post_locked(struct workers *w, struct cf_job *job, unsigned wanted)
 {
-	struct cf_job **last = &workers.first;
+	struct cf_job **last = &w->first;
 
 	job->wanted = wanted;
 	job->helpers = 0;
@@ -258,15 +279,15 @@ static void post_locked(struct cf_job *job, unsigned wanted)
 	while (*last)
 		last = &(*last)->next;
 	*last = job;
-	atomic_fetch_add_explicit(&posted, 1, memory_order_relaxed);
-	for (unsigned i = 0; i < wanted && i < workers.sleeping; i++)
-		pthread_cond_signal(&workers.work);
+	atomic_fetch_add_explicit(&w->posted, 1, memory_order_relaxed);
+	for (unsigned i = 0; i < wanted && i < w->sleeping; i++)
+		pthread_cond_signal(&w->work);
 }
 
 /* Nobody joins from here on. */
-static void withdraw_locked(struct cf_job *job)
+static void withdraw_locked(struct workers *w, struct cf_job *job)
 {
-	struct cf_job **at = &workers.first;
+	struct cf_job **at = &w->first;
 
 	while (*at && *at != job)
 		at = &(*at)->next;
@@ -290,104 +311,146 @@ static void spin_for_helpers(struct cf_job *job)
 
 void cf_workers_run(struct cf_job *job, unsigned wanted)
 {
-	pthread_mutex_lock(&workers.lock);
-	provide_locked(wanted);
-	post_locked(job, workers.nr ? wanted : 0);
-	pthread_mutex_unlock(&workers.lock);
+	struct workers *w = own_team();
+
+	pthread_mutex_lock(&w->lock);
+	provide_locked(w, wanted);
+	post_locked(w, job, w->nr ? wanted : 0);
+	pthread_mutex_unlock(&w->lock);
 	job->lead(job);
-	pthread_mutex_lock(&workers.lock);
-	withdraw_locked(job);
-	pthread_mutex_unlock(&workers.lock);
+	pthread_mutex_lock(&w->lock);
+	withdraw_locked(w, job);
+	pthread_mutex_unlock(&w->lock);
 	spin_for_helpers(job);
-	pthread_mutex_lock(&workers.lock);
+	pthread_mutex_lock(&w->lock);
 	while (job->helpers)
-		pthread_cond_wait(&workers.done, &workers.lock);
-	pthread_mutex_unlock(&workers.lock);
+		pthread_cond_wait(&w->done, &w->lock);
+	pthread_mutex_unlock(&w->lock);
 }
 
-int cf_workers_reserve(void)
+int cf_workers_reserve(enum cf_team team)
 {
+	struct workers *w = &teams[team];
 	int err;
 
-	pthread_mutex_lock(&workers.lock);
-	err = workers.nr ? 0 : -spawn_locked();
-	pthread_mutex_unlock(&workers.lock);
+	pthread_mutex_lock(&w->lock);
+	err = w->nr ? 0 : -spawn_locked(w);
+	pthread_mutex_unlock(&w->lock);
 	return err;
 }
 
-static void queue_task_locked(struct cf_task *task)
+static void queue_task_locked(struct workers *w, struct cf_task *task)
 {
 	task->next = NULL;
-	*workers.last_task = task;
-	workers.last_task = &task->next;
-	tasks++;
-	atomic_fetch_add_explicit(&posted, 1, memory_order_relaxed);
-	if (workers.sleeping)
-		pthread_cond_signal(&workers.work);
+	*w->last_task = task;
+	w->last_task = &task->next;
+	w->tasks++;
+	atomic_fetch_add_explicit(&w->posted, 1, memory_order_relaxed);
+	if (w->sleeping)
+		pthread_cond_signal(&w->work);
 }
 
-int cf_workers_post(struct cf_task *task)
+int cf_workers_post(enum cf_team team, struct cf_task *task)
 {
+	struct workers *w = &teams[team];
 	int err;
 
-	pthread_mutex_lock(&workers.lock);
-	provide_locked(tasks + 1);
-	err = workers.nr ? 0 : -spawn_locked();
+	pthread_mutex_lock(&w->lock);
+	provide_locked(w, w->tasks + 1);
+	err = w->nr ? 0 : -spawn_locked(w);
 	if (!err)
-		queue_task_locked(task);
-	pthread_mutex_unlock(&workers.lock);
+		queue_task_locked(w, task);
+	pthread_mutex_unlock(&w->lock);
 	return err;
 }
 
-void cf_workers_spare(int n)
+void cf_workers_spare(enum cf_team team, int n)
 {
-	pthread_mutex_lock(&workers.lock);
-	workers.spare += n;
-	pthread_mutex_unlock(&workers.lock);
+	struct workers *w = &teams[team];
+
+	pthread_mutex_lock(&w->lock);
+	w->spare += n;
+	pthread_mutex_unlock(&w->lock);
+}
+
+static void step(int n)
+{
+	struct workers *w = own_team();
+
+	if (!self)
+		return;
+	pthread_mutex_lock(&w->lock);
+	w->spare += n;
+	provide_locked(w, w->tasks);
+	pthread_mutex_unlock(&w->lock);
+}
+
+void cf_worker_step_aside(void)
+{
+	step(1);
+}
+
+void cf_worker_step_back(void)
+{
+	step(-1);
 }
 
 bool cf_workers_have_tasks(void)
 {
-	return atomic_load_explicit(&tasks, memory_order_relaxed);
+	return atomic_load_explicit(&own_team()->tasks, memory_order_relaxed);
+}
+
+static void end_team(struct workers *w)
+{
+	unsigned nr;
+
+	pthread_mutex_lock(&w->lock);
+	w->ending = true;
+	nr = w->nr;
+	pthread_cond_broadcast(&w->work);
+	pthread_mutex_unlock(&w->lock);
+	for (unsigned i = 0; i < nr; i++)
+		pthread_join(w->threads[i], NULL);
+	w->nr = 0;
+	w->ending = false;
 }
 
 void cf_workers_close(void)
 {
-	unsigned nr;
-
-	pthread_mutex_lock(&workers.lock);
-	workers.ending = true;
-	nr = workers.nr;
-	pthread_cond_broadcast(&workers.work);
-	pthread_mutex_unlock(&workers.lock);
-	for (unsigned i = 0; i < nr; i++)
-		pthread_join(workers.threads[i], NULL);
-	workers.nr = 0;
-	workers.ending = false;
+	for (int i = 0; i < CF_NR_TEAMS; i++)
+		end_team(&teams[i]);
 }
 
 void cf_workers_fork_prepare(void)
 {
-	pthread_mutex_lock(&workers.lock);
+	for (int i = 0; i < CF_NR_TEAMS; i++)
+		pthread_mutex_lock(&teams[i].lock);
 }
 
 void cf_workers_fork_parent(void)
 {
-	pthread_mutex_unlock(&workers.lock);
+	for (int i = CF_NR_TEAMS; i-- > 0;)
+		pthread_mutex_unlock(&teams[i].lock);
 }
 
 /* Afresh: the conditions may count waiters that the child does not have. */
+static void begin_afresh(struct workers *w)
+{
+	w->nr = 0;
+	w->busy = 0;
+	w->spare = 0;
+	w->sleeping = 0;
+	w->first = NULL;
+	w->task = NULL;
+	w->last_task = &w->task;
+	w->tasks = 0;
+	pthread_cond_init(&w->work, NULL);
+	pthread_cond_init(&w->done, NULL);
+	pthread_mutex_unlock(&w->lock);
+}
+
 void cf_workers_fork_child(void)
 {
-	workers.nr = 0;
-	workers.busy = 0;
-	workers.spare = 0;
-	workers.sleeping = 0;
-	workers.first = NULL;
-	workers.task = NULL;
-	workers.last_task = &workers.task;
-	tasks = 0;
-	pthread_cond_init(&workers.work, NULL);
-	pthread_cond_init(&workers.done, NULL);
-	pthread_mutex_unlock(&workers.lock);
+	for (int i = CF_NR_TEAMS; i-- > 0;)
+		begin_afresh(&teams[i]);
 }

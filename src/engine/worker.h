@@ -12,6 +12,16 @@
 
 #include <stdbool.h>
 
+/*
+ * Who waits for a stream, and keeps it waiting, must not stand behind a
+ * thread that is inside the driver, which may be waiting for that stream.
+ */
+enum cf_team {
+	CF_TEAM_IO,
+	CF_TEAM_STREAM,
+	CF_NR_TEAMS,
+};
+
 /* Work that several threads do at once; each does what is left. */
 struct cf_job {
 	void (*lead)(struct cf_job *job); /* the caller's share */
@@ -29,12 +39,12 @@ struct cf_task {
 	struct cf_task *next; /* workers->lock */
 };
 
-/* How many workers there may be; 0: callers work alone, tasks have one. */
+/* How many workers a team may have; 0: callers work alone, tasks have one. */
 void cf_workers_configure(unsigned max);
 
 /*
- * Runs job->lead on the calling thread and job->help on up to wanted workers,
- * and returns when all of them have come back.
+ * Runs job->lead on the calling thread and job->help on up to wanted workers
+ * of its team, and returns when all of them have come back.
  */
 void cf_workers_run(struct cf_job *job, unsigned wanted);
 
@@ -49,22 +59,31 @@ void cf_worker_settle(int node);
  * Sees to it that there is a worker, so that no cf_workers_post before the
  * next close or fork can fail. 0 or -errno. Any thread.
  */
-int cf_workers_reserve(void);
+int cf_workers_reserve(enum cf_team team);
 
 /*
  * Has the task run by a worker, tasks in the order in which they are posted.
  * 0; or -errno where no worker can be made, and then it will not run. Makes
  * no driver call and never waits for one: a callback of the driver may post.
  */
-int cf_workers_post(struct cf_task *task);
+int cf_workers_post(enum cf_team team, struct cf_task *task);
 
 /*
  * By n more, or less, workers than configured: who only waits for news takes
  * nobody's place. A worker that is there stays.
  */
-void cf_workers_spare(int n);
+void cf_workers_spare(enum cf_team team, int n);
 
-/* Whether a task waits for a worker; a hint, for a long one to make room. */
+/*
+ * The calling worker waits for what another task may have to do first: from
+ * now on, and until it steps back, the team may have one more, and has it if a
+ * task waits. Nothing on a thread that is no worker.
+ */
+void cf_worker_step_aside(void);
+void cf_worker_step_back(void);
+
+/* Whether a task waits for a worker of the caller's team; a hint, for a long
+ * one to make room. */
 bool cf_workers_have_tasks(void);
 
 /* Ends the workers; nothing runs and nothing is posted. */

@@ -146,7 +146,7 @@ static int post_note(int nr)
 
 	note->task.run = write_note;
 	note->nr = nr;
-	return cf_workers_post(&note->task);
+	return cf_workers_post(CF_TEAM_IO, &note->task);
 }
 
 static void wait_notes(int nr)
@@ -161,7 +161,7 @@ static void tasks_run_in_order_even_where_nobody_may_help(void **state)
 	atomic_store(&notes_begun, 0);
 	atomic_store(&notes_run, 0);
 	cf_workers_configure(0);
-	assert_int_equal(cf_workers_reserve(), 0);
+	assert_int_equal(cf_workers_reserve(CF_TEAM_IO), 0);
 	for (int i = 0; i < 64; i++)
 		assert_int_equal(post_note(i), 0);
 	wait_notes(64);
