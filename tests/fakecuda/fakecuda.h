@@ -194,6 +194,13 @@ void *fakecuda_map(CUdeviceptr ptr, size_t size);
  */
 int fakecuda_over(void);
 
+/*
+ * In a kernel that tells its end by a word in memory: it looks at nothing any
+ * more, but will still write that word. Who sees it may unregister or free all
+ * that was mapped; on a real driver he would wait for the kernel's last step.
+ */
+void fakecuda_leave(void);
+
 #pragma GCC visibility pop
 #ifdef __cplusplus
 }

@@ -162,6 +162,19 @@ static int map_for(struct fc_op *op, uint64_t ptr, size_t size, char **out)
 	return 0;
 }
 
+static int let_go(struct fc_op *op)
+{
+	while (op->nr_held)
+		fc_range_release(op->held[--op->nr_held]);
+	return 0;
+}
+
+void fakecuda_leave(void)
+{
+	if (fc_self.kernel_op)
+		FC_LOCKED(let_go(fc_self.kernel_op));
+}
+
 int fakecuda_over(void)
 {
 	const struct fc_op *op = fc_self.kernel_op;
