@@ -101,6 +101,8 @@ void th_start(unsigned watchdog_s)
 	point_away();
 	if (getenv("OCF_TEST_ALIAS") && th_fake())
 		offer_aliases();
+	if (!getenv("OCF_TEST_NO_FERRY"))
+		th_ferry_kernel();
 	alarm(TH_SANITIZED ? watchdog_s * 4 : watchdog_s);
 }
 

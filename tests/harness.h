@@ -139,6 +139,14 @@ bool th_volley_kernel(void (*before)(unsigned block, unsigned seq));
 unsigned long th_volley_launches(void);
 unsigned long th_volley_moved(void);
 
+/*
+ * Likewise core/ferry_ptx.h; th_start does it, unless OCF_TEST_NO_FERRY is set.
+ * Launches that have ended, and orders that were carried out.
+ */
+bool th_ferry_kernel(void);
+unsigned long th_ferry_launches(void);
+unsigned long th_ferry_orders(void);
+
 /* -------------------------------------------------------------- memory */
 
 enum th_mem_kind {

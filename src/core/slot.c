@@ -207,6 +207,7 @@ static struct chunk *chunk_new(const struct cf_pool *pool, size_t nr)
 	for (size_t i = 0; i < nr; i++) {
 		chunk->slots[i].mem = chunk->mem + i * pool->slot_size;
 		chunk->slots[i].size = pool->slot_size;
+		chunk->slots[i].pinned = chunk->pinned;
 	}
 	return chunk;
 }
@@ -299,6 +300,49 @@ struct cf_slot *cf_slot_try_lease(struct cf_pool *pool)
 	slot = take_locked(pool, &may_add);
 	pthread_mutex_unlock(&pool->lock);
 	return slot || !may_add ? slot : grow(pool, may_add);
+}
+
+struct cf_slot *cf_slot_take_idle(struct cf_pool *pool)
+{
+	struct cf_slot *slot = NULL;
+
+	pthread_mutex_lock(&pool->lock);
+	if (pool->free && pool->free->pinned) {
+		slot = pool->free;
+		pool->free = slot->next;
+		pool->nr_leased++;
+		show_locked(pool);
+	}
+	pthread_mutex_unlock(&pool->lock);
+	return slot;
+}
+
+/* How many to add, announced; 0: it has nr, or may have no more. */
+static size_t announce(struct cf_pool *pool, size_t nr)
+{
+	size_t add;
+
+	pthread_mutex_lock(&pool->lock);
+	nr = nr < pool->max_slots ? nr : pool->max_slots;
+	add = nr > pool->nr_slots ? nr - pool->nr_slots : 0;
+	if (add > pool->chunk_slots)
+		add = pool->chunk_slots;
+	pool->nr_slots += add;
+	pthread_mutex_unlock(&pool->lock);
+	return add;
+}
+
+void cf_pool_warm(struct cf_pool *pool, size_t nr)
+{
+	size_t add;
+
+	while ((add = announce(pool, nr))) {
+		struct cf_slot *slot = grow(pool, add);
+
+		if (!slot)
+			return;
+		cf_slot_give_back(pool, slot);
+	}
 }
 
 void cf_slot_give_back(struct cf_pool *pool, struct cf_slot *slot)

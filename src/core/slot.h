@@ -19,8 +19,9 @@
 struct cf_pool;
 
 struct cf_slot {
-	char *mem;	      /* CF_SLOT_ALIGN aligned */
-	size_t size;	      /* bytes */
+	char *mem;   /* CF_SLOT_ALIGN aligned */
+	size_t size; /* bytes */
+	bool pinned;
 	struct cf_slot *next; /* pool->lock while free, else the leaser's */
 };
 
@@ -52,6 +53,12 @@ int cf_slot_lease(struct cf_pool *pool, struct cf_slot **slot);
 
 /* As cf_slot_lease, but answers NULL instead of waiting; "no" is no error. */
 struct cf_slot *cf_slot_try_lease(struct cf_pool *pool);
+
+/* One that is pinned and idle, without a driver call; or NULL. */
+struct cf_slot *cf_slot_take_idle(struct cf_pool *pool);
+
+/* Grows the pool, up to its bound, until it has nr slots. */
+void cf_pool_warm(struct cf_pool *pool, size_t nr);
 
 void cf_slot_give_back(struct cf_pool *pool, struct cf_slot *slot);
 

@@ -1,0 +1,224 @@
+// SPDX-License-Identifier: Apache-2.0
+/* ferry - posts orders and looks at the board. */
+#include "core/ferry.h"
+
+#include <time.h>
+#include "core/ferry_ptx.h"
+#include "core/pause.h"
+
+#define LOOKS 2000	   /* some 50 us, and then it naps: */
+#define NAP_NS (20 * 1000) /* so long, and longer by so much each time */
+#define LONGEST_NAP 50	   /* naps of that length */
+#define ASK_AFTER 64	   /* naps: whether there is hope */
+#define TWO_ROWS ((size_t)256 << 10) /* are worth their while from here on, */
+#define FOUR_ROWS ((size_t)8 << 20)  /* and four */
+
+void cf_ferry_init(struct cf_ferry *ferry, const struct cf_ferry_ops *ops)
+{
+	*ferry = (struct cf_ferry){ .ops = ops };
+	pthread_mutex_init(&ferry->lock, NULL);
+	pthread_mutex_init(&ferry->hold_lock, NULL);
+}
+
+bool cf_ferry_reaches(CUcontext ctx, int ordinal, const struct cf_memory *mem)
+{
+	if (!mem->end || mem->kind == CF_MEMORY_HOST)
+		return false;
+	return mem->kind == CF_MEMORY_MANAGED ||
+	       (mem->ordinal == ordinal && (!mem->ctx || mem->ctx == ctx));
+}
+
+/* Release: the orders are there when the state says so. */
+static void show_state(struct cf_ferry *ferry, uint32_t ended)
+{
+	atomic_store_explicit(&ferry->board->state,
+			      (uint64_t)ended << 32 | ferry->posted,
+			      memory_order_release);
+}
+
+void cf_ferry_begin(struct cf_ferry *ferry)
+{
+	ferry->run++;
+	if (!ferry->run)
+		ferry->run++;
+	ferry->posted = 0;
+	ferry->opened = false;
+	for (unsigned i = 0; i < CF_FERRY_ROWS; i++)
+		atomic_store_explicit(&ferry->board->moved[i], 0,
+				      memory_order_relaxed);
+	show_state(ferry, ferry->run - 1);
+	atomic_store_explicit(&ferry->board->run, ferry->run,
+			      memory_order_release);
+}
+
+/* Acquire: what a row has moved is there. */
+static bool has_moved(const struct cf_ferry *ferry, uint32_t nr)
+{
+	for (unsigned i = 0; i < ferry->rows; i++)
+		if (atomic_load_explicit(&ferry->board->moved[i],
+					 memory_order_acquire) < nr)
+			return false;
+	return true;
+}
+
+static bool is_lost(const struct cf_ferry *ferry)
+{
+	return !ferry->rows ||
+	       atomic_load_explicit(&ferry->lost, memory_order_acquire);
+}
+
+static bool spin(const struct cf_ferry *ferry, uint32_t nr)
+{
+	for (unsigned looks = 0; looks < LOOKS; looks++) {
+		if (has_moved(ferry, nr))
+			return true;
+		cf_pause();
+	}
+	return false;
+}
+
+static void nap(unsigned nth)
+{
+	unsigned n = nth < LONGEST_NAP ? nth + 1 : LONGEST_NAP;
+
+	nanosleep(&(struct timespec){ .tv_nsec = NAP_NS * n }, NULL);
+}
+
+static int sleep_until(struct cf_ferry *ferry, uint32_t nr)
+{
+	for (unsigned naps = 0; !has_moved(ferry, nr); naps++) {
+		if (is_lost(ferry))
+			return CF_ECUDA(CF_CU_CONTEXT_IS_DESTROYED);
+		nap(naps);
+		if (naps % ASK_AFTER == ASK_AFTER - 1 &&
+		    !ferry->ops->alive(ferry))
+			cf_ferry_lose(ferry);
+	}
+	return 0;
+}
+
+int cf_ferry_wait(struct cf_ferry *ferry, uint32_t nr)
+{
+	int err;
+
+	if (spin(ferry, nr))
+		return 0;
+	ferry->ops->step_aside();
+	err = sleep_until(ferry, nr);
+	ferry->ops->step_back();
+	return err;
+}
+
+static bool open_locked(struct cf_ferry *ferry)
+{
+	bool first = !ferry->opened;
+
+	ferry->opened = true;
+	return first;
+}
+
+static int post_locked(struct cf_ferry *ferry,
+		       const struct cf_ferry_order *order)
+{
+	uint32_t nr = ferry->posted;
+	int err = nr < CF_FERRY_ORDERS ?
+			  0 :
+			  cf_ferry_wait(ferry, nr - CF_FERRY_ORDERS + 1);
+
+	if (err)
+		return err;
+	ferry->board->orders[nr % CF_FERRY_ORDERS] = *order;
+	ferry->posted++;
+	show_state(ferry, ferry->run - 1);
+	return 0;
+}
+
+int cf_ferry_post(struct cf_ferry *ferry, uint64_t dst, uint64_t src,
+		  size_t size, uint32_t *nr)
+{
+	const struct cf_ferry_order order = { .dst = dst,
+					      .src = src,
+					      .size = (uint32_t)size };
+	bool first;
+	int err;
+
+	pthread_mutex_lock(&ferry->lock);
+	err = post_locked(ferry, &order);
+	*nr = ferry->posted;
+	first = !err && open_locked(ferry);
+	pthread_mutex_unlock(&ferry->lock);
+	if (first)
+		ferry->ops->open(ferry);
+	return err;
+}
+
+void cf_ferry_end(struct cf_ferry *ferry)
+{
+	bool first;
+
+	pthread_mutex_lock(&ferry->lock);
+	show_state(ferry, ferry->run);
+	first = open_locked(ferry);
+	pthread_mutex_unlock(&ferry->lock);
+	if (first)
+		ferry->ops->open(ferry);
+}
+
+void cf_ferry_lose(struct cf_ferry *ferry)
+{
+	atomic_store_explicit(&ferry->lost, true, memory_order_release);
+}
+
+bool cf_ferry_has_left(const struct cf_ferry *ferry)
+{
+	for (unsigned i = 0; i < ferry->rows; i++)
+		if (atomic_load_explicit(&ferry->board->left[i],
+					 memory_order_acquire) != ferry->run)
+			return false;
+	return true;
+}
+
+/* ------------------------------------------------------------- launches */
+
+int cf_ferry_load(const struct cf_cuda *cuda, CUmodule *module,
+		  CUfunction *kernel)
+{
+	CUresult res;
+
+	*module = NULL;
+	if (!cuda->module_load_data || !cuda->module_unload ||
+	    !cuda->module_get_function || !cuda->launch_kernel)
+		return CF_ECUDA(CF_CU_NOT_SUPPORTED);
+	res = cuda->module_load_data(module, cf_ferry_ptx);
+	if (res != CF_CU_SUCCESS) {
+		*module = NULL;
+		return CF_ECUDA(res);
+	}
+	res = cuda->module_get_function(kernel, *module, "cf_ferry");
+	if (res != CF_CU_SUCCESS) {
+		cuda->module_unload(*module);
+		*module = NULL;
+	}
+	return cf_cuda_code(res);
+}
+
+unsigned cf_ferry_rows_for(size_t size)
+{
+	if (size <= TWO_ROWS)
+		return 1;
+	return size < FOUR_ROWS ? 2 : 4;
+}
+
+CUresult cf_ferry_launch(const struct cf_cuda *cuda, CUfunction kernel,
+			 const struct cf_ferry *ferry, CUstream stream)
+{
+	CUdeviceptr board = ferry->place;
+	CUdeviceptr claims =
+		ferry->shared ?
+			board + offsetof(struct cf_ferry_board, claims) :
+			0;
+	void *params[] = { &board, &claims };
+
+	return cuda->launch_kernel(kernel, ferry->rows, 1, 1, CF_FERRY_THREADS,
+				   1, 1, 0, stream, params, NULL);
+}

@@ -1,0 +1,139 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * ferry - a kernel in the client's own stream that moves what it is told.
+ *
+ * DESIGN  Streams share a few hardware queues: while some wait at a gate, a
+ * copy in any other stream may wait behind them, and calls such as cuMemFree
+ * keep the driver's lock until the gates are open. So nothing that opens a
+ * gate may need another stream or the driver. A ferry is launched behind the
+ * gate when the operation is submitted; who moves its bytes posts orders on a
+ * board in pinned memory and looks there whether they have been carried out.
+ * The hold is pinned memory that is the ferry's alone: with it an operation
+ * gets on even if all slots are out.
+ *
+ * A run is one time that the operation is carried. Every run posts any number
+ * of orders, from any threads, and ends; the kernel leaves when it has moved
+ * them all. In a graph, kernels of several launches may meet at one board:
+ * each row of it is then claimed by one of them, and the others only wait for
+ * the end.
+ */
+#ifndef CF_CORE_FERRY_H
+#define CF_CORE_FERRY_H
+
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include "core/memory.h"
+#include "seam/cuda.h"
+
+#define CF_FERRY_ROWS 16   /* blocks of the kernel, at most */
+#define CF_FERRY_ORDERS 16 /* that it has not carried out yet */
+/* 64 KiB, and the pages around it that an unaligned direct read takes along */
+#define CF_FERRY_HOLD ((size_t)72 << 10)
+
+struct cf_ferry_order {
+	uint64_t dst, src;
+	uint32_t size, unused;
+};
+
+/* What the kernel looks at: see ferry_ptx.h before changing a place. */
+struct cf_ferry_board {
+	/* orders posted in this run, and in the upper half the last run that
+	 * has ended: one look tells both */
+	_Atomic uint64_t state;
+	_Atomic uint32_t run; /* not 0 */
+	uint32_t gap[13];
+	_Atomic uint32_t moved[CF_FERRY_ROWS];	/* orders; the GPU writes it */
+	_Atomic uint32_t left[CF_FERRY_ROWS];	/* the run; likewise */
+	_Atomic uint32_t claims[CF_FERRY_ROWS]; /* the run; likewise */
+	struct cf_ferry_order orders[CF_FERRY_ORDERS]; /* order i at i % 16 */
+	uint32_t rest[96];
+};
+_Static_assert(sizeof(struct cf_ferry_board) == 1024, "one is 1 KiB");
+
+struct cf_ferry;
+struct cf_gpu;
+
+/* What the ferry's owner does for it; called on the threads that move. */
+struct cf_ferry_ops {
+	/* the kernel may begin: lets the stream come to it; once in a run */
+	void (*open)(struct cf_ferry *ferry);
+	/* false: the kernel will never come */
+	bool (*alive)(struct cf_ferry *ferry);
+	/*
+	 * The thread begins to wait for the kernel, and has done so: which
+	 * may be behind the gate of another, so that somebody must see to it
+	 */
+	void (*step_aside)(void);
+	void (*step_back)(void);
+};
+
+struct cf_ferry {
+	const struct cf_ferry_ops *ops;
+	struct cf_ferry_board *board;
+	char *hold;	   /* CF_FERRY_HOLD bytes on a page boundary, pinned */
+	CUdeviceptr place; /* of the board, as the GPU sees it */
+	CUcontext ctx;	   /* of the stream, on this GPU: */
+	int ordinal;
+	const struct cf_gpu *gpu; /* whose slots it may use, or NULL */
+	unsigned rows;		  /* of the launch; 0: there is none */
+	bool shared; /* in a graph: kernels of several launches may meet */
+	uint32_t run;
+	pthread_mutex_t hold_lock; /* held by who uses the hold */
+	pthread_mutex_t lock;	   /* innermost */
+	uint32_t posted;	   /* lock */
+	bool opened;		   /* lock */
+	atomic_bool lost;
+};
+
+/* A ferry with nothing but its lock. */
+void cf_ferry_init(struct cf_ferry *ferry, const struct cf_ferry_ops *ops);
+
+/*
+ * Whether a kernel of that context, on that GPU, can be trusted with the
+ * memory: one that strays breaks the client's context. Memory without a
+ * context of its own (of a pool, or mapped) is reached from any on its GPU.
+ */
+bool cf_ferry_reaches(CUcontext ctx, int ordinal, const struct cf_memory *mem);
+
+/* A new run; all orders of the one before have been carried out. */
+void cf_ferry_begin(struct cf_ferry *ferry);
+
+/*
+ * Has the kernel move size bytes, up to 4 GiB, between pinned memory and
+ * memory of the stream's GPU, which both stay until it has. May wait until it
+ * has room. *nr: the order's number. 0, or a CUDA code: it will not.
+ */
+int cf_ferry_post(struct cf_ferry *ferry, uint64_t dst, uint64_t src,
+		  size_t size, uint32_t *nr);
+
+/* Waits until order nr has been carried out; 0, or a CUDA code. */
+int cf_ferry_wait(struct cf_ferry *ferry, uint32_t nr);
+
+/* Every order of the run was waited for: the kernel leaves. */
+void cf_ferry_end(struct cf_ferry *ferry);
+
+/* The kernel is not in the stream after all, or gone with its context. */
+void cf_ferry_lose(struct cf_ferry *ferry);
+
+/* Nobody looks at the board any more; acquire. */
+bool cf_ferry_has_left(const struct cf_ferry *ferry);
+
+/* ------------------------------------------------------------- launches */
+
+/*
+ * The kernel, for the context that is current. May wait until that context
+ * has nothing to do. 0, or a CUDA code: there are no ferries in it.
+ */
+int cf_ferry_load(const struct cf_cuda *cuda, CUmodule *module,
+		  CUfunction *kernel);
+
+/* How many rows size bytes are worth. */
+unsigned cf_ferry_rows_for(size_t size);
+
+CUresult cf_ferry_launch(const struct cf_cuda *cuda, CUfunction kernel,
+			 const struct cf_ferry *ferry, CUstream stream);
+
+#endif

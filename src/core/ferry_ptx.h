@@ -1,0 +1,221 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * ferry_ptx - the kernel of ferry.c, which the driver compiles for its GPU.
+ *
+ * Block x is row x of the board. Its thread 0 looks at the state until the run
+ * has ended, or there is an order more than the row has moved. All threads
+ * then move the row's share: the bytes lie in tiles, a tile has four vectors
+ * of 16 bytes for each thread of a block, and of the tiles each rows-th is the
+ * row's, counted from x. Where source and target differ modulo 16 a tile has
+ * eight bytes for each thread. When all can see what was moved, word x of
+ * moved counts it. The last word is the run's number in word x of left.
+ *
+ * Every row looks at the same words, over the bus, so that few rows of many
+ * threads are quicker than many of few: on an H200 an order costs 6 us with
+ * one or two rows, 9 with four, 30 with sixteen.
+ *
+ * claims is 0, or word x of it goes up to the run's number by whoever comes
+ * first; a block that finds it there waits for the end and moves nothing. A
+ * run ends when all has been moved, so a block then leaves at once: what the
+ * state says next may be of another run.
+ *
+ * Loads of what the CPU writes are volatile: a slot has other bytes the next
+ * time. The order is looked at when the state is known to have it.
+ */
+#ifndef CF_CORE_FERRY_PTX_H
+#define CF_CORE_FERRY_PTX_H
+
+#define CF_FERRY_THREADS 1024
+
+/* Load k of a thread's vectors, one of each thread apart, if there are so
+ * many; its store. */
+#define CF_FERRY_VEC_IN(k) \
+	"	mad.lo.u32 %j, %nr, " #k ", %i;\n" \
+	"	setp.lt.u32 %p" #k ", %j, %vec;\n" \
+	"	@%p" #k " ld.volatile.global.v4.u32 {%a" #k ", %b" #k \
+	", %c" #k ", %d" #k "}, [%from];\n" \
+	"	add.u64 %from, %from, %stride;\n"
+#define CF_FERRY_VEC_OUT(k) \
+	"	@%p" #k " st.global.v4.u32 [%to], {%a" #k ", %b" #k ", %c" #k \
+	", %d" #k "};\n" \
+	"	add.u64 %to, %to, %stride;\n"
+#define CF_FERRY_BYTE_IN(k) \
+	"	mad.lo.u32 %j, %nr, " #k ", %i;\n" \
+	"	setp.lt.u32 %p" #k ", %j, %n;\n" \
+	"	@%p" #k " ld.volatile.global.u8 %h" #k ", [%from];\n" \
+	"	add.u64 %from, %from, %stride;\n"
+#define CF_FERRY_BYTE_OUT(k) \
+	"	@%p" #k " st.global.u8 [%to], %h" #k ";\n" \
+	"	add.u64 %to, %to, %stride;\n"
+/* clang-format off */
+#define CF_FERRY_4(OF) OF(0) OF(1) OF(2) OF(3)
+#define CF_FERRY_8(OF) CF_FERRY_4(OF) OF(4) OF(5) OF(6) OF(7)
+
+static const char cf_ferry_ptx[] =
+	".version 6.0\n"
+	".target sm_60\n"
+	".address_size 64\n"
+	".visible .entry cf_ferry(.param .u64 board, .param .u64 claims)\n"
+	"{\n"
+	"	.reg .pred %q, %out, %p<8>;\n"
+	"	.reg .b32 %me, %nr, %row, %rows, %run, %ended, %posted, %next, %go;\n"
+	"	.reg .b32 %n, %head, %vec, %i, %j, %step, %old, %got, %mine;\n"
+	"	.reg .b32 %a<4>, %b<4>, %c<4>, %d<4>;\n"
+	"	.reg .b16 %h<8>;\n"
+	"	.reg .b64 %board, %claim, %order, %state, %dst, %src;\n"
+	"	.reg .b64 %to, %from, %t, %word, %stride;\n"
+	"	.shared .align 8 .b8 told[24];\n"
+	"	mov.u32 %me, %tid.x;\n"
+	"	mov.u32 %nr, %ntid.x;\n"
+	"	mov.u32 %posted, 0;\n"
+	"	mov.u32 %row, %ctaid.x;\n"
+	"	mov.u32 %rows, %nctaid.x;\n"
+	"	mov.u32 %next, 0;\n"
+	"	mov.u32 %mine, 1;\n"
+	"	ld.param.u64 %board, [board];\n"
+	"	cvta.to.global.u64 %board, %board;\n"
+	"	mul.wide.u32 %word, %row, 4;\n"
+	"	add.u64 %word, %board, %word;\n"
+	"	setp.ne.u32 %out, %me, 0;\n"
+	"	@%out bra LOOP;\n"
+	"	ld.volatile.global.u32 %run, [%board+8];\n"
+	"	ld.param.u64 %claim, [claims];\n"
+	"	setp.eq.u64 %q, %claim, 0;\n"
+	"	@%q bra LOOP;\n"
+	"	cvta.to.global.u64 %claim, %claim;\n"
+	"	mul.wide.u32 %t, %row, 4;\n"
+	"	add.u64 %claim, %claim, %t;\n"
+	"CLAIM:\n"
+	"	ld.volatile.global.u32 %old, [%claim];\n"
+	"	sub.u32 %got, %run, %old;\n"
+	"	setp.le.s32 %q, %got, 0;\n"
+	"	@%q bra CLAIMED;\n"
+	"	atom.global.cas.b32 %got, [%claim], %old, %run;\n"
+	"	setp.ne.u32 %q, %got, %old;\n"
+	"	@%q bra CLAIM;\n"
+	"	bra LOOP;\n"
+	"CLAIMED:\n"
+	"	mov.u32 %mine, 0;\n"
+	"LOOP:\n"
+	"	@%out bra TOLD;\n"
+	"	mov.u32 %go, 1;\n"
+	"	setp.gt.u32 %q, %posted, %next;\n"
+	"	@%q bra ORDER;\n"
+	"LOOK:\n"
+	"	ld.volatile.global.u64 %state, [%board];\n"
+	"	cvt.u32.u64 %posted, %state;\n"
+	"	shr.u64 %state, %state, 32;\n"
+	"	cvt.u32.u64 %ended, %state;\n"
+	"	sub.u32 %got, %ended, %run;\n"
+	"	setp.ge.s32 %q, %got, 0;\n"
+	"	@%q bra OVER;\n"
+	"	setp.eq.u32 %q, %mine, 0;\n"
+	"	@%q mov.u32 %posted, 0;\n"
+	"	setp.gt.u32 %q, %posted, %next;\n"
+	"	@%q bra ORDER;\n"
+	"	bra LOOK;\n"
+	"OVER:\n"
+	"	mov.u32 %go, 0;\n"
+	"	st.shared.u32 [told+20], %go;\n"
+	"	bra TOLD;\n"
+	"ORDER:\n"
+	"	and.b32 %got, %next, 15;\n"
+	"	mul.wide.u32 %t, %got, 24;\n"
+	"	add.u64 %order, %board, %t;\n"
+	"	ld.volatile.global.u64 %dst, [%order+256];\n"
+	"	ld.volatile.global.u64 %src, [%order+264];\n"
+	"	ld.volatile.global.u32 %n, [%order+272];\n"
+	"	st.shared.u64 [told], %dst;\n"
+	"	st.shared.u64 [told+8], %src;\n"
+	"	st.shared.u32 [told+16], %n;\n"
+	"	st.shared.u32 [told+20], %go;\n"
+	"TOLD:\n"
+	"	bar.sync 0;\n"
+	"	ld.shared.u32 %go, [told+20];\n"
+	"	setp.eq.u32 %q, %go, 0;\n"
+	"	@%q bra LEAVE;\n"
+	"	ld.shared.u64 %dst, [told];\n"
+	"	ld.shared.u64 %src, [told+8];\n"
+	"	ld.shared.u32 %n, [told+16];\n"
+	"	cvta.to.global.u64 %dst, %dst;\n"
+	"	cvta.to.global.u64 %src, %src;\n"
+	/* can both be brought to a multiple of 16 by the same step? */
+	"	xor.b64 %t, %dst, %src;\n"
+	"	and.b64 %t, %t, 15;\n"
+	"	setp.ne.u64 %q, %t, 0;\n"
+	"	@%q bra BYTES;\n"
+	"	cvt.u32.u64 %head, %dst;\n"
+	"	neg.s32 %head, %head;\n"
+	"	and.b32 %head, %head, 15;\n"
+	"	min.u32 %head, %head, %n;\n"
+	"	sub.u32 %vec, %n, %head;\n"
+	"	shr.u32 %vec, %vec, 4;\n"
+	"	shl.b32 %j, %nr, 2;\n" /* vectors of a tile, then of all rows' */
+	"	mul.lo.u32 %step, %rows, %j;\n"
+	"	mad.lo.u32 %i, %row, %j, %me;\n"
+	"	mul.wide.u32 %stride, %nr, 16;\n"
+	"VECTORS:\n"
+	"	setp.ge.u32 %q, %i, %vec;\n"
+	"	@%q bra ENDS;\n"
+	"	mul.wide.u32 %t, %i, 16;\n"
+	"	cvt.u64.u32 %to, %head;\n"
+	"	add.u64 %t, %t, %to;\n"
+	"	add.u64 %to, %dst, %t;\n"
+	"	add.u64 %from, %src, %t;\n"
+	CF_FERRY_4(CF_FERRY_VEC_IN)
+	CF_FERRY_4(CF_FERRY_VEC_OUT)
+	"	add.u32 %i, %i, %step;\n"
+	"	bra VECTORS;\n"
+	/* row 0 moves what is before the first vector and behind the last */
+	"ENDS:\n"
+	"	setp.ne.u32 %q, %row, 0;\n"
+	"	@%q bra MOVED;\n"
+	"	cvt.u64.u32 %t, %me;\n"
+	"	add.u64 %to, %dst, %t;\n"
+	"	add.u64 %from, %src, %t;\n"
+	"	setp.lt.u32 %q, %me, %head;\n"
+	"	@%q ld.volatile.global.u8 %h0, [%from];\n"
+	"	@%q st.global.u8 [%to], %h0;\n"
+	"	mad.lo.u32 %i, %vec, 16, %head;\n"
+	"	cvt.u64.u32 %t, %i;\n"
+	"	add.u32 %i, %i, %me;\n"
+	"	add.u64 %to, %to, %t;\n"
+	"	add.u64 %from, %from, %t;\n"
+	"	setp.lt.u32 %q, %i, %n;\n"
+	"	@%q ld.volatile.global.u8 %h0, [%from];\n"
+	"	@%q st.global.u8 [%to], %h0;\n"
+	"	bra MOVED;\n"
+	"BYTES:\n"
+	"	shl.b32 %j, %nr, 3;\n"
+	"	mul.lo.u32 %step, %rows, %j;\n"
+	"	mad.lo.u32 %i, %row, %j, %me;\n"
+	"	cvt.u64.u32 %stride, %nr;\n"
+	"MORE:\n"
+	"	setp.ge.u32 %q, %i, %n;\n"
+	"	@%q bra MOVED;\n"
+	"	cvt.u64.u32 %t, %i;\n"
+	"	add.u64 %to, %dst, %t;\n"
+	"	add.u64 %from, %src, %t;\n"
+	CF_FERRY_8(CF_FERRY_BYTE_IN)
+	CF_FERRY_8(CF_FERRY_BYTE_OUT)
+	"	add.u32 %i, %i, %step;\n"
+	"	bra MORE;\n"
+	"MOVED:\n"
+	"	bar.sync 0;\n"
+	"	add.u32 %next, %next, 1;\n"
+	"	@%out bra LOOP;\n"
+	"	membar.sys;\n"
+	"	st.volatile.global.u32 [%word+64], %next;\n"
+	"	bra LOOP;\n"
+	"LEAVE:\n"
+	"	@%out bra END;\n"
+	"	setp.eq.u32 %q, %mine, 0;\n"
+	"	@%q bra END;\n"
+	"	membar.sys;\n"
+	"	st.volatile.global.u32 [%word+128], %run;\n"
+	"END:\n"
+	"	ret;\n"
+	"}\n";
+/* clang-format on */
+
+#endif
