@@ -55,8 +55,14 @@ CUfileError_t ocf_explain_read(CUfileHandle_t fh, const void *bufPtr_base,
 			       size_t size, off_t file_offset,
 			       off_t bufPtr_offset, ocf_explain_t *explain)
 {
-	struct cf_call call = { CF_READ, fh,	      bufPtr_base,
-				size,	 file_offset, bufPtr_offset };
+	struct cf_call call = {
+		.op = CF_READ,
+		.handle = fh,
+		.base = bufPtr_base,
+		.size = size,
+		.file_off = file_offset,
+		.buf_off = bufPtr_offset,
+	};
 
 	return explain_call(&call, NULL, explain);
 }
@@ -65,8 +71,14 @@ CUfileError_t ocf_explain_write(CUfileHandle_t fh, const void *bufPtr_base,
 				size_t size, off_t file_offset,
 				off_t bufPtr_offset, ocf_explain_t *explain)
 {
-	struct cf_call call = { CF_WRITE, fh,	       bufPtr_base,
-				size,	  file_offset, bufPtr_offset };
+	struct cf_call call = {
+		.op = CF_WRITE,
+		.handle = fh,
+		.base = bufPtr_base,
+		.size = size,
+		.file_off = file_offset,
+		.buf_off = bufPtr_offset,
+	};
 
 	return explain_call(&call, NULL, explain);
 }
@@ -77,8 +89,14 @@ CUfileError_t ocf_explain_memory(CUfileHandle_t fh, ocf_op_t op,
 				 ocf_explain_t *explain)
 {
 	enum cf_memory_kind kind = (enum cf_memory_kind)memory;
-	struct cf_call call = { (enum cf_op)op, fh,	     SOME_ADDRESS,
-				size,		file_offset, bufPtr_offset };
+	struct cf_call call = {
+		.op = (enum cf_op)op,
+		.handle = fh,
+		.base = SOME_ADDRESS,
+		.size = size,
+		.file_off = file_offset,
+		.buf_off = bufPtr_offset,
+	};
 
 	if ((op != OCF_READ && op != OCF_WRITE) ||
 	    (unsigned)memory > OCF_MEMORY_MANAGED)

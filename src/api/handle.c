@@ -8,6 +8,7 @@
 #include "core/stats.h"
 #include "engine/route.h"
 #include "engine/session.h"
+#include "engine/stream.h"
 
 /* Strict mode: what can never reach a GPU is told now, and not at its IO. */
 static int check_strict(CUfileHandle_t fh)
@@ -34,8 +35,12 @@ static int register_file(CUfileHandle_t *fh, const CUfileDescr_t *descr)
 {
 	CUfileHandle_t made;
 	bool forced, counted;
-	int err = cf_session_begin_register(&counted);
+	int err = cf_session_open_implicit();
 
+	if (err)
+		return err;
+	cf_streams_prepare();
+	err = cf_session_begin_register(&counted);
 	if (err)
 		return err;
 	forced = cf_config_bool(cf_session_config(), CF_CFG_FORCE_ODIRECT_MODE);

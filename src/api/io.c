@@ -16,8 +16,14 @@
 ssize_t cuFileRead(CUfileHandle_t fh, void *bufPtr_base, size_t size,
 		   off_t file_offset, off_t bufPtr_offset)
 {
-	struct cf_call call = { CF_READ, fh,	      bufPtr_base,
-				size,	 file_offset, bufPtr_offset };
+	struct cf_call call = {
+		.op = CF_READ,
+		.handle = fh,
+		.base = bufPtr_base,
+		.size = size,
+		.file_off = file_offset,
+		.buf_off = bufPtr_offset,
+	};
 
 	return cf_result(cf_call_serve(&call, CF_DOOR_SYNC));
 }
@@ -25,8 +31,14 @@ ssize_t cuFileRead(CUfileHandle_t fh, void *bufPtr_base, size_t size,
 ssize_t cuFileWrite(CUfileHandle_t fh, const void *bufPtr_base, size_t size,
 		    off_t file_offset, off_t bufPtr_offset)
 {
-	struct cf_call call = { CF_WRITE, fh,	       bufPtr_base,
-				size,	  file_offset, bufPtr_offset };
+	struct cf_call call = {
+		.op = CF_WRITE,
+		.handle = fh,
+		.base = bufPtr_base,
+		.size = size,
+		.file_off = file_offset,
+		.buf_off = bufPtr_offset,
+	};
 
 	return cf_result(cf_call_serve(&call, CF_DOOR_SYNC));
 }

@@ -10,6 +10,8 @@
 #include "core/memory.h"
 #include "core/windows.h"
 
+struct cf_ferry;
+
 enum cf_op {
 	CF_READ,  /* file to memory */
 	CF_WRITE, /* memory to file */
@@ -20,6 +22,7 @@ enum cf_op {
  * file. Who made the piece holds handle and alias until it is done.
  */
 struct cf_piece {
+	struct cf_ferry *ferry; /* a stream moves it; else NULL */
 	enum cf_op op;
 	bool ordered;	  /* a write waits for the default streams first */
 	bool registered;  /* a buffer of the client's holds all of it */

@@ -254,7 +254,7 @@ static int fill(struct cf_submission *sub, const CUfileIOParams_t *params)
 	for (unsigned i = 0; i < sub->nr; i++) {
 		const char *why;
 		int err = cf_entry_init(&sub->entries[i], &params[i], &last,
-					&why);
+					NULL, &why);
 
 		if (!err)
 			continue;

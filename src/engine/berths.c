@@ -10,13 +10,17 @@
 #define PAGE 4096
 #define STRIDE 64 /* a cache line each: the GPU's writes disturb no other */
 #define CHUNK_SOPS (PAGE / STRIDE)
-#define CHUNK_SIZE (2 * PAGE) /* the words, then the bells */
+/* the words, then the bells; then perhaps the boards and the holds */
+#define PLAIN_SIZE (2 * (size_t)PAGE)
+#define BOARDS_SIZE (CHUNK_SOPS * sizeof(struct cf_ferry_board))
+#define WHOLE_SIZE (PLAIN_SIZE + BOARDS_SIZE + CHUNK_SOPS * CF_FERRY_HOLD)
 _Static_assert(CHUNK_SOPS == CF_BOARD_BELLS, "each has a bell");
 #define LOOKS 4 /* at the head of the line, before it grows */
 
 struct cf_chunk {
 	struct cf_chunk *next;
 	char *mem;
+	size_t size;
 	bool pinned;
 	struct cf_board board;
 	struct cf_sop sops[CHUNK_SOPS];
@@ -28,7 +32,7 @@ static int pin(const struct cf_cuda *cuda, struct cf_chunk *chunk,
 	       CUdeviceptr *dev)
 {
 	CUresult res = cuda->mem_host_register(
-		chunk->mem, CHUNK_SIZE,
+		chunk->mem, chunk->size,
 		CF_CU_MEMHOSTREGISTER_PORTABLE |
 			CF_CU_MEMHOSTREGISTER_DEVICEMAP);
 
@@ -48,8 +52,26 @@ static void chunk_free(const struct cf_cuda *cuda, struct cf_chunk *chunk)
 	if (chunk->mem &&
 	    (!chunk->pinned ||
 	     (cuda && cuda->mem_host_unregister(chunk->mem) == CF_CU_SUCCESS)))
-		cf_os->unmap(chunk->mem, CHUNK_SIZE);
+		cf_os->unmap(chunk->mem, chunk->size);
 	free(chunk);
+}
+
+/* Orders name memory by the CPU's address, which must be the GPU's, too. */
+static void fit_out(struct cf_chunk *chunk, CUdeviceptr dev)
+{
+	char *boards = chunk->mem + PLAIN_SIZE;
+	char *holds = boards + BOARDS_SIZE;
+
+	for (size_t i = 0; i < CHUNK_SOPS; i++) {
+		struct cf_ferry *ferry = &chunk->sops[i].ferry;
+
+		cf_ferry_init(ferry, &cf_sop_ferry);
+		if (chunk->size != WHOLE_SIZE || dev != (uintptr_t)chunk->mem)
+			continue;
+		ferry->board = (struct cf_ferry_board *)boards + i;
+		ferry->hold = holds + i * CF_FERRY_HOLD;
+		ferry->place = (uintptr_t)ferry->board;
+	}
 }
 
 /* dev: where the pages lie for the GPU. */
@@ -71,7 +93,7 @@ static void fill(struct cf_chunk *chunk, struct cf_dock *dock, CUdeviceptr dev)
 	}
 }
 
-int cf_chunk_new(const struct cf_cuda *cuda, struct cf_dock *dock,
+int cf_chunk_new(const struct cf_cuda *cuda, struct cf_dock *dock, bool ferries,
 		 struct cf_chunk **out)
 {
 	struct cf_chunk *chunk = calloc(1, sizeof(*chunk));
@@ -80,16 +102,18 @@ int cf_chunk_new(const struct cf_cuda *cuda, struct cf_dock *dock,
 
 	if (!chunk)
 		return -ENOMEM;
-	chunk->mem = cf_os->map_anon(CHUNK_SIZE);
+	chunk->size = ferries ? WHOLE_SIZE : PLAIN_SIZE;
+	chunk->mem = cf_os->map_anon(chunk->size);
 	if (!chunk->mem)
 		err = -ENOMEM;
-	else if (cf_dock_has_memops(dock))
+	else if (ferries || cf_dock_has_memops(dock))
 		err = pin(cuda, chunk, &dev);
 	if (err) {
 		chunk_free(cuda, chunk);
 		return err;
 	}
 	fill(chunk, dock, dev);
+	fit_out(chunk, dev);
 	*out = chunk;
 	return 0;
 }
@@ -111,9 +135,9 @@ void cf_berths_list_bells(struct cf_berths *berths)
 	cf_board_list(&berths->chunks->board);
 }
 
-CUdeviceptr cf_berths_open_gate(const struct cf_berths *berths)
+CUdeviceptr cf_chunk_open_gate(const struct cf_chunk *chunk)
 {
-	return berths->chunks->sops[0].gate;
+	return chunk->sops[0].gate;
 }
 
 /* -------------------------------------------------------------- the line */
@@ -145,8 +169,10 @@ static struct cf_sop *take_first(struct cf_berths *berths)
 /* Acquire: what the stream did before it passed is over. */
 static bool has_passed(const struct cf_sop *sop)
 {
-	return atomic_load_explicit(&sop->words->passed,
-				    memory_order_acquire) == sop->ticket;
+	return sop->ferried ? cf_ferry_has_left(&sop->ferry) :
+			      atomic_load_explicit(&sop->words->passed,
+						   memory_order_acquire) ==
+				      sop->ticket;
 }
 
 /* One whose stream lags behind goes to the end and keeps nobody waiting. */

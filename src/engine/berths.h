@@ -30,11 +30,14 @@ struct cf_berths {
 void cf_berths_init(struct cf_berths *berths);
 
 /*
- * A chunk for the dock, whose context is current; pinned if streams of it can
- * wait for words. 0, -ENOMEM or a CUDA code. It must be added.
+ * A chunk for the dock, whose context is current; with ferries or without,
+ * and pinned if the GPU looks at it. 0, -ENOMEM or a CUDA code. It must be
+ * added.
  */
-int cf_chunk_new(const struct cf_cuda *cuda, struct cf_dock *dock,
+int cf_chunk_new(const struct cf_cuda *cuda, struct cf_dock *dock, bool ferries,
 		 struct cf_chunk **chunk);
+/* The GPU's address of a gate that is open. */
+CUdeviceptr cf_chunk_open_gate(const struct cf_chunk *chunk);
 /* Its operations go to the front, where the next look finds them. */
 void cf_berths_add(struct cf_berths *berths, struct cf_chunk *chunk);
 /* From now on a worker looks at the bells of the chunk that came last. */
@@ -50,9 +53,6 @@ enum cf_whereabouts {
 	CF_OUT,
 };
 enum cf_whereabouts cf_berths_where(const struct cf_berths *berths);
-
-/* One that has a chunk: the GPU's address of a gate that is open. */
-CUdeviceptr cf_berths_open_gate(const struct cf_berths *berths);
 
 /* Ends the chunks. Their context is current, unless cuda is NULL. */
 void cf_berths_fini(const struct cf_cuda *cuda, struct cf_berths *berths);

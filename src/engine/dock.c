@@ -24,29 +24,44 @@
 struct cf_dock {
 	CUcontext ctx;
 	unsigned long long ctx_id;
-	bool memops, bells;
+	bool memops, bells, ferries; /* memops: lock */
+	bool loaded;		     /* lock; or it was tried */
+	bool tried;		     /* lock; whether it has memops */
+	CUmodule module;	     /* lock; of the ferry, or NULL */
+	CUfunction ferry;	     /* lock */
 	CUstream probe; /* always empty: asks whether the context is well */
-	struct cf_berths berths; /* lock */
-	struct cf_dock *next;	 /* lock */
+	struct cf_berths berths[2]; /* lock; without a ferry, and with */
+	struct cf_dock *next;	    /* lock */
 };
 
 static struct {
 	pthread_mutex_t lock;
-	struct cf_dock *first; /* lock */
-	bool memops, bells;    /* lock */
+	struct cf_dock *first;	     /* lock */
+	bool memops, bells, ferries; /* lock */
 } docks = { .lock = PTHREAD_MUTEX_INITIALIZER, .memops = true };
 
-void cf_docks_configure(bool memops, bool bells)
+void cf_docks_configure(bool memops, bool bells, bool ferries)
 {
 	pthread_mutex_lock(&docks.lock);
 	docks.memops = memops;
 	docks.bells = bells;
+	docks.ferries = ferries;
 	pthread_mutex_unlock(&docks.lock);
 }
 
 bool cf_dock_has_memops(const struct cf_dock *dock)
 {
 	return dock->memops;
+}
+
+CUfunction cf_dock_ferry(const struct cf_dock *dock)
+{
+	CUfunction ferry;
+
+	pthread_mutex_lock(&docks.lock);
+	ferry = dock->ferry;
+	pthread_mutex_unlock(&docks.lock);
+	return ferry;
 }
 
 bool cf_dock_has_bells(const struct cf_dock *dock)
@@ -63,20 +78,22 @@ static bool knows_memops(const struct cf_cuda *cuda)
 }
 
 /* A wait that is over at once tells whether this device can wait at all. */
-static int try_memops(const struct cf_cuda *cuda, struct cf_dock *dock)
+static int try_memops(const struct cf_cuda *cuda, struct cf_dock *dock,
+		      CUdeviceptr open_gate)
 {
-	CUresult res = cuda->stream_wait_value32(
-		dock->probe, cf_berths_open_gate(&dock->berths), 0,
-		CF_CU_STREAM_WAIT_VALUE_GEQ);
+	CUresult res = cuda->stream_wait_value32(dock->probe, open_gate, 0,
+						 CF_CU_STREAM_WAIT_VALUE_GEQ);
 
 	if (res == CF_CU_NOT_SUPPORTED) {
 		cf_log(CF_LOG_WARN,
 		       "stream IO: no memory operations here, host functions "
 		       "wait instead");
+		pthread_mutex_lock(&docks.lock);
 		dock->memops = false;
+		pthread_mutex_unlock(&docks.lock);
 		return 0;
 	}
-	/* the answer is known; only the page must not be looked at any more */
+	/* before the gate is used, and the probe is asked */
 	if (res == CF_CU_SUCCESS)
 		cf_lane_settle_stream(cuda, dock->probe);
 	return cf_cuda_code(res);
@@ -87,25 +104,11 @@ static void dock_free(const struct cf_cuda *cuda, struct cf_dock *dock)
 {
 	if (dock->probe && cuda)
 		cuda->stream_destroy(dock->probe);
-	cf_berths_fini(cuda, &dock->berths);
+	cf_berths_fini(cuda, &dock->berths[false]);
+	cf_berths_fini(cuda, &dock->berths[true]);
+	if (dock->module && cuda)
+		cuda->module_unload(dock->module);
 	free(dock);
-}
-
-static int dock_fill(const struct cf_cuda *cuda, struct cf_dock *dock)
-{
-	struct cf_chunk *chunk;
-	CUresult res =
-		cuda->stream_create(&dock->probe, CF_CU_STREAM_NON_BLOCKING);
-	int err;
-
-	if (res != CF_CU_SUCCESS)
-		return CF_ECUDA(res);
-	err = cf_chunk_new(cuda, dock, &chunk);
-	if (err)
-		return err;
-	/* nobody else knows the dock yet */
-	cf_berths_add(&dock->berths, chunk);
-	return dock->memops ? try_memops(cuda, dock) : 0;
 }
 
 static struct cf_dock *find_locked(CUcontext ctx, unsigned long long ctx_id)
@@ -117,55 +120,104 @@ static struct cf_dock *find_locked(CUcontext ctx, unsigned long long ctx_id)
 	return dock;
 }
 
+/* One that somebody else was quicker to make is behind his, and unused. */
+static void list_last(struct cf_dock *dock)
+{
+	struct cf_dock **at = &docks.first;
+
+	pthread_mutex_lock(&docks.lock);
+	while (*at)
+		at = &(*at)->next;
+	*at = dock;
+	pthread_mutex_unlock(&docks.lock);
+}
+
 static int dock_make(const struct cf_cuda *cuda, CUcontext ctx,
 		     unsigned long long ctx_id)
 {
 	struct cf_dock *dock = calloc(1, sizeof(*dock));
-	bool first;
-	int err;
+	CUresult res;
 
 	if (!dock)
 		return -ENOMEM;
 	dock->ctx = ctx;
 	dock->ctx_id = ctx_id;
-	cf_berths_init(&dock->berths);
+	cf_berths_init(&dock->berths[false]);
+	cf_berths_init(&dock->berths[true]);
 	pthread_mutex_lock(&docks.lock);
 	dock->memops = docks.memops && knows_memops(cuda);
 	dock->bells = docks.bells && cuda->stream_batch_mem_op;
+	dock->ferries = docks.ferries && cuda->mem_host_get_device_pointer;
 	pthread_mutex_unlock(&docks.lock);
-	err = dock_fill(cuda, dock);
-	if (err) {
-		dock_free(cuda, dock);
-		return err;
+	res = cuda->stream_create(&dock->probe, CF_CU_STREAM_NON_BLOCKING);
+	if (res != CF_CU_SUCCESS) {
+		free(dock);
+		return CF_ECUDA(res);
 	}
-	pthread_mutex_lock(&docks.lock);
-	first = !find_locked(ctx, ctx_id);
-	if (first) {
-		dock->next = docks.first;
-		docks.first = dock;
-		cf_berths_list_bells(&dock->berths);
-	}
-	pthread_mutex_unlock(&docks.lock);
-	if (!first)
-		dock_free(cuda, dock);
+	list_last(dock);
 	return 0;
 }
 
-static int dock_grow(const struct cf_cuda *cuda, struct cf_dock *dock)
+/* Without it copies have streams of their own, and may wait behind gates. */
+static void load_ferry(const struct cf_cuda *cuda, struct cf_dock *dock)
+{
+	CUfunction ferry = NULL;
+	CUmodule module = NULL;
+	int err;
+
+	pthread_mutex_lock(&docks.lock);
+	err = dock->loaded || !dock->ferries;
+	dock->loaded = true;
+	pthread_mutex_unlock(&docks.lock);
+	if (err)
+		return;
+	err = cf_ferry_load(cuda, &module, &ferry);
+	pthread_mutex_lock(&docks.lock);
+	dock->module = module;
+	dock->ferry = err ? NULL : ferry;
+	pthread_mutex_unlock(&docks.lock);
+	if (err)
+		cf_log(CF_LOG_WARN,
+		       "stream IO: no kernel in context " CF_TAG
+		       " (code %d %s), copies go in streams of their own",
+		       cf_tag(dock->ctx), err,
+		       cf_is_cuda_error(err) ?
+			       cf_cuda_error_name(cf_cuda_result(err)) :
+			       "");
+}
+
+/* The first chunk tells whether streams can wait for words. */
+static int dock_grow(const struct cf_cuda *cuda, struct cf_dock *dock,
+		     bool ferry)
 {
 	struct cf_chunk *chunk;
-	int err = cf_chunk_new(cuda, dock, &chunk);
+	bool tried;
+	int err = cf_chunk_new(cuda, dock, ferry, &chunk);
 
 	if (err)
 		return err;
 	pthread_mutex_lock(&docks.lock);
-	cf_berths_add(&dock->berths, chunk);
-	cf_berths_list_bells(&dock->berths);
+	tried = dock->tried || !dock->memops;
+	dock->tried = true;
+	if (tried) {
+		cf_berths_add(&dock->berths[ferry], chunk);
+		cf_berths_list_bells(&dock->berths[ferry]);
+	}
 	pthread_mutex_unlock(&docks.lock);
-	return 0;
+	if (tried)
+		return 0;
+	err = try_memops(cuda, dock, cf_chunk_open_gate(chunk));
+	pthread_mutex_lock(&docks.lock);
+	dock->tried = !err;
+	cf_berths_add(&dock->berths[ferry], chunk);
+	cf_berths_list_bells(&dock->berths[ferry]);
+	pthread_mutex_unlock(&docks.lock);
+	return err;
 }
 
-static int lease(CUcontext ctx, unsigned long long ctx_id, struct cf_sop **sop)
+/* may_load: nothing is known to be under way in the context. */
+static int lease(CUcontext ctx, unsigned long long ctx_id, bool may_load,
+		 struct cf_sop **sop)
 {
 	const struct cf_cuda *cuda = cf_cuda_loaded();
 	int err = 0;
@@ -174,22 +226,42 @@ static int lease(CUcontext ctx, unsigned long long ctx_id, struct cf_sop **sop)
 		return CF_ECUDA(CF_CU_DEINITIALIZED);
 	while (!err) {
 		struct cf_dock *dock;
+		bool load, ferry;
 
 		pthread_mutex_lock(&docks.lock);
 		dock = find_locked(ctx, ctx_id);
-		*sop = dock ? cf_berths_take(&dock->berths) : NULL;
+		load = dock && may_load && dock->ferries && !dock->loaded;
+		ferry = dock && dock->ferry;
+		*sop = dock && !load ? cf_berths_take(&dock->berths[ferry]) :
+				       NULL;
 		pthread_mutex_unlock(&docks.lock);
 		if (*sop)
 			return 0;
-		err = dock ? dock_grow(cuda, dock) :
-			     dock_make(cuda, ctx, ctx_id);
+		if (load)
+			load_ferry(cuda, dock);
+		else
+			err = dock ? dock_grow(cuda, dock, ferry) :
+				     dock_make(cuda, ctx, ctx_id);
 	}
 	return err;
 }
 
-int cf_dock_lease(CUcontext ctx, unsigned long long ctx_id, struct cf_sop **sop)
+bool cf_dock_may_load(CUcontext ctx, unsigned long long ctx_id)
 {
-	int err = lease(ctx, ctx_id, sop);
+	struct cf_dock *dock;
+	bool may;
+
+	pthread_mutex_lock(&docks.lock);
+	dock = find_locked(ctx, ctx_id);
+	may = dock ? dock->ferries && !dock->loaded : docks.ferries;
+	pthread_mutex_unlock(&docks.lock);
+	return may;
+}
+
+int cf_dock_lease(CUcontext ctx, unsigned long long ctx_id, bool may_load,
+		  struct cf_sop **sop)
+{
+	int err = lease(ctx, ctx_id, may_load, sop);
 
 	if (err)
 		return err;
@@ -198,11 +270,30 @@ int cf_dock_lease(CUcontext ctx, unsigned long long ctx_id, struct cf_sop **sop)
 	return 0;
 }
 
+void cf_dock_prepare(const struct cf_cuda *cuda, CUcontext ctx,
+		     unsigned long long ctx_id)
+{
+	struct cf_dock *dock;
+
+	if (!cf_dock_may_load(ctx, ctx_id))
+		return;
+	pthread_mutex_lock(&docks.lock);
+	dock = find_locked(ctx, ctx_id);
+	pthread_mutex_unlock(&docks.lock);
+	if (!dock && dock_make(cuda, ctx, ctx_id))
+		return;
+	pthread_mutex_lock(&docks.lock);
+	dock = find_locked(ctx, ctx_id);
+	pthread_mutex_unlock(&docks.lock);
+	if (dock)
+		load_ferry(cuda, dock);
+}
+
 /* To look is enough: what is taken is given back as if it had been used. */
 int cf_dock_warm(CUcontext ctx, unsigned long long ctx_id)
 {
 	struct cf_sop *sop;
-	int err = lease(ctx, ctx_id, &sop);
+	int err = lease(ctx, ctx_id, true, &sop);
 
 	if (!err)
 		cf_dock_give_back(sop);
@@ -214,7 +305,7 @@ void cf_dock_give_back(struct cf_sop *sop)
 	struct cf_dock *dock = sop->dock;
 
 	pthread_mutex_lock(&docks.lock);
-	cf_berths_put(&dock->berths, sop);
+	cf_berths_put(&dock->berths[sop->ferry.board != NULL], sop);
 	pthread_mutex_unlock(&docks.lock);
 }
 
@@ -272,7 +363,9 @@ static enum cf_whereabouts where_are(const struct cf_dock *dock)
 	enum cf_whereabouts where;
 
 	pthread_mutex_lock(&docks.lock);
-	where = cf_berths_where(&dock->berths);
+	where = cf_berths_where(&dock->berths[false]);
+	if (where == CF_HOME || cf_berths_where(&dock->berths[true]) == CF_OUT)
+		where = cf_berths_where(&dock->berths[true]);
 	pthread_mutex_unlock(&docks.lock);
 	return where;
 }

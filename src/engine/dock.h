@@ -16,21 +16,36 @@
 struct cf_dock;
 struct cf_sop;
 
-/* Whether new docks may use memory operations, and bells; at open. */
-void cf_docks_configure(bool memops, bool bells);
+/* Whether new docks may use memory operations, bells, ferries; at open. */
+void cf_docks_configure(bool memops, bool bells, bool ferries);
 
 /*
  * An operation for ctx, which is current. Its gate is 0 and passed differs
- * from its ticket. 0, -ENOMEM or a CUDA code.
+ * from its ticket. may_load: no stream of the context is known to wait for
+ * something, so that the ferry's kernel may be loaded now. 0, -ENOMEM or a
+ * CUDA code.
  */
-int cf_dock_lease(CUcontext ctx, unsigned long long ctx_id,
+int cf_dock_lease(CUcontext ctx, unsigned long long ctx_id, bool may_load,
 		  struct cf_sop **sop);
+
+/* Whether it would be loaded now if it may be. */
+bool cf_dock_may_load(CUcontext ctx, unsigned long long ctx_id);
+
+/*
+ * Loads the kernel for ctx, which is current, while nothing waits there yet;
+ * what cannot be had now is done without.
+ */
+void cf_dock_prepare(const struct cf_cuda *cuda, CUcontext ctx,
+		     unsigned long long ctx_id);
 
 /* Any thread, callbacks of the driver too. */
 void cf_dock_give_back(struct cf_sop *sop);
 
 /* Streams of this context can wait for a word; else their callback waits. */
 bool cf_dock_has_memops(const struct cf_dock *dock);
+
+/* The kernel for what is behind a gate of its streams; NULL: not loaded. */
+CUfunction cf_dock_ferry(const struct cf_dock *dock);
 
 /* They can also ring a bell before it, all at once. */
 bool cf_dock_has_bells(const struct cf_dock *dock);

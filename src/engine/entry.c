@@ -8,7 +8,8 @@
 #include "engine/session.h"
 
 int cf_entry_init(struct cf_entry *entry, const CUfileIOParams_t *params,
-		  struct cf_facts *last, const char **why)
+		  struct cf_facts *last, struct cf_ferry *ferry,
+		  const char **why)
 {
 	struct cf_call call = {
 		.op = params->opcode == CUFILE_WRITE ? CF_WRITE : CF_READ,
@@ -17,6 +18,7 @@ int cf_entry_init(struct cf_entry *entry, const CUfileIOParams_t *params,
 		.size = params->u.batch.size,
 		.file_off = params->u.batch.file_offset,
 		.buf_off = params->u.batch.devPtr_offset,
+		.ferry = ferry,
 	};
 	int err;
 

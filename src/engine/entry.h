@@ -11,7 +11,8 @@
  * no path may carry it. last: as for cf_request_init_next.
  */
 int cf_entry_init(struct cf_entry *entry, const CUfileIOParams_t *params,
-		  struct cf_facts *last, const char **why);
+		  struct cf_facts *last, struct cf_ferry *ferry,
+		  const char **why);
 
 /*
  * Entry i of nr was answered err, so all are refused: a log line, and the

@@ -36,6 +36,8 @@ ssize_t cf_errand_run(const struct cf_errand *errand)
 		return -CU_FILE_HANDLE_NOT_REGISTERED;
 	}
 	read_numbers(errand, errand->fixed, &call);
+	call.facts = &errand->facts;
+	call.ferry = errand->ferry;
 	if (errand->int_p && call.size > CF_ERRAND_INT_MAX)
 		call.size = CF_ERRAND_INT_MAX;
 	n = cf_call_serve(&call, CF_DOOR_STREAM);

@@ -83,7 +83,7 @@ static int check(unsigned nr, const CUfileIOParams_t *params)
 	for (unsigned i = 0; i < nr; i++) {
 		struct cf_entry entry;
 		const char *why;
-		int err = cf_entry_init(&entry, &params[i], &last, &why);
+		int err = cf_entry_init(&entry, &params[i], &last, NULL, &why);
 
 		if (err)
 			return cf_entry_refuse(err, i, nr, &params[i], why);
@@ -130,6 +130,16 @@ int cf_parcel_new(struct cf_queue *queue, unsigned nr,
 	return 0;
 }
 
+size_t cf_parcel_largest(const struct cf_parcel *parcel)
+{
+	size_t largest = 0;
+
+	for (unsigned i = 0; i < parcel->nr; i++)
+		if (parcel->params[i].u.batch.size > largest)
+			largest = parcel->params[i].u.batch.size;
+	return largest;
+}
+
 /* --------------------------------------------------------------- the end */
 
 static void fail_entry(struct cf_parcel *parcel, unsigned i, int code)
@@ -167,7 +177,8 @@ static void count_failure(const struct cf_submission *sub, enum cf_op op,
 
 /* As cf_entry_init; a handle that has gone meanwhile is told by its code. */
 static int look_again(struct cf_entry *entry, const CUfileIOParams_t *params,
-		      struct cf_facts *last, const char **why)
+		      struct cf_facts *last, struct cf_ferry *ferry,
+		      const char **why)
 {
 	struct cf_handle *handle = cf_handle_get(params->fh);
 	int err;
@@ -175,7 +186,7 @@ static int look_again(struct cf_entry *entry, const CUfileIOParams_t *params,
 	*why = "the file was deregistered";
 	if (!handle)
 		return -CU_FILE_HANDLE_NOT_REGISTERED;
-	err = cf_entry_init(entry, params, last, why);
+	err = cf_entry_init(entry, params, last, ferry, why);
 	cf_handle_put(handle);
 	return err;
 }
@@ -184,7 +195,8 @@ static int look_again(struct cf_entry *entry, const CUfileIOParams_t *params,
  * The order of everything is the stream's: see leave_order_to_stream in
  * call.c. What cannot be carried any more is left out.
  */
-static void fill(struct cf_submission *sub, struct cf_parcel *parcel)
+static void fill(struct cf_submission *sub, struct cf_parcel *parcel,
+		 struct cf_ferry *ferry)
 {
 	struct cf_facts last = { .base = NULL };
 
@@ -193,7 +205,7 @@ static void fill(struct cf_submission *sub, struct cf_parcel *parcel)
 		const CUfileIOParams_t *params = &parcel->params[i];
 		struct cf_entry *entry = &sub->entries[sub->nr];
 		const char *why;
-		int err = look_again(entry, params, &last, &why);
+		int err = look_again(entry, params, &last, ferry, &why);
 
 		if (!err) {
 			entry->req.piece.ordered = false;
@@ -240,7 +252,8 @@ static bool start(struct cf_submission *sub)
 	return true;
 }
 
-static bool carry(struct cf_parcel *parcel, void (*ended)(void *arg), void *arg)
+static bool carry(struct cf_parcel *parcel, struct cf_ferry *ferry,
+		  void (*ended)(void *arg), void *arg)
 {
 	struct cf_submission *sub =
 		cf_submission_new(parcel->queue, parcel->nr);
@@ -256,16 +269,16 @@ static bool carry(struct cf_parcel *parcel, void (*ended)(void *arg), void *arg)
 	sub->start_ns = cf_stats_on() ? cf_stats_clock() : 0;
 	if (sub->start_ns)
 		cf_stats_batch_begun(parcel->nr);
-	fill(sub, parcel);
+	fill(sub, parcel, ferry);
 	on_its_way = start(sub);
 	cf_submission_put(sub);
 	return on_its_way;
 }
 
-void cf_parcel_open(struct cf_parcel *parcel, void (*ended)(void *arg),
-		    void *arg)
+void cf_parcel_open(struct cf_parcel *parcel, struct cf_ferry *ferry,
+		    void (*ended)(void *arg), void *arg)
 {
-	bool on_its_way = take_off(parcel) && carry(parcel, ended, arg);
+	bool on_its_way = take_off(parcel) && carry(parcel, ferry, ended, arg);
 
 	free(parcel);
 	if (!on_its_way)

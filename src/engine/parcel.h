@@ -21,16 +21,20 @@ struct cf_parcel;
 int cf_parcel_new(struct cf_queue *queue, unsigned nr,
 		  const CUfileIOParams_t *params, struct cf_parcel **parcel);
 
+/* The bytes of its largest entry. */
+size_t cf_parcel_largest(const struct cf_parcel *parcel);
+
 /* The entries are no longer wanted, and bring no event. */
 void cf_parcel_free(struct cf_parcel *parcel);
 
 /*
- * The stream is there: has workers carry the entries. Takes the parcel. Calls
+ * The stream is there: has workers carry the entries, with the stream's ferry
+ * what it reaches (NULL: nothing). Takes the parcel. Calls
  * ended once, behind the last event, on any thread and perhaps at once; an
  * entry that cannot be carried any more has an event that says so.
  */
-void cf_parcel_open(struct cf_parcel *parcel, void (*ended)(void *arg),
-		    void *arg);
+void cf_parcel_open(struct cf_parcel *parcel, struct cf_ferry *ferry,
+		    void (*ended)(void *arg), void *arg);
 
 /* All entries end with this code. Takes the parcel. */
 void cf_parcel_fail(struct cf_parcel *parcel, int code);

@@ -44,6 +44,8 @@
 #define MAX_STEP (128 * KIB)
 #define VERY_LARGE (128 * MIB)
 #define LARGE_STEP (1 * MIB) /* with its source, what a core's cache holds */
+#define FERRY_MIN_STEP (256 * KIB) /* an order costs some 10 us */
+#define FERRY_MAX_STEP (512 * KIB)
 /* reads that one carries: alone in two halves, so that they overlap */
 #define HALVE_FROM (512 * KIB)
 #define MAX_HALF (1 * MIB)
@@ -243,7 +245,10 @@ static size_t staged_step(const struct cf_piece *piece, unsigned carriers,
 	size_t slot = atomic_load_explicit(&max_step, memory_order_relaxed);
 	size_t step = slot;
 
-	if (cf_file_is_direct(piece->handle, piece->via))
+	if (piece->ferry && carriers > 1)
+		step = clamp(power_below(piece->size / 8), FERRY_MIN_STEP,
+			     FERRY_MAX_STEP);
+	else if (cf_file_is_direct(piece->handle, piece->via))
 		step = DIRECT_STEP;
 	else if (carriers > 1 && is_large(piece, company))
 		step = LARGE_STEP;
@@ -313,7 +318,7 @@ static unsigned flights_for(const struct cf_piece *piece,
 			    const struct cf_path_ops *path, unsigned company)
 {
 	if (!cf_file_is_direct(piece->handle, piece->via) ||
-	    piece->handle->fs_ops ||
+	    piece->handle->fs_ops || piece->ferry ||
 	    piece->size <
 		    atomic_load_explicit(&ring_from, memory_order_relaxed) ||
 	    piece->size <= ring_step(piece))

@@ -15,6 +15,7 @@
 #include <stdio.h>
 #include "core/buffer.h"
 #include "core/device.h"
+#include "core/ferry.h"
 #include "core/log.h"
 #include "core/log_tag.h"
 #include "core/probe.h"
@@ -66,6 +67,16 @@ static int check_access(const struct cf_call *call,
 	return 0;
 }
 
+static struct cf_ferry *ferry_for(const struct cf_call *call,
+				  const struct cf_memory *mem)
+{
+	struct cf_ferry *ferry = call->ferry;
+
+	return ferry && cf_ferry_reaches(ferry->ctx, ferry->ordinal, mem) ?
+		       ferry :
+		       NULL;
+}
+
 /* The memory of the request, and whether the range may be touched. */
 static int check_memory(struct cf_request *req, const struct cf_call *call,
 			struct cf_facts *last, const char **problem)
@@ -78,6 +89,7 @@ static int check_memory(struct cf_request *req, const struct cf_call *call,
 		cf_memory_facts((uintptr_t)call->base, &last->mem);
 	last->base = call->base;
 	*mem = last->mem;
+	req->piece.ferry = ferry_for(call, mem);
 	base = mem->addr;
 	cover = cf_buffer_cover(mem, base, base + (size_t)call->buf_off,
 				call->size);
@@ -107,6 +119,7 @@ static int assume_memory(struct cf_request *req, const struct cf_call *call,
 		.addr = (uintptr_t)call->base + (size_t)call->buf_off,
 	};
 	req->registered = false;
+	req->piece.ferry = NULL;
 	req->piece.alias = NULL;
 	req->piece.alias_state = CF_ALIAS_UNREGISTERED;
 	req->piece.registered = false;
@@ -149,7 +162,10 @@ static int check(struct cf_request *req, const struct cf_call *call,
 
 static void decide(struct cf_request *req)
 {
-	cf_windows_look(&req->piece);
+	if (req->piece.ferry) /* pages are registered by the driver */
+		req->piece.view = (struct cf_view){ .sight = CF_SIGHT_NONE };
+	else
+		cf_windows_look(&req->piece);
 	cf_route_choose(&req->piece, cf_session_config(), &req->route);
 }
 
@@ -184,9 +200,11 @@ int cf_request_init_next(struct cf_request *req, const struct cf_call *call,
 
 int cf_request_init(struct cf_request *req, const struct cf_call *call)
 {
-	struct cf_facts none = { .base = NULL };
+	struct cf_facts last = { .base = NULL };
 
-	return cf_request_init_next(req, call, &none);
+	if (call->facts)
+		last = *call->facts;
+	return cf_request_init_next(req, call, &last);
 }
 
 static void log_failure(const struct cf_request *req, int code)

@@ -5,6 +5,12 @@
 
 #include "engine/route.h"
 
+/* What was just learnt of a base address; base NULL: nothing. */
+struct cf_facts {
+	const void *base;
+	struct cf_memory mem;
+};
+
 /* What a client asks for; nothing in it has been checked. */
 struct cf_call {
 	enum cf_op op;
@@ -13,6 +19,8 @@ struct cf_call {
 	size_t size;
 	off_t file_off;
 	off_t buf_off;
+	const struct cf_facts *facts; /* of base, where they are known */
+	struct cf_ferry *ferry;	      /* that moves it if it is device memory */
 };
 
 /* One owner: the caller's stack. Holds references on handle and alias. */
@@ -30,12 +38,6 @@ struct cf_request {
  * (contract 3.8, behaviour "Reads and writes"), holding nothing.
  */
 int cf_request_init(struct cf_request *req, const struct cf_call *call);
-
-/* What was just learnt of a base address; base NULL: nothing. */
-struct cf_facts {
-	const void *base;
-	struct cf_memory mem;
-};
 
 /* The same for one of many: the driver is asked only about a new base. */
 int cf_request_init_next(struct cf_request *req, const struct cf_call *call,

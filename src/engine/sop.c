@@ -7,6 +7,7 @@
 #include "engine/sop.h"
 
 #include <errno.h>
+#include <stddef.h>
 #include <stdlib.h>
 #include "core/log.h"
 #include "engine/depth.h"
@@ -27,9 +28,11 @@ static void go_home_locked(struct cf_sop *sop, bool marked)
 	sop->ref = NULL;
 	cf_depth_leave(sop->depth);
 	sop->depth = NULL;
-	if (!marked)
+	if (!marked) {
+		sop->ferried = false;
 		atomic_store_explicit(&sop->words->passed, sop->ticket,
 				      memory_order_relaxed);
+	}
 	cf_dock_give_back(sop);
 }
 
@@ -37,8 +40,36 @@ static void go_home_locked(struct cf_sop *sop, bool marked)
 
 static bool is_marked(const struct cf_sop *sop)
 {
-	return cf_dock_has_memops(sop->dock);
+	return sop->ferried || cf_dock_has_memops(sop->dock);
 }
+
+static void let_pass(struct cf_sop *sop)
+{
+	atomic_fetch_add_explicit(&sop->words->gate, 1, memory_order_release);
+}
+
+static struct cf_sop *sop_of(struct cf_ferry *ferry)
+{
+	return (struct cf_sop *)((char *)ferry -
+				 offsetof(struct cf_sop, ferry));
+}
+
+static void open_to_ferry(struct cf_ferry *ferry)
+{
+	let_pass(sop_of(ferry));
+}
+
+static bool is_alive(struct cf_ferry *ferry)
+{
+	return cf_dock_alive(sop_of(ferry)->dock);
+}
+
+const struct cf_ferry_ops cf_sop_ferry = {
+	.open = open_to_ferry,
+	.alive = is_alive,
+	.step_aside = cf_worker_step_aside,
+	.step_back = cf_worker_step_back,
+};
 
 /*
  * Nothing of the run, nor of a captured operation, may be touched after this:
@@ -65,8 +96,10 @@ static void run_over_locked(struct cf_run *run)
 static void open_gate(struct cf_run *run)
 {
 	cf_sops_lock();
-	atomic_fetch_add_explicit(&run->sop->words->gate, 1,
-				  memory_order_release);
+	if (run->sop->ferried)
+		cf_ferry_end(&run->sop->ferry);
+	else
+		let_pass(run->sop);
 	run_over_locked(run);
 	cf_sops_end();
 	cf_sops_unlock();
@@ -100,7 +133,9 @@ static void carry(struct cf_task *task)
 	struct cf_run *run = (struct cf_run *)task;
 
 	if (run->sop->parcel)
-		cf_parcel_open(run->sop->parcel, batch_ended, run);
+		cf_parcel_open(run->sop->parcel,
+			       run->sop->ferried ? &run->sop->ferry : NULL,
+			       batch_ended, run);
 	else
 		finish(run, cf_errand_run(&run->sop->errand));
 }
@@ -124,10 +159,12 @@ static void begin_locked(struct cf_run *run, struct cf_sop *sop)
 	*run = (struct cf_run){
 		.task.run = carry,
 		.sop = sop,
-		.awaited = !cf_dock_has_memops(sop->dock),
+		.awaited = !is_marked(sop),
 		.extra = run != &sop->run,
 	};
 	cf_sops_begin();
+	if (sop->ferried)
+		cf_ferry_begin(&sop->ferry);
 	if (!sop->belled)
 		atomic_fetch_sub_explicit(&sop->words->gate, 1,
 					  memory_order_relaxed);
@@ -216,7 +253,12 @@ void cf_sop_replayed(void *arg)
 	bool open;
 
 	cf_sops_lock();
-	if (sop->state == CF_SOP_GIVEN_UP) {
+	/*
+	 * Launches of two graphs made of one capture overlap: with a ferry
+	 * either's kernel waits for the run there is, and another would fill
+	 * the same memory at the same time.
+	 */
+	if (sop->state == CF_SOP_GIVEN_UP || (sop->busy && sop->ferried)) {
 		cf_sops_unlock();
 		return;
 	}
@@ -264,6 +306,8 @@ int cf_sop_stop_or_wait(struct cf_sop *sop, CUresult res)
 			atomic_store_explicit(&sop->words->gate, 0,
 					      memory_order_release);
 	} else {
+		/* what it moved with is not behind it */
+		cf_ferry_lose(&sop->ferry);
 		while (sop->state != CF_SOP_DONE)
 			cf_sops_wait();
 		go_home_locked(sop, false);

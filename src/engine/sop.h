@@ -14,6 +14,7 @@
 
 #include <stdatomic.h>
 #include <stdbool.h>
+#include "core/ferry.h"
 #include "engine/bell.h"
 #include "engine/dock.h"
 #include "engine/errand.h"
@@ -55,6 +56,7 @@ struct cf_sop {
 	struct cf_run run;
 	struct cf_dock *dock;
 	struct cf_words *words;
+	struct cf_ferry ferry;
 	struct cf_board *board; /* and its bell there */
 	unsigned bell;
 	CUdeviceptr gate, passed, door; /* of the words, as the GPU sees them */
@@ -63,6 +65,7 @@ struct cf_sop {
 	/* lock of sops.h: */
 	enum cf_sop_state state;
 	bool held;     /* by its submitter */
+	bool ferried;  /* its ferry is behind the gate, or alone */
 	bool belled;   /* it rings; its gate was closed when it was submitted */
 	bool captured; /* in a graph: may be carried any number of times */
 	bool busy;     /* captured: run is in use */
@@ -89,6 +92,9 @@ struct cf_sop_call {
  */
 int cf_sop_submit(const struct cf_sop_call *call, CUcontext ctx,
 		  unsigned long long ctx_id, struct cf_stream_ref *ref);
+
+/* What its ferry needs of it. */
+extern const struct cf_ferry_ops cf_sop_ferry;
 
 /* What streams call; user data: the sop. A stream, or a launch, comes to it. */
 void cf_sop_reached(void *sop);

@@ -124,6 +124,35 @@ int cf_stream_deregister(CUstream stream)
 	return err;
 }
 
+/* ------------------------------------------------------------ readiness */
+
+static void prepare(const struct cf_cuda *cuda)
+{
+	struct cf_scope scope;
+	unsigned long long id;
+	CUcontext ctx;
+
+	if (cuda->stream_get_ctx(CF_CU_STREAM_LEGACY, &ctx) != CF_CU_SUCCESS)
+		return;
+	id = cf_context_id(cuda, ctx);
+	if (!id || !cf_dock_may_load(ctx, id) || cf_context_enter(ctx, &scope))
+		return;
+	if (cuda->stream_query(CF_CU_STREAM_LEGACY) == CF_CU_SUCCESS)
+		cf_dock_prepare(cuda, ctx, id);
+	cf_context_leave(&scope);
+}
+
+void cf_streams_prepare(void)
+{
+	const struct cf_cuda *cuda = cf_cuda_loaded();
+
+	if (!cuda || !cuda->stream_get_ctx || cf_sops_enter())
+		return;
+	if (cf_streams_allowed(cf_session_config()))
+		prepare(cuda);
+	cf_sops_leave();
+}
+
 /* ------------------------------------------------------------ operations */
 
 static int check_handle(CUfileHandle_t value)
@@ -261,7 +290,8 @@ int cf_stream_submit_batch(CUfileBatchHandle_t batch, unsigned nr,
 void cf_streams_open(const struct cf_config *config)
 {
 	cf_docks_configure(!cf_config_bool(config, CF_CFG_STREAM_MEMOPS_BYPASS),
-			   cf_config_bool(config, CF_CFG_STREAM_BELLS));
+			   cf_config_bool(config, CF_CFG_STREAM_BELLS),
+			   cf_config_bool(config, CF_CFG_STREAM_FERRY));
 	cf_sops_open();
 }
 

@@ -15,6 +15,13 @@
 bool cf_streams_allowed(const struct cf_config *config);
 
 /*
+ * Streams of the context that is current, if there is one, will need a kernel,
+ * and to load it later could be to wait for a stream that waits for the
+ * caller. Any thread; in a session.
+ */
+void cf_streams_prepare(void);
+
+/*
  * flags: CU_FILE_STREAM_*. 0; -CU_FILE_DRIVER_NOT_INITIALIZED,
  * -CU_FILE_PLATFORM_NOT_SUPPORTED (no stream IO here), -CU_FILE_INVALID_VALUE
  * (unknown flags, not a stream, registered already), -ENOMEM or a CUDA code.

@@ -73,7 +73,7 @@ struct cf_carrier {
 
 struct cf_submission {
 	struct cf_queue *queue;
-	enum cf_team team; /* whose workers carry it */
+	enum cf_team team;		    /* whose workers carry it */
 	struct cf_submission *next, **link; /* queue->lock */
 	struct cf_sort sorts[CF_MAX_SORTS];
 	unsigned nr_sorts;

@@ -56,6 +56,8 @@ static enum cf_way way_of(const struct cf_submission *sub,
 
 	if (piece->handle->fs_ops)
 		return CF_WAY_SERIAL;
+	if (piece->ferry)
+		return CF_WAY_EACH;
 	if (sub->nr > 1 && may_sail(entry))
 		return CF_WAY_FLEET;
 	if (sub->nr > 1 && may_be_staged(&entry->req.route) &&

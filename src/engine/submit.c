@@ -5,7 +5,9 @@
  * All driver calls of the stream's side stand here. Either all that belongs
  * to an operation gets into the stream, or the operation does nothing.
  */
+#include "core/device.h"
 #include "engine/depth.h"
+#include "engine/parcel.h"
 #include "engine/sop.h"
 #include "engine/stream_ref.h"
 
@@ -59,6 +61,15 @@ static CUresult add_wait_and_mark(const struct cf_cuda *cuda,
 	return cuda->stream_batch_mem_op(stream, 2, ops, 0);
 }
 
+/* Behind the gate; nothing, where copies have streams of their own. */
+static CUresult add_ferry(const struct cf_cuda *cuda, const struct cf_sop *sop,
+			  CUstream stream)
+{
+	return sop->ferried ? cf_ferry_launch(cuda, cf_dock_ferry(sop->dock),
+					      &sop->ferry, stream) :
+			      CF_CU_SUCCESS;
+}
+
 /*
  * Where the driver says no after all, and has taken it nevertheless, it may
  * have rung already.
@@ -91,7 +102,9 @@ static int ring_in_stream(const struct cf_cuda *cuda, struct cf_sop *sop,
 	atomic_store_explicit(&sop->words->gate, UINT32_MAX,
 			      memory_order_relaxed);
 	cf_bell_arm(sop);
-	res = cuda->stream_batch_mem_op(stream, 3, ops, 0);
+	res = cuda->stream_batch_mem_op(stream, sop->ferried ? 2 : 3, ops, 0);
+	if (res == CF_CU_SUCCESS)
+		res = add_ferry(cuda, sop, stream);
 	if (res != CF_CU_SUCCESS)
 		return take_back(sop, res);
 	/* a worker was reserved: there is one to look */
@@ -109,8 +122,12 @@ static int put_in_stream(const struct cf_cuda *cuda, struct cf_sop *sop,
 		cf_sop_never_mind(sop);
 		return CF_ECUDA(res);
 	}
-	if (cf_dock_has_memops(sop->dock))
+	if (sop->ferried && cf_dock_has_memops(sop->dock))
+		res = add_wait(cuda, sop, stream);
+	else if (cf_dock_has_memops(sop->dock))
 		res = add_wait_and_mark(cuda, sop, stream);
+	if (res == CF_CU_SUCCESS)
+		res = add_ferry(cuda, sop, stream);
 	if (res != CF_CU_SUCCESS)
 		return cf_sop_stop_or_wait(sop, res);
 	cf_sop_let_go(sop);
@@ -165,13 +182,76 @@ static int put_in_graph(const struct cf_cuda *cuda, struct cf_sop *sop,
 		return CF_ECUDA(res);
 	if (cf_dock_has_memops(sop->dock))
 		res = add_wait(cuda, sop, stream);
+	if (res == CF_CU_SUCCESS)
+		res = add_ferry(cuda, sop, stream);
 	if (res != CF_CU_SUCCESS)
 		cf_sop_disarm(sop);
 	return cf_cuda_code(res);
 }
 
-static void fill(struct cf_sop *sop, const struct cf_sop_call *call,
-		 bool captured, struct cf_stream_ref *ref)
+#define SLOTS 32 /* for a few large ones at a time */
+
+/*
+ * What the driver has to be asked is asked now: when the stream comes to the
+ * operation, somebody may be in the driver and wait for the stream.
+ */
+static void find_slots(const struct cf_cuda *cuda, struct cf_ferry *ferry,
+		       const struct cf_gpu *gpu, size_t size)
+{
+	ferry->gpu = NULL;
+	if (size + 2 * CF_SLOT_ALIGN <= CF_FERRY_HOLD)
+		return;
+	/* else they are not pinned any more */
+	if (cf_context_id(cuda, gpu->primary) != gpu->primary_id)
+		return;
+	ferry->gpu = gpu;
+	cf_pool_warm(cf_gpu_pool(ferry->gpu, size + 2 * CF_SLOT_ALIGN), SLOTS);
+}
+
+/* Memory without a context is reached from its GPU's primary one. */
+static bool reaches(CUcontext ctx, const struct cf_memory *mem,
+		    const struct cf_gpu **gpu)
+{
+	struct cf_device *dev;
+
+	if (!cf_ferry_reaches(ctx, mem->ordinal, mem) ||
+	    cf_device_find(mem, &dev))
+		return false;
+	*gpu = dev->gpu;
+	return mem->ctx || mem->kind == CF_MEMORY_MANAGED ||
+	       ctx == dev->gpu->primary;
+}
+
+static bool find_ferry(const struct cf_cuda *cuda, struct cf_sop *sop,
+		       CUcontext ctx)
+{
+	struct cf_errand *errand = &sop->errand;
+	struct cf_memory *mem = &errand->facts.mem;
+	size_t size = sop->parcel ? cf_parcel_largest(sop->parcel) :
+				    errand->call.size;
+	const struct cf_gpu *gpu;
+
+	errand->ferry = NULL;
+	errand->facts.base = NULL;
+	if (!cf_dock_ferry(sop->dock) || !sop->ferry.board)
+		return false;
+	cf_memory_facts((uintptr_t)errand->call.base, mem);
+	if (!reaches(ctx, mem, &gpu))
+		return false;
+	errand->facts.base = errand->call.base;
+	errand->ferry = &sop->ferry;
+	find_slots(cuda, &sop->ferry, gpu, size);
+	sop->ferry.ctx = ctx;
+	sop->ferry.ordinal = mem->ordinal;
+	sop->ferry.rows = cf_ferry_rows_for(size);
+	sop->ferry.shared = sop->captured;
+	atomic_store_explicit(&sop->ferry.lost, false, memory_order_relaxed);
+	return true;
+}
+
+static void fill(const struct cf_cuda *cuda, struct cf_sop *sop,
+		 const struct cf_sop_call *call, CUcontext ctx, bool captured,
+		 struct cf_stream_ref *ref)
 {
 	sop->state = CF_SOP_QUEUED;
 	sop->held = !captured;
@@ -183,6 +263,7 @@ static void fill(struct cf_sop *sop, const struct cf_sop_call *call,
 	sop->errand = call->errand;
 	if (!call->parcel)
 		cf_errand_accept(&sop->errand);
+	sop->ferried = find_ferry(cuda, sop, ctx);
 	sop->ref = NULL;
 	if (!ref)
 		return;
@@ -211,6 +292,17 @@ static int submit(const struct cf_cuda *cuda, struct cf_sop *sop, CUcontext ctx,
 		       put_in_stream(cuda, sop, stream);
 }
 
+/*
+ * A stream that is busy may wait for what the client does next, and to load
+ * the kernel may be to wait for the stream. Asked only as long as it counts.
+ */
+static bool is_idle(const struct cf_cuda *cuda, CUstream stream, CUcontext ctx,
+		    unsigned long long ctx_id)
+{
+	return cf_dock_may_load(ctx, ctx_id) &&
+	       cuda->stream_query(stream) == CF_CU_SUCCESS;
+}
+
 int cf_sop_submit(const struct cf_sop_call *call, CUcontext ctx,
 		  unsigned long long ctx_id, struct cf_stream_ref *ref)
 {
@@ -227,10 +319,13 @@ int cf_sop_submit(const struct cf_sop_call *call, CUcontext ctx,
 	if (!err && captured && call->parcel)
 		err = CF_ECUDA(CF_CU_STREAM_CAPTURE_UNSUPPORTED);
 	if (!err)
-		err = cf_dock_lease(ctx, ctx_id, &sop);
+		err = cf_dock_lease(
+			ctx, ctx_id,
+			!captured && is_idle(cuda, call->stream, ctx, ctx_id),
+			&sop);
 	if (err)
 		return err;
-	fill(sop, call, captured, ref);
+	fill(cuda, sop, call, ctx, captured, ref);
 	return captured ? put_in_graph(cuda, sop, call->stream, graph) :
 			  submit(cuda, sop, ctx, call->stream);
 }

@@ -6,6 +6,7 @@
  * instead (path/relay.c); one that writes is so many stages.
  */
 #include "core/device.h"
+#include "path/ferried.h"
 #include "path/path.h"
 #include "path/relay.h"
 #include "path/stage.h"
@@ -123,6 +124,10 @@ static void staged_run(const struct cf_piece *piece, struct cf_feed *feed,
 {
 	struct load load = { .piece = piece, .feed = feed };
 
+	if (piece->ferry) {
+		cf_ferried_run(piece, feed, crew);
+		return;
+	}
 	if (crew->helpers && piece->op == CF_WRITE) {
 		write_together(piece, feed, crew);
 		return;

@@ -144,3 +144,10 @@ const char *fresh_log(void)
 	}
 	return text;
 }
+
+bool fresh_bells(void)
+{
+	const char *value = getenv("OCF_STREAM_BELLS");
+
+	return value && !strcmp(value, "1");
+}

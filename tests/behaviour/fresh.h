@@ -66,6 +66,9 @@ const char *fresh_text_file(const char *name, const char *text);
 /* The mount of the test's directory. */
 void fresh_mount(struct cf_mount *mount);
 
+/* Whether streams announce their operations by bells here. */
+bool fresh_bells(void);
+
 /* The log file's text, "" if there is none; static. */
 const char *fresh_log(void);
 

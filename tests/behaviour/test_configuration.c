@@ -427,6 +427,8 @@ static const struct effect {
 	{ .key = "opencufile.mapped_use_kb", .elsewhere = "path/test_mapped" },
 	{ .key = "opencufile.mapped_settle_ms",
 	  .elsewhere = "path/test_mapped" },
+	{ .key = "opencufile.stream_ferry",
+	  .elsewhere = "path/test_stream_held" },
 	{ .key = "opencufile.stream_bells",
 	  .elsewhere = "behaviour/test_streams" },
 	{ .key = "opencufile.batch_kernel", .elsewhere = "path_batch_copies" },

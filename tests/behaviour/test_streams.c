@@ -95,13 +95,6 @@ static void assert_arrived(struct world *w, const struct io *io)
 }
 
 /* Holds a stream until it is opened. */
-static bool with_bells(void)
-{
-	const char *value = getenv("OCF_STREAM_BELLS");
-
-	return value && !strcmp(value, "1");
-}
-
 struct gate {
 	_Atomic bool open;
 	_Atomic bool reached;
@@ -557,10 +550,10 @@ static void a_submission_beyond_the_depth_waits_alone(void **state)
 					     CF_CU_STREAM_WAIT_VALUE_EQ),
 			 0);
 	assert_int_equal(pthread_create(&thread, NULL, submit_deep, &d), 0);
-	while (atomic_load(&d.submitted) < (with_bells() ? DEEP : 40))
+	while (atomic_load(&d.submitted) < (fresh_bells() ? DEEP : 40))
 		th_sleep_ms(1);
 	th_sleep_ms(20);
-	assert_int_equal(atomic_load(&d.submitted), with_bells() ? DEEP : 40);
+	assert_int_equal(atomic_load(&d.submitted), fresh_bells() ? DEEP : 40);
 	assert_ok(submit_read(&d.w, &io, other));
 	settle(other);
 	assert_arrived(&d.w, &io);
@@ -656,8 +649,8 @@ static void a_destroyed_stream_finishes_its_operations(void **state)
 
 /*
  * The close does not wait for a stream that is held elsewhere. It knows of the
- * operations where there are bells; else they end when the stream comes to
- * them.
+ * operations where there are bells (OCF_STREAM_BELLS); else they end when the
+ * stream comes to them.
  */
 static void a_closed_driver_lets_the_stream_go_with_an_error(void **state)
 {
@@ -672,7 +665,7 @@ static void a_closed_driver_lets_the_stream_go_with_an_error(void **state)
 		assert_ok(submit_read(&w, &ios[i], w.stream));
 	assert_ok(cuFileDriverClose_v2());
 	for (int i = 0; i < 3; i++)
-		assert_int_equal(ios[i].bytes, with_bells() ?
+		assert_int_equal(ios[i].bytes, fresh_bells() ?
 						       -CU_FILE_DRIVER_CLOSING :
 						       UNTOUCHED);
 	assert_int_equal(cuStreamQuery(w.stream), CF_CU_NOT_READY);

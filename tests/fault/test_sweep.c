@@ -181,7 +181,7 @@ static void any_system_call_may_fail(void **state)
 
 /* --------------------------------------------------------- driver calls */
 
-#define IN_CONTEXT "stream event host_register mem"
+#define IN_CONTEXT "stream event host_register mem module"
 
 /* leak: what a call that should end something leaves behind when it fails. */
 static const struct cuda_row {
@@ -232,6 +232,10 @@ static const struct cuda_row {
 	{ "cuLaunchHostFunc", NULL },
 	{ "cuStreamWaitValue32_v2", NULL },
 	{ "cuStreamBatchMemOp_v2", NULL },
+	{ "cuModuleLoadData", NULL },
+	{ "cuModuleGetFunction", NULL },
+	{ "cuModuleUnload", "module" },
+	{ "cuLaunchKernel", NULL },
 };
 #define NR_CUDA_ROWS (sizeof(cuda_rows) / sizeof(cuda_rows[0]))
 

@@ -384,6 +384,26 @@ static void threads_read_while_many_streams_do(void **state)
 	held_fini(&m.h);
 }
 
+/* opencufile.stream_ferry; a few streams get on without it. */
+static void the_kernel_is_in_streams_unless_it_is_switched_off(void **state)
+{
+	th_need_fake();
+	for (int on = 0; on < 2; on++) {
+		unsigned long before = th_ferry_launches();
+		struct held h;
+
+		setenv("OCF_STREAM_FERRY", on ? "true" : "false", 1);
+		held_init(&h, 2, SMALL);
+		renew(&h);
+		volley(&h, READS);
+		for (unsigned k = 0; k < h.nr; k++)
+			check_lane(&h, &h.lanes[k], h.got);
+		held_fini(&h);
+		assert_int_equal(th_ferry_launches() - before, on ? 2 : 0);
+	}
+	unsetenv("OCF_STREAM_FERRY");
+}
+
 /* A watchdog for each test alone. */
 static int setup(void **state)
 {
@@ -403,6 +423,7 @@ int main(int argc, char **argv)
 		TEST(a_dozen_streams_have_batches_at_once),
 		TEST(a_client_frees_and_unregisters_while_streams_read),
 		TEST(threads_read_while_many_streams_do),
+		TEST(the_kernel_is_in_streams_unless_it_is_switched_off),
 	};
 
 	if (argc > 1)
