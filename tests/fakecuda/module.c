@@ -24,7 +24,11 @@ struct module {
 	struct fc_ctx *ctx;
 	char *ptx; /* NULL where the image is not text */
 	struct fc_function *functions;
+	struct module *next; /* of all */
 };
+
+/* One of a lost context is nobody's, and no leak. */
+static struct module *modules;
 
 static int fill_kernel(const struct fakecuda_launch *l)
 {
@@ -134,6 +138,8 @@ static int load(CUmodule *out, const void *image)
 			abort();
 	}
 	m->h = fc_handle_new(FC_MODULE, m);
+	m->next = modules;
+	modules = m;
 	atomic_fetch_add(&fc.live[LIVE_MODULE], 1);
 	*out = (CUmodule)m->h;
 	return 0;
@@ -157,6 +163,11 @@ CUresult cuModuleLoadDataEx(CUmodule *module, const void *image,
 
 static void module_free(struct module *m)
 {
+	struct module **at = &modules;
+
+	while (*at != m)
+		at = &(*at)->next;
+	*at = m->next;
 	while (m->functions) {
 		struct fc_function *f = m->functions;
 
