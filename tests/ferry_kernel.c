@@ -26,6 +26,7 @@ struct ferry {
 	unsigned rows;
 	uint32_t run, next;
 	bool mine[CF_FERRY_ROWS];
+	unsigned rows_mine;
 };
 
 static bool claim(struct ferry *f, unsigned row)
@@ -123,7 +124,8 @@ static int serve(struct ferry *f)
 			return 0;
 		if (over && over())
 			return 0;
-		if ((uint32_t)state <= f->next) {
+		/* a row that is another launch's looks at no order */
+		if (!f->rows_mine || (uint32_t)state <= f->next) {
 			usleep(20);
 			continue;
 		}
@@ -147,8 +149,10 @@ static int kernel(const struct fakecuda_launch *launch)
 	if (claims)
 		f.claims = map(claims, sizeof(f.board->claims));
 	f.run = atomic_load(&f.board->run);
-	for (unsigned row = 0; row < f.rows; row++)
+	for (unsigned row = 0; row < f.rows; row++) {
 		f.mine[row] = claim(&f, row);
+		f.rows_mine += f.mine[row];
+	}
 	err = serve(&f);
 	leave();
 	for (unsigned row = 0; row < f.rows; row++)
