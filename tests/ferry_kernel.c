@@ -42,20 +42,6 @@ static bool claim(struct ferry *f, unsigned row)
 	return false;
 }
 
-/* Words whole where they are aligned: see volley_kernel.c. */
-static void move(char *to, const char *from, size_t n)
-{
-	if (((uintptr_t)to | (uintptr_t)from | n) & 3) {
-		memcpy(to, from, n);
-		return;
-	}
-	for (size_t i = 0; i < n; i += 4)
-		__atomic_store_n((uint32_t *)(to + i),
-				 __atomic_load_n((const uint32_t *)(from + i),
-						 __ATOMIC_RELAXED),
-				 __ATOMIC_RELAXED);
-}
-
 static size_t least(size_t a, size_t b)
 {
 	return a < b ? a : b;
@@ -75,7 +61,7 @@ static int move_tile(uint64_t dst, uint64_t src, size_t size)
 		from = map(src, n);
 		if (!to || !from)
 			return CF_CU_ILLEGAL_ADDRESS;
-		move(to, from, n);
+		th_move_words(to, from, n);
 	}
 	return 0;
 }

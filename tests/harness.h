@@ -147,6 +147,9 @@ bool th_ferry_kernel(void);
 unsigned long th_ferry_launches(void);
 unsigned long th_ferry_orders(void);
 
+/* For such kernels: a copy of words moves each of them whole. */
+void th_move_words(char *to, const char *from, size_t n);
+
 /* -------------------------------------------------------------- memory */
 
 enum th_mem_kind {

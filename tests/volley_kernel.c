@@ -33,7 +33,7 @@ static uint64_t wide(const struct fakecuda_launch *launch, unsigned n)
  * Words whole, as the fake's own small copies: two entries of a client may
  * fill one place at a time, and get the bytes of either.
  */
-static void move(char *to, const char *from, size_t n)
+void th_move_words(char *to, const char *from, size_t n)
 {
 	if (((uintptr_t)to | (uintptr_t)from | n) & 3) {
 		memcpy(to, from, n);
@@ -53,7 +53,7 @@ static int run_block(const struct row *row)
 
 	if (!dst || !src)
 		return CF_CU_ILLEGAL_ADDRESS;
-	move(dst, src, row->size);
+	th_move_words(dst, src, row->size);
 	atomic_fetch_add(&moved, 1);
 	return 0;
 }
