@@ -74,7 +74,7 @@ struct cf_ferry {
 	const struct cf_ferry_ops *ops;
 	struct cf_ferry_board *board;
 	char *hold;	   /* CF_FERRY_HOLD bytes on a page boundary, pinned */
-	CUdeviceptr place; /* of the board, as the GPU sees it */
+	CUdeviceptr place; /* of the board for the GPU, or 0: out of reach */
 	CUcontext ctx;	   /* of the stream, on this GPU: */
 	int ordinal;
 	const struct cf_gpu *gpu; /* whose slots it may use, or NULL */
@@ -88,7 +88,7 @@ struct cf_ferry {
 	atomic_bool lost;
 };
 
-/* A ferry with nothing but its lock. */
+/* A ferry with nothing but its locks. */
 void cf_ferry_init(struct cf_ferry *ferry, const struct cf_ferry_ops *ops);
 
 /*

@@ -11,8 +11,7 @@
  * moved counts it. The last word is the run's number in word x of left.
  *
  * Every row looks at the same words, over the bus, so that few rows of many
- * threads are quicker than many of few: on an H200 an order costs 6 us with
- * one or two rows, 9 with four, 30 with sixteen.
+ * threads are quicker than many of few.
  *
  * claims is 0, or word x of it goes up to the run's number by whoever comes
  * first; a block that finds it there waits for the end and moves nothing. A

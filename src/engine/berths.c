@@ -66,11 +66,12 @@ static void fit_out(struct cf_chunk *chunk, CUdeviceptr dev)
 		struct cf_ferry *ferry = &chunk->sops[i].ferry;
 
 		cf_ferry_init(ferry, &cf_sop_ferry);
-		if (chunk->size != WHOLE_SIZE || dev != (uintptr_t)chunk->mem)
+		if (chunk->size != WHOLE_SIZE)
 			continue;
 		ferry->board = (struct cf_ferry_board *)boards + i;
 		ferry->hold = holds + i * CF_FERRY_HOLD;
-		ferry->place = (uintptr_t)ferry->board;
+		if (dev == (uintptr_t)chunk->mem)
+			ferry->place = (uintptr_t)ferry->board;
 	}
 }
 

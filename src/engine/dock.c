@@ -26,6 +26,7 @@ struct cf_dock {
 	unsigned long long ctx_id;
 	bool memops, bells, ferries; /* memops: lock */
 	bool loaded;		     /* lock; or it was tried */
+	bool loading;		     /* lock; nobody leases meanwhile */
 	bool tried;		     /* lock; whether it has memops */
 	CUmodule module;	     /* lock; of the ferry, or NULL */
 	CUfunction ferry;	     /* lock */
@@ -38,7 +39,10 @@ static struct {
 	pthread_mutex_t lock;
 	struct cf_dock *first;	     /* lock */
 	bool memops, bells, ferries; /* lock */
-} docks = { .lock = PTHREAD_MUTEX_INITIALIZER, .memops = true };
+	pthread_cond_t loaded;	     /* some dock is no longer loading */
+} docks = { .lock = PTHREAD_MUTEX_INITIALIZER,
+	    .loaded = PTHREAD_COND_INITIALIZER,
+	    .memops = true };
 
 void cf_docks_configure(bool memops, bool bells, bool ferries)
 {
@@ -158,6 +162,28 @@ static int dock_make(const struct cf_cuda *cuda, CUcontext ctx,
 	return 0;
 }
 
+/*
+ * The driver may wait for the whole context, and keep copies out: so not while
+ * an operation is out that needs one to get on, and none begins meanwhile.
+ */
+static bool may_load_locked(const struct cf_dock *dock)
+{
+	return dock->ferries && !dock->loaded &&
+	       cf_berths_where(&dock->berths[false]) == CF_HOME;
+}
+
+/* The dock, once it is not loading; or NULL. */
+static struct cf_dock *await_locked(CUcontext ctx, unsigned long long ctx_id)
+{
+	struct cf_dock *dock = find_locked(ctx, ctx_id);
+
+	while (dock && dock->loading) {
+		pthread_cond_wait(&docks.loaded, &docks.lock);
+		dock = find_locked(ctx, ctx_id);
+	}
+	return dock;
+}
+
 /* Without it copies have streams of their own, and may wait behind gates. */
 static void load_ferry(const struct cf_cuda *cuda, struct cf_dock *dock)
 {
@@ -166,8 +192,9 @@ static void load_ferry(const struct cf_cuda *cuda, struct cf_dock *dock)
 	int err;
 
 	pthread_mutex_lock(&docks.lock);
-	err = dock->loaded || !dock->ferries;
-	dock->loaded = true;
+	err = !may_load_locked(dock);
+	if (!err)
+		dock->loaded = dock->loading = true;
 	pthread_mutex_unlock(&docks.lock);
 	if (err)
 		return;
@@ -175,6 +202,8 @@ static void load_ferry(const struct cf_cuda *cuda, struct cf_dock *dock)
 	pthread_mutex_lock(&docks.lock);
 	dock->module = module;
 	dock->ferry = err ? NULL : ferry;
+	dock->loading = false;
+	pthread_cond_broadcast(&docks.loaded);
 	pthread_mutex_unlock(&docks.lock);
 	if (err)
 		cf_log(CF_LOG_WARN,
@@ -229,8 +258,8 @@ static int lease(CUcontext ctx, unsigned long long ctx_id, bool may_load,
 		bool load, ferry;
 
 		pthread_mutex_lock(&docks.lock);
-		dock = find_locked(ctx, ctx_id);
-		load = dock && may_load && dock->ferries && !dock->loaded;
+		dock = await_locked(ctx, ctx_id);
+		load = dock && may_load && may_load_locked(dock);
 		ferry = dock && dock->ferry;
 		*sop = dock && !load ? cf_berths_take(&dock->berths[ferry]) :
 				       NULL;
@@ -436,5 +465,6 @@ void cf_docks_fork_parent(void)
 void cf_docks_fork_child(void)
 {
 	docks.first = NULL;
+	pthread_cond_init(&docks.loaded, NULL);
 	pthread_mutex_unlock(&docks.lock);
 }

@@ -4,10 +4,12 @@
  *
  * The stream rings the operation's bell (bell.h) and waits for its gate. The
  * worker that finds it rung reads the parameters, moves the bytes, writes
- * *bytes_p and opens the gate; so the stream's order is the order of
- * everything. In a graph, or where a driver has no batches of memory
- * operations, a host function closes the gate and posts the operation instead,
- * the same pair of nodes at every launch. Nobody ever waits in a callback.
+ * *bytes_p and opens the gate; with a ferry behind the gate (core/ferry.h) he
+ * opens it for the first bytes and ends the ferry after *bytes_p. So the
+ * stream's order is the order of everything. In a graph, or where a driver has
+ * no batches of memory operations, a host function closes the gate and posts
+ * the operation instead, the same pair of nodes at every launch. Nobody ever
+ * waits in a callback.
  */
 #ifndef CF_ENGINE_SOP_H
 #define CF_ENGINE_SOP_H

@@ -233,7 +233,7 @@ static bool find_ferry(const struct cf_cuda *cuda, struct cf_sop *sop,
 
 	errand->ferry = NULL;
 	errand->facts.base = NULL;
-	if (!cf_dock_ferry(sop->dock) || !sop->ferry.board)
+	if (!cf_dock_ferry(sop->dock) || !sop->ferry.place)
 		return false;
 	cf_memory_facts((uintptr_t)errand->call.base, mem);
 	if (!reaches(ctx, mem, &gpu))
