@@ -68,7 +68,7 @@ static int pin(struct cf_window *w, bool *held)
 	err = cf_context_enter(w->ctx, &scope);
 	if (err)
 		return err;
-	err = pin_here(cf_cuda_loaded(), w, held);
+	err = pin_here(cf_cuda_entered(), w, held);
 	cf_context_leave(&scope);
 	return err;
 }

@@ -229,7 +229,7 @@ static void mapped_run(const struct cf_piece *piece, struct cf_feed *feed,
 {
 	struct trip trip = { .piece = piece,
 			     .feed = feed,
-			     .cuda = cf_cuda_loaded(),
+			     .cuda = cf_cuda_entered(),
 			     .chunk = cf_windows_chunk() };
 	int err = cf_device_find(&piece->mem, &trip.dev);
 

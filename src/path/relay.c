@@ -236,7 +236,7 @@ int cf_relay_read(struct cf_device *dev, const struct cf_piece *piece,
 	struct relay relay = {
 		.piece = piece,
 		.feed = feed,
-		.cuda = cf_cuda_loaded(),
+		.cuda = cf_cuda_entered(),
 		.pool = cf_gpu_pool(dev->gpu, piece->size),
 	};
 	int err = lease(&relay, dev);

@@ -294,7 +294,7 @@ int cf_stage_carry(struct cf_device *dev, const struct cf_piece *piece,
 	struct stage stage = {
 		.piece = piece,
 		.feed = feed,
-		.cuda = cf_cuda_loaded(),
+		.cuda = cf_cuda_entered(),
 		.dev = dev,
 		/* blocks around an unaligned piece come along */
 		.pool = cf_gpu_pool(

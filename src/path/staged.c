@@ -82,7 +82,7 @@ static void carry(void *arg)
 /* The order of the caller's own default stream: only its thread has it. */
 static int staged_settle(const struct cf_piece *piece)
 {
-	const struct cf_cuda *cuda = cf_cuda_loaded();
+	const struct cf_cuda *cuda = cf_cuda_entered();
 	struct cf_scope scope;
 	struct cf_device *dev;
 	struct cf_lane *lane;

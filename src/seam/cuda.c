@@ -181,6 +181,11 @@ const struct cf_cuda *cf_cuda_loaded(void)
 	return cf_cuda_look_again();
 }
 
+const struct cf_cuda *cf_cuda_entered(void)
+{
+	return atomic_load_explicit(&published, memory_order_acquire);
+}
+
 const struct cf_cuda *cf_cuda_open(void)
 {
 	const struct cf_cuda *cuda = cf_cuda_look_again();

@@ -121,7 +121,13 @@ static inline int cf_cuda_code(CUresult res)
  */
 const struct cf_cuda *cf_cuda_loaded(void);
 
-/* As above, but looks again at once instead of trusting a recent "no". */
+/*
+ * For who enters a context or is in one: the table also while the process
+ * ends, when the driver itself answers CUDA_ERROR_DEINITIALIZED.
+ */
+const struct cf_cuda *cf_cuda_entered(void);
+
+/* cf_cuda_loaded that looks again instead of trusting a recent "no". */
 const struct cf_cuda *cf_cuda_look_again(void);
 
 /* Opens the driver if it must and initialises it; NULL if there is none. */
