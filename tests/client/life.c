@@ -160,12 +160,13 @@ static void *read_and_write(void *arg)
 static void submit_batch(struct life_busy *busy)
 {
 	static CUfileIOParams_t io[16];
+	void *mem = life_gpu_alloc(); /* nobody else's */
 
 	for (int i = 0; i < 16; i++) {
 		io[i].mode = CUFILE_BATCH;
 		io[i].opcode = CUFILE_READ;
 		io[i].fh = busy->fh;
-		io[i].u.batch.devPtr_base = busy->mem;
+		io[i].u.batch.devPtr_base = mem;
 		io[i].u.batch.devPtr_offset = 4096 * i;
 		io[i].u.batch.file_offset = 4096 * i;
 		io[i].u.batch.size = 4096;
@@ -179,12 +180,13 @@ static void queue_in_stream(struct life_busy *busy)
 	static size_t size = LIFE_SIZE;
 	static off_t zero;
 	static ssize_t done[32];
+	void *mem = life_gpu_alloc();
 	void *stream;
 
 	CHECK(!life_gpu.stream_create(&stream, 1));
 	for (int i = 0; i < 32; i++)
-		OK(cuFileReadAsync(busy->fh, busy->mem, &size, &zero, &zero,
-				   &done[i], (CUstream)stream));
+		OK(cuFileReadAsync(busy->fh, mem, &size, &zero, &zero, &done[i],
+				   (CUstream)stream));
 }
 
 void life_be_busy(struct life_busy *busy)
