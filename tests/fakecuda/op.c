@@ -170,15 +170,18 @@ static char *at(const struct fc_op *op, uint64_t addr, size_t *n)
 	return (char *)(uintptr_t)addr;
 }
 
+static bool is_small_and_of_words(const char *to, const char *from, size_t n)
+{
+	return n <= WORDS_UP_TO && !(((uintptr_t)to | (uintptr_t)from | n) & 3);
+}
+
 /*
  * A small copy of words moves each of them whole, as a copy engine does: a
  * kernel may look at them meanwhile.
  */
 static void move(char *to, const char *from, size_t n)
 {
-	uintptr_t odd = (uintptr_t)to | (uintptr_t)from | n;
-
-	if (n > WORDS_UP_TO || odd & 3) {
+	if (!is_small_and_of_words(to, from, n)) {
 		memmove(to, from, n);
 		return;
 	}
@@ -199,7 +202,8 @@ void AnnotateIgnoreReadsEnd(const char *file, int line);
  */
 static void move_unseen(char *to, const char *from, size_t n)
 {
-	char part[WORDS_UP_TO];
+	/* longer than a copy of words, which the detector makes slow */
+	char part[2 * WORDS_UP_TO];
 
 	for (size_t done = 0; done < n; done += sizeof(part)) {
 		size_t size = n - done;
