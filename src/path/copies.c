@@ -142,12 +142,14 @@ static int copy_each(const struct cf_cuda *cuda, const struct cf_copies *c,
 /* Pieces that the launch has moved, or not, alternate seldom. */
 static int move_rest(const struct cf_copies *c, const bool *moved)
 {
-	const struct cf_cuda *cuda = cf_cuda_entered();
+	const struct cf_cuda *cuda = cf_cuda_loaded();
 	unsigned nr, begun = 0;
 	CUresult res;
 	size_t size;
 	int err = 0;
 
+	if (!cuda) /* the process began to end after the lane was leased */
+		return fail_rest(c, moved, CF_ECUDA(CF_CU_DEINITIALIZED));
 	for (unsigned i = 0; i < c->nr; i += nr) {
 		nr = 1;
 		if (c->results[i] <= 0 || moved[i])
