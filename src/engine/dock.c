@@ -30,9 +30,9 @@ struct cf_dock {
 	bool tried;		     /* lock; whether it has memops */
 	CUmodule module;	     /* lock; of the ferry, or NULL */
 	CUfunction ferry;	     /* lock */
-	CUstream probe; /* always empty: asks whether the context is well */
-	struct cf_berths berths[2]; /* lock; without a ferry, and with */
-	struct cf_dock *next;	    /* lock */
+	CUstream probe;		     /* asks whether the context is well */
+	struct cf_berths berths[2];  /* lock; without a ferry, and with */
+	struct cf_dock *next;	     /* lock */
 };
 
 static struct {
@@ -364,7 +364,8 @@ bool cf_dock_alive(const struct cf_dock *dock)
 		return false;
 	res = cuda->stream_query(dock->probe);
 	cf_context_leave(&scope);
-	return res == CF_CU_SUCCESS;
+	/* the trial of memory operations may still be in it */
+	return res == CF_CU_SUCCESS || res == CF_CU_NOT_READY;
 }
 
 bool cf_dock_wait(const struct cf_dock *dock, pthread_cond_t *cond,

@@ -737,6 +737,25 @@ static void deregistering_waits_for_the_streams_operations(void **state)
 	world_end(&w);
 }
 
+/* A stream of the library's own that is not empty says nothing of the kind. */
+static void a_busy_context_is_not_taken_for_a_lost_one(void **state)
+{
+	const struct th_fake *fake = th_need_fake();
+	struct io io = io_of(SIZE, 0, 0);
+	struct gate gate = { false };
+	struct world w;
+
+	world_make(&w);
+	assert_ok(cuFileStreamRegister(w.stream, 0));
+	assert_int_equal(cuLaunchHostFunc(w.stream, hold, &gate), 0);
+	assert_ok(submit_read(&w, &io, w.stream));
+	fake->plan("cuStreamQuery:*=600");
+	th_threads(2, open_soon, &(struct late_open){ &gate, w.stream });
+	fake->plan_clear();
+	assert_int_equal(io.bytes, SIZE);
+	world_end(&w);
+}
+
 /* A lost context never comes to its operations; nobody waits for it. */
 static void a_lost_context_holds_neither_deregister_nor_close(void **state)
 {
@@ -924,6 +943,7 @@ static const struct fresh_test tests[] = {
 	FRESH(a_closed_driver_lets_the_stream_go_with_an_error),
 	FRESH(a_close_waits_for_what_has_begun),
 	FRESH(deregistering_waits_for_the_streams_operations),
+	FRESH(a_busy_context_is_not_taken_for_a_lost_one),
 	FRESH(a_lost_context_holds_neither_deregister_nor_close),
 	FRESH(a_context_destroyed_with_operations_in_it_harms_nobody),
 	FRESH(a_stream_of_another_context_works),
