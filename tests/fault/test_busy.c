@@ -20,6 +20,13 @@ struct work {
 	bool by_close;
 };
 
+/* Everybody else has a turn each time, also where they are many. */
+static void doze(unsigned ms)
+{
+	while (ms--)
+		th_sleep_ms(1);
+}
+
 static void *read_slowly(void *arg)
 {
 	struct work *w = arg;
@@ -55,7 +62,7 @@ static void play(void *arg, unsigned i)
 		read_slowly(w);
 		return;
 	}
-	th_sleep_ms(WORK_MS / 4 * i);
+	doze(WORK_MS / 4 * i);
 	end_must_wait(w, i == 2 || w->by_close);
 }
 
@@ -148,7 +155,7 @@ static void buffer_deregister_during_a_read_harms_nobody(void **state)
 
 		assert_int_equal(pthread_create(&thread, NULL, read_slowly, &w),
 				 0);
-		th_sleep_ms(WORK_MS / 4);
+		doze(WORK_MS / 4);
 		assert_int_equal(i ? cuFileBufRegister(w.mem.ptr, SIZE, 0).err :
 				     cuFileBufDeregister(w.mem.ptr).err,
 				 0);
