@@ -37,7 +37,8 @@ static struct {
 	_Atomic unsigned calls; /* of cf_bell_watch */
 	_Atomic bool watched;	/* lock to write: a worker looks, or will */
 	_Atomic bool napping;	/* lock to write */
-	unsigned watchers;	/* lock; who looks, or carries what it found */
+	unsigned watchers;	/* lock; who looks, carries or asks */
+	_Atomic uint64_t asked; /* when contexts were asked about last */
 	struct cf_task task;	/* of who watches */
 } bells = { .lock = PTHREAD_MUTEX_INITIALIZER };
 static pthread_once_t once = PTHREAD_ONCE_INIT;
@@ -223,12 +224,16 @@ static struct cf_sop *look(bool expected)
 	return sop;
 }
 
-/* A stream of a dead context will ring for nothing any more. */
+/*
+ * A stream of a dead context will ring for nothing any more. Somebody else has
+ * the watch: who is in the driver, in our way, may wait for a stream.
+ */
 static void look_after_contexts(void)
 {
 	struct cf_board *board =
 		atomic_load_explicit(&bells.boards, memory_order_acquire);
 
+	cf_worker_step_aside();
 	for (; board; board = board->next) {
 		struct cf_sop *sop;
 
@@ -238,6 +243,16 @@ static void look_after_contexts(void)
 		while ((sop = find_on(board, false)))
 			cf_sop_lost(sop);
 	}
+	cf_worker_step_back();
+}
+
+/* Once in a while, and by one. */
+static bool shall_ask(uint64_t now)
+{
+	uint64_t asked = atomic_load(&bells.asked);
+
+	return now - asked > ASK_AFTER_NS &&
+	       atomic_compare_exchange_strong(&bells.asked, &asked, now);
 }
 
 static uint64_t nap_after(uint64_t quiet)
@@ -260,7 +275,8 @@ static void count_watcher(int more)
 static void watch(struct cf_task *task)
 {
 	unsigned calls = atomic_load(&bells.calls);
-	uint64_t since = now_ns(), asked = since, now = since;
+	uint64_t since = now_ns(), now = since;
+	bool asks = false;
 	struct cf_sop *sop;
 
 	(void)task;
@@ -277,9 +293,10 @@ static void watch(struct cf_task *task)
 			since = now_ns();
 		}
 		now = now_ns();
-		if (now - asked > ASK_AFTER_NS) {
-			look_after_contexts();
-			asked = now;
+		if (shall_ask(now)) {
+			pass_on();
+			asks = true;
+			break;
 		}
 		if (now - since > SPIN_NS)
 			nap(nap_after(now - since), calls);
@@ -288,6 +305,8 @@ static void watch(struct cf_task *task)
 		hand_on(sop);
 	else
 		cf_workers_spare(CF_TEAM_STREAM, -1);
+	if (asks)
+		look_after_contexts();
 	count_watcher(-1);
 }
 
@@ -298,6 +317,7 @@ static int begin_watch(void)
 	pthread_mutex_lock(&bells.lock);
 	if (!atomic_load(&bells.watched) && atomic_load(&bells.armed)) {
 		bells.task.run = watch;
+		atomic_store(&bells.asked, now_ns());
 		atomic_store(&bells.watched, true);
 		err = cf_workers_post(CF_TEAM_STREAM, &bells.task);
 		if (err)
