@@ -81,6 +81,10 @@ struct mover {
 				     off_t *buf_off, ssize_t *bytes,
 				     CUstream stream);
 	CUfileError_t (*version)(int *version);
+	CUfileError_t (*stats_level)(int level);
+	CUfileError_t (*stats_start)(void);
+	CUfileError_t (*stats_stop)(void);
+	CUfileError_t (*stats_l1)(CUfileStatsLevel1_t *stats);
 	/* Not cuFile's: around the requests of one thread. */
 	void (*thread_begin)(const struct cell *cell);
 	void (*thread_end)(void);

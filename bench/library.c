@@ -30,6 +30,10 @@ static const char *load(const char *path, struct mover *mover)
 		{ &mover->read_async, "cuFileReadAsync" },
 		{ &mover->write_async, "cuFileWriteAsync" },
 		{ &mover->version, "cuFileGetVersion" },
+		{ &mover->stats_level, "cuFileSetStatsLevel" },
+		{ &mover->stats_start, "cuFileStatsStart" },
+		{ &mover->stats_stop, "cuFileStatsStop" },
+		{ &mover->stats_l1, "cuFileGetStatsL1" },
 	};
 	void *lib = dlopen(path, RTLD_NOW | RTLD_LOCAL);
 

@@ -11,7 +11,7 @@
 static bool make(const struct options *o, const char *path)
 {
 	char out[280];
-	bool cells = !o->fresh && !o->rest;
+	bool cells = !o->fresh && !o->rest && !o->counting;
 
 	snprintf(out, sizeof(out), "%s.out", path);
 	if ((!cells || list_has(&o->ops, 0)) &&
@@ -74,7 +74,9 @@ int main(int argc, char **argv)
 		fresh_run(&o);
 	if (o.rest)
 		rest_run(&o);
-	if (!o.fresh && !o.rest)
+	if (o.counting)
+		counting_run(&o);
+	if (!o.fresh && !o.rest && !o.counting)
 		grid_run(&o);
 	if (o.json)
 		fclose(o.json);

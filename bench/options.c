@@ -35,6 +35,7 @@ static void usage(void)
 	      "  --streams LIST    1, streams of each thread\n"
 	      "  --fresh           the first read of a new process, in steps\n"
 	      "  --rest            what a process uses that does nothing\n"
+	      "  --statistics      what statistics of level 3 cost reads\n"
 	      "  --host            leave the GPU alone: host memory only\n"
 	      "  --rounds N        3\n"
 	      "  --seconds S       0.2, of each measurement\n"
@@ -111,7 +112,7 @@ static bool add_library(struct options *o, char *text)
 }
 
 enum { LIB = 1, FILE_SIZE, FILE_PATH, TMPFS, ROUNDS, SECONDS, PATIENCE, JSON };
-enum { HOST = 20, FRESH, REST, KEEP };
+enum { HOST = 20, FRESH, REST, COUNTING, KEEP };
 enum { LISTS = 40 };
 
 static const struct option words[] = {
@@ -126,6 +127,7 @@ static const struct option words[] = {
 	{ "host", 0, NULL, HOST },
 	{ "fresh", 0, NULL, FRESH },
 	{ "rest", 0, NULL, REST },
+	{ "statistics", 0, NULL, COUNTING },
 	{ "keep", 0, NULL, KEEP },
 	/* From here on in the order of rows in take_list(). */
 	{ "sizes", 1, NULL, LISTS },
@@ -196,6 +198,7 @@ static bool take(struct options *o, int word, char *text)
 	o->host |= word == HOST;
 	o->fresh |= word == FRESH;
 	o->rest |= word == REST;
+	o->counting |= word == COUNTING;
 	o->keep |= word == KEEP;
 	return true;
 }

@@ -24,7 +24,7 @@ struct options {
 	struct list ops, media, aligns, registered;
 	struct list memories; /* empty: device, or host without a GPU */
 	bool host;	      /* the GPU is left alone */
-	bool fresh, rest, keep;
+	bool fresh, rest, counting, keep;
 	int rounds;
 	double seconds, patience;
 	size_t file_size;

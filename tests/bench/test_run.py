@@ -173,6 +173,25 @@ def test_a_process_at_rest_is_looked_at_in_four_stages(bench):
     assert rest["load"]["threads"] > rest["base"]["threads"]
 
 
+def test_statistics_are_measured_where_they_count(bench):
+    rows, _ = bench("--statistics", "--sizes", "4K", "--threads", "1,3", "--rounds", "1",
+                    libraries=(OURS, "byhand"))
+    rows = [row for row in rows if row["kind"] == "statistics"]
+    assert [(row["library"], row["threads"], row["error"]) for row in rows] == [
+        (library, threads, error) for threads in (1, 3) for library, error in (
+            ("ours", ""), ("byhand", "it has no statistics"))]
+    for row in rows[::2]:
+        assert row["level"] == 3 and row["on_ops_per_s"] > 0
+        want = 100 * (row["on_cpu_ns"] / row["off_cpu_ns"] - 1)
+        assert row["cost_percent"] == pytest.approx(want, abs=0.2)
+
+
+def test_statistics_that_count_nothing_have_no_cost(bench):
+    rows, _ = bench("--statistics", "--host", "--sizes", "4K", "--rounds", "1",
+                    libraries=(f"bad={BAD}",))
+    assert rows[-1]["error"] == "requests were not counted"
+
+
 def test_without_a_gpu_host_memory_is_measured(bench):
     rows, out = bench("--sizes", "4K", "--media", "cached", gpu=False)
     if "host memory, because" not in out:
