@@ -153,6 +153,10 @@ typedef struct ocf_config {
 	char value[1024];   /* as the file would have it, cut to fit */
 	char origin[1024];  /* "default", "FILE:LINE", "environment NAME", "API"
 			     */
+	/* a number that acts in the value's place, because a value that equals
+	 * the default leaves the choice to the library; empty: the value acts
+	 */
+	char in_force[64];
 } ocf_config_t;
 
 #pragma GCC visibility push(default)

@@ -2,10 +2,12 @@
 /* config - the running configuration, a row at a time (opencufile.h). */
 #include <opencufile.h>
 
+#include <stddef.h>
 #include <stdio.h>
 #include <string.h>
 #include "api/translate.h"
 #include "core/config_value.h"
+#include "engine/chosen.h"
 #include "engine/session.h"
 
 /* 0 with the session open and locked, or why not. */
@@ -36,28 +38,47 @@ static void print_value(const struct cf_config *config, enum cf_cfg id,
 	text[size - 1] = '\0';
 }
 
-CUfileError_t ocf_config_get(unsigned index, ocf_config_t *config)
-{
-	const struct cf_config_row *row;
-	int err;
+/* What the first version of the struct had. */
+#define MIN_CONFIG_SIZE offsetof(ocf_config_t, in_force)
 
-	if (index >= CF_CFG_NR || !config ||
-	    config->struct_size < sizeof(*config))
-		return cf_error(-CU_FILE_INVALID_VALUE);
-	err = look_begin();
-	if (err)
-		return cf_error(err);
-	row = &cf_config_rows[index];
-	config->struct_size = sizeof(*config);
+/* As much as the caller has room for; what we do not know is zero. */
+static void give(const ocf_config_t *ours, ocf_config_t *theirs, size_t size)
+{
+	if (size > sizeof(*ours)) {
+		memset((char *)theirs + sizeof(*ours), 0, size - sizeof(*ours));
+		size = sizeof(*ours);
+	}
+	memcpy(theirs, ours, size);
+}
+
+static void look(const struct cf_config *running, enum cf_cfg id,
+		 ocf_config_t *config)
+{
+	const struct cf_config_row *row = &cf_config_rows[id];
+
 	config->key = row->key;
 	config->help = row->help;
 	config->env = row->env;
 	config->no_effect = row->idle;
-	print_value(cf_session_config(), (enum cf_cfg)index, config->value,
-		    sizeof(config->value));
-	cf_config_origin(cf_session_config(), (enum cf_cfg)index,
-			 config->origin, sizeof(config->origin));
+	print_value(running, id, config->value, sizeof(config->value));
+	cf_config_origin(running, id, config->origin, sizeof(config->origin));
+	cf_chosen_text(running, id, config->in_force, sizeof(config->in_force));
+}
+
+CUfileError_t ocf_config_get(unsigned index, ocf_config_t *config)
+{
+	size_t size = config ? config->struct_size : 0;
+	ocf_config_t answer = { .struct_size = size };
+	int err;
+
+	if (index >= CF_CFG_NR || size < MIN_CONFIG_SIZE)
+		return cf_error(-CU_FILE_INVALID_VALUE);
+	err = look_begin();
+	if (err)
+		return cf_error(err);
+	look(cf_session_config(), (enum cf_cfg)index, &answer);
 	cf_session_unlock();
+	give(&answer, config, size);
 	return cf_error(0);
 }
 

@@ -186,6 +186,21 @@ void cf_plan_configure(const struct cf_config *config)
 			      memory_order_relaxed);
 }
 
+struct cf_plan_limits cf_plan_limits(void)
+{
+	struct cf_plan_limits limits = {
+		.workers = atomic_load_explicit(&max_workers,
+						memory_order_relaxed),
+		.split_from =
+			atomic_load_explicit(&split_from, memory_order_relaxed),
+	};
+
+	limits.carriers = 1 + least(limits.workers,
+				    atomic_load_explicit(&max_helpers,
+							 memory_order_relaxed));
+	return limits;
+}
+
 static size_t clamp(size_t n, size_t low, size_t high)
 {
 	if (n > high)

@@ -17,6 +17,15 @@ struct cf_plan {
 /* What configuration and machine allow; at open. */
 void cf_plan_configure(const struct cf_config *config);
 
+/* What came of it. Any thread. */
+struct cf_plan_limits {
+	unsigned workers;  /* threads that help callers */
+	unsigned carriers; /* of one request, its caller among them */
+	size_t split_from; /* the smallest request with several, running alone
+			    */
+};
+struct cf_plan_limits cf_plan_limits(void);
+
 /* Bytes of a slot of the staged path. */
 size_t cf_plan_slot_size(const struct cf_config *config);
 /* Bytes of all slots of a GPU. */

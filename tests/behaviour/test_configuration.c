@@ -130,7 +130,9 @@ static void what_the_file_has_wrong_is_told_line_by_line(void **state)
 
 static void bad_arguments_are_refused(void **state)
 {
-	ocf_config_t config = { .struct_size = sizeof(config) - 1 };
+	ocf_config_t config = {
+		.struct_size = offsetof(ocf_config_t, in_force) - 1,
+	};
 	char text[8];
 
 	assert_code(ocf_config_get(0, NULL), BAD);
@@ -143,6 +145,26 @@ static void bad_arguments_are_refused(void **state)
 }
 
 /* ------------------------------------------------- every row that works */
+
+/* A program that was built before the struct grew, and one built after. */
+static void the_struct_may_be_older_or_newer(void **state)
+{
+	struct {
+		ocf_config_t config;
+		char more[16];
+	} room;
+
+	memset(&room, 'x', sizeof(room));
+	room.config.struct_size = offsetof(ocf_config_t, in_force);
+	assert_ok(ocf_config_get(0, &room.config));
+	assert_string_equal(room.config.key, "logging.level");
+	assert_int_equal(room.config.in_force[0], 'x');
+	room.config.struct_size = sizeof(room);
+	assert_ok(ocf_config_get(0, &room.config));
+	assert_string_equal(room.config.in_force, "");
+	assert_int_equal(room.more[0], 0);
+	assert_int_equal(room.more[15], 0);
+}
 
 #define REQUEST (64 * TH_MIB)
 #define MANY "\"execution\": {\"max_io_threads\": 8}"
@@ -158,17 +180,22 @@ static CUfileHandle_t file_of(struct th_file *file)
 	return fh;
 }
 
-/* What a large read of the file would do. */
-static ocf_explain_t explain(ocf_memory_t memory)
+static ocf_explain_t explain_size(ocf_memory_t memory, size_t size)
 {
 	ocf_explain_t e = { .struct_size = sizeof(e) };
 	struct th_file file;
 	CUfileHandle_t fh = file_of(&file);
 
-	assert_ok(ocf_explain_memory(fh, OCF_READ, memory, REQUEST, 0, 0, &e));
+	assert_ok(ocf_explain_memory(fh, OCF_READ, memory, size, 0, 0, &e));
 	cuFileHandleDeregister(fh);
 	th_file_end(&file);
 	return e;
+}
+
+/* What a large read of the file would do. */
+static ocf_explain_t explain(ocf_memory_t memory)
+{
+	return explain_size(memory, REQUEST);
 }
 
 static long carriers_of_host_memory(void)
@@ -647,6 +674,57 @@ static void a_row_without_an_effect_changes_nothing(void **state)
 	assert_memory_not_equal(&before, &again, sizeof(before));
 }
 
+static void assert_in_force(const char *key, const char *number)
+{
+	assert_string_equal(row(key).in_force, number);
+}
+
+static void a_value_that_leaves_the_choice_tells_what_was_chosen(void **state)
+{
+	const char *key = "execution.min_io_threshold_size_kb";
+	size_t split;
+
+	assert_ok(cuFileDriverOpen());
+	assert_in_force("execution.parallel_io", "");
+	assert_in_force("properties.per_buffer_cache_size_kb", "4096");
+	assert_in_force("properties.max_device_cache_size_kb", "");
+	setenv("CUFILE_ENV_PATH_JSON",
+	       fresh_text_file("cufile.json", "{" MANY "}"), 1);
+	close_all();
+	assert_in_force("execution.max_io_threads", "");
+	assert_in_force("execution.max_request_parallelism", "9");
+	/* it is what acts */
+	split = strtoul(row(key).in_force, NULL, 10) << 10;
+	assert_true(split > 0 && split < 8192ul << 10);
+	assert_in_range(explain_size(OCF_MEMORY_HOST, split).carriers, 2, 9);
+	assert_int_equal(explain_size(OCF_MEMORY_HOST, split - 4096).carriers,
+			 1);
+}
+
+static void a_value_that_was_asked_for_acts(void **state)
+{
+	const char *file = fresh_text_file(
+		"cufile.json",
+		"{\"execution\": {\"max_io_threads\": 3,"
+		" \"max_request_parallelism\": 2,"
+		" \"min_io_threshold_size_kb\": 4096}, \"properties\": {"
+		"\"per_buffer_cache_size_kb\": 2048}}");
+	ocf_config_t config = { .struct_size = sizeof(config) };
+
+	setenv("CUFILE_ENV_PATH_JSON", file, 1);
+	assert_ok(cuFileDriverOpen());
+	for (unsigned nr = 0; !ocf_config_get(nr, &config).err; nr++)
+		assert_string_equal(config.in_force, "");
+	close_all();
+	file = fresh_text_file("cufile.json",
+			       "{\"properties\": {"
+			       "\"posix_pool_slab_size_kb\": [64, 512],"
+			       " \"posix_pool_slab_count\": [16, 2]}}");
+	setenv("CUFILE_ENV_PATH_JSON", file, 1);
+	assert_in_force("properties.per_buffer_cache_size_kb", "512");
+	assert_in_force("properties.max_device_cache_size_kb", "2048");
+}
+
 /* A new row that works has its line above, or this fails. */
 static void every_row_that_works_has_a_test_and_no_other_has(void **state)
 {
@@ -670,6 +748,9 @@ static const struct fresh_test tests[] = {
 	FRESH(asking_opens_the_driver_and_is_no_use),
 	FRESH(what_the_file_has_wrong_is_told_line_by_line),
 	FRESH(bad_arguments_are_refused),
+	FRESH(the_struct_may_be_older_or_newer),
+	FRESH(a_value_that_leaves_the_choice_tells_what_was_chosen),
+	FRESH(a_value_that_was_asked_for_acts),
 	FRESH(a_row_that_works_changes_what_it_says),
 	FRESH(a_row_without_an_effect_changes_nothing),
 	FRESH(every_row_that_works_has_a_test_and_no_other_has),

@@ -613,6 +613,8 @@ class TestConfig:
                                    "(environment CUFILE_FORCE_COMPAT_MODE)")
                    for line in lines)
         assert "execution.parallel_io : true (default)" in lines
+        assert ("properties.per_buffer_cache_size_kb : 1024 (default) "
+                "in force: 4096") in lines
         assert ("fs.weka.rdma_write_support : false (default) no effect here: "
                 "there is no RDMA transport") in lines
 
@@ -625,6 +627,8 @@ class TestConfig:
         assert rows["denylist.mounts"]["value"] == ["/a b"]
         assert rows["denylist.mounts"]["origin"] == f"{settings}:2"
         assert rows["execution.max_io_threads"]["value"] == 4
+        assert rows["properties.per_buffer_cache_size_kb"]["in_force"] == 4096
+        assert rows["properties.io_batchsize"]["in_force"] is None
         assert rows["sparse.p2p_compat_enable"]["no_effect"]
         assert rows["properties.allow_compat_mode"]["no_effect"] is None
         assert answer["problems"] == [

@@ -119,8 +119,9 @@ bool config_dump(void)
 	if (!check(status, "ocf_config_get", ""))
 		return false;
 	for (unsigned i = 0; !ocf_config_get(i, &config).err; i++)
-		printf("%s : %s (%s)%s%s\n", config.key, config.value,
-		       config.origin,
+		printf("%s : %s (%s)%s%s%s%s\n", config.key, config.value,
+		       config.origin, config.in_force[0] ? " in force: " : "",
+		       config.in_force,
 		       config.no_effect ? " no effect here: " : "",
 		       config.no_effect ? config.no_effect : "");
 	return true;

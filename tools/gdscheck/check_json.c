@@ -158,7 +158,11 @@ static bool add_value(yyjson_mut_doc *doc, yyjson_mut_val *root,
 	yyjson_doc_free(value);
 	return obj && copy && yyjson_mut_obj_add_val(doc, obj, "value", copy) &&
 	       add_text(doc, obj, "origin", c->origin) &&
-	       add_text(doc, obj, "no_effect", c->no_effect);
+	       add_text(doc, obj, "no_effect", c->no_effect) &&
+	       (c->in_force[0] ? yyjson_mut_obj_add_uint(
+					 doc, obj, "in_force",
+					 strtoull(c->in_force, NULL, 10)) :
+				 yyjson_mut_obj_add_null(doc, obj, "in_force"));
 }
 
 static bool add_notes(yyjson_mut_doc *doc, yyjson_mut_val *root)
