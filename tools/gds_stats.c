@@ -42,8 +42,9 @@ static const char usage_text[] =
 	"  --openmetrics    all numbers, for Prometheus and its like\n"
 	"  --help           this text\n"
 	"\n"
-	"The process counts if its cufile.json has profile.cufile_stats of 1,\n"
-	"2 or 3, or if it calls cuFileSetStatsLevel and cuFileStatsStart.\n"
+	"The process counts if it was started with OCF_STATS=1, 2 or 3, if its\n"
+	"cufile.json has profile.cufile_stats of that, or if it calls\n"
+	"cuFileSetStatsLevel and cuFileStatsStart.\n"
 	"\n"
 	"Exit status: 0 well, 1 no numbers to be had, 2 usage.\n";
 
@@ -138,7 +139,8 @@ static unsigned level_to_show(const struct options *o, const struct snapshot *s)
 	if (!o->level || o->level <= s->level)
 		return o->level ? o->level : s->level;
 	fail("process %ld counts at level %u: for level %u set "
-	     "profile.cufile_stats or call cuFileSetStatsLevel in it",
+	     "profile.cufile_stats or OCF_STATS, or call "
+	     "cuFileSetStatsLevel in it",
 	     o->pid, s->level, o->level);
 	return s->level;
 }

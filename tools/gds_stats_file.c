@@ -54,11 +54,12 @@ static bool fail_to_find(long pid)
 {
 	if (has_library(pid) == 0)
 		return fail("process %ld has not loaded libcufile", pid);
-	return fail("process %ld keeps no statistics: set "
-		    "profile.cufile_stats to 1, 2 or 3 in its cufile.json, or "
-		    "have it call cuFileSetStatsLevel and cuFileStatsStart "
-		    "(its libcufile must be opencufile's)",
-		    pid);
+	return fail(
+		"process %ld keeps no statistics: start it with "
+		"OCF_STATS=3, or set profile.cufile_stats to 1, 2 or 3 in "
+		"its cufile.json, or have it call cuFileSetStatsLevel and cuFileStatsStart "
+		"(its libcufile must be opencufile's)",
+		pid);
 }
 
 static bool fail_to_look(long pid)

@@ -8,11 +8,13 @@
  * unless it is not JSON at all.
  */
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <yyjson.h>
 
 #include "core/config_internal.h"
+#include "core/config_near.h"
 
 _Static_assert(CF_JSON_PADDING >= YYJSON_PADDING_SIZE,
 	       "the reader needs its padding");
@@ -242,6 +244,18 @@ static bool is_list_of_strings(yyjson_val *val)
 	return true;
 }
 
+static void note_unknown(struct json *json, yyjson_val *key, const char *name)
+{
+	char what[NAME_SIZE + 64], near[NAME_SIZE];
+
+	if (cf_config_near_key(name, near, sizeof(near)))
+		snprintf(what, sizeof(what),
+			 "unknown key, ignored; did you mean %s?", near);
+	else
+		snprintf(what, sizeof(what), "unknown key, ignored");
+	note(json, CF_LOG_WARN, key, name, what);
+}
+
 /* {"rdma_dev_addr_list": [...]}, and nothing else. */
 static void check_mount(struct json *json, const char *name, yyjson_val *mount,
 			yyjson_val *val)
@@ -330,7 +344,7 @@ static int apply_member(struct json *json, const char *section, yyjson_val *obj,
 	if (is_mount_table(name))
 		check_mount_table(json, name, key, val);
 	else
-		note(json, CF_LOG_WARN, key, name, "unknown key, ignored");
+		note_unknown(json, key, name);
 	return 0;
 }
 

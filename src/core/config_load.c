@@ -15,6 +15,7 @@
 #include <strings.h>
 
 #include "core/config_internal.h"
+#include "core/config_near.h"
 #include "seam/os.h"
 
 #define SYSTEM_FILE "/etc/cufile.json"
@@ -193,6 +194,39 @@ static int apply_env_row(struct cf_config *c, enum cf_cfg id, const char *text)
 	return 0;
 }
 
+static bool begins(const char *text, const char *prefix)
+{
+	return !strncmp(text, prefix, strlen(prefix));
+}
+
+/*
+ * A misspelt variable would be passed over in silence. OCF_ is the prefix of
+ * others, too: there only what looks like ours is told.
+ */
+static void note_unknown_env(struct cf_config *c)
+{
+	char **at = cf_os->environment();
+
+	for (; at && *at; at++) {
+		size_t len = strcspn(*at, "=");
+		const char *near;
+
+		if ((!begins(*at, "CUFILE_") && !begins(*at, "OCF_")) ||
+		    cf_config_is_variable(*at, len))
+			continue;
+		near = cf_config_near_variable(*at, len);
+		if (near)
+			cf_config_note(c, CF_LOG_WARN,
+				       "environment: %.*s: unknown, ignored; "
+				       "did you mean %s?",
+				       (int)len, *at, near);
+		else if (begins(*at, "CUFILE_"))
+			cf_config_note(c, CF_LOG_WARN,
+				       "environment: %.*s: unknown, ignored",
+				       (int)len, *at);
+	}
+}
+
 static int load_env(struct cf_config *c)
 {
 	for (int id = 0; id < CF_CFG_NR; id++) {
@@ -206,6 +240,7 @@ static int load_env(struct cf_config *c)
 		if (err)
 			return err;
 	}
+	note_unknown_env(c);
 	return 0;
 }
 

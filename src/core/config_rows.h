@@ -39,7 +39,7 @@ CF_TEXT(LOGFILE_PATH, "CUFILE_LOGFILE_PATH", "", NULL,
 /* profile */
 CF_BOOL(NVTX, "profile.nvtx", false, "CUFILE_NVTX", NO_PARAM, WORKS,
 	"requests are ranges for a profiler (NVTX)")
-CF_SIZE(STATS_LEVEL, "profile.cufile_stats", 0, 0, 3, 1, CF_CFG_NO_MINMAX, NULL,
+CF_SIZE(STATS_LEVEL, "profile.cufile_stats", 0, 0, 3, 1, CF_CFG_NO_MINMAX, "OCF_STATS",
 	SIZET(CUFILE_PARAM_PROFILE_STATS), WORKS, "statistics level")
 
 /* execution */

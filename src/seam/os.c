@@ -8,6 +8,7 @@
 #include <linux/mempolicy.h>
 #include <sched.h>
 #include <stdlib.h>
+#include <sys/auxv.h>
 #include <sys/ioctl.h>
 #include <sys/mman.h>
 #include <sys/syscall.h>
@@ -290,6 +291,11 @@ static const char *os_getenv(const char *name)
 	return secure_getenv(name);
 }
 
+static char **os_environment(void)
+{
+	return getauxval(AT_SECURE) ? NULL : environ;
+}
+
 const struct cf_os cf_os_real = {
 	.open = os_open,
 	.close = os_close,
@@ -328,6 +334,7 @@ const struct cf_os cf_os_real = {
 	.ticks = os_ticks,
 	.clock_gettime = os_clock_gettime,
 	.getenv = os_getenv,
+	.environment = os_environment,
 };
 
 const struct cf_os *cf_os = &cf_os_real;

@@ -77,6 +77,8 @@ struct cf_os {
 	int (*clock_gettime)(clockid_t clock, struct timespec *ts);
 	/* NULL where the process runs with more privilege than its caller */
 	const char *(*getenv)(const char *name);
+	/* all of it, "NAME=VALUE" and a NULL; NULL as getenv's is */
+	char **(*environment)(void);
 };
 
 extern const struct cf_os cf_os_real;

@@ -69,6 +69,7 @@ const char *fault_name(enum fault_call call)
 		[FAULT_MAP_ANON_AT] = "map_anon_at",
 		[FAULT_CLOCK] = "clock_gettime",
 		[FAULT_GETENV] = "getenv",
+		[FAULT_ENVIRONMENT] = "environment",
 		[FAULT_RING_MAKE] = "ring make",
 		[FAULT_RING_SUBMIT] = "ring submit",
 		[FAULT_RING_WAIT] = "ring wait",
@@ -370,6 +371,11 @@ static const char *fault_getenv(const char *name)
 	return should_fail(FAULT_GETENV) ? NULL : cf_os_real.getenv(name);
 }
 
+static char **fault_environment(void)
+{
+	return should_fail(FAULT_ENVIRONMENT) ? NULL : cf_os_real.environment();
+}
+
 /* A row that is not here would be NULL, and the first caller would tell. */
 static const struct cf_os faulty = {
 	.open = fault_open,
@@ -409,6 +415,7 @@ static const struct cf_os faulty = {
 	.ticks = fault_ticks,
 	.clock_gettime = fault_clock,
 	.getenv = fault_getenv,
+	.environment = fault_environment,
 };
 
 /* ---------------------------------------------------------------- rings */

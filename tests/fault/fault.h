@@ -54,6 +54,7 @@ enum fault_call {
 	FAULT_MAP_ANON_AT,
 	FAULT_CLOCK,
 	FAULT_GETENV,
+	FAULT_ENVIRONMENT,
 	/* of struct cf_uring */
 	FAULT_RING_MAKE,
 	FAULT_RING_SUBMIT,

@@ -61,6 +61,7 @@ static const struct os_row {
 	{ FAULT_MAP_ANON_AT, 0, 0, { ENOMEM } },
 	{ FAULT_CLOCK, 0, 0, { EINVAL, EPERM } },
 	{ FAULT_GETENV, 0, 0, { ENOENT } },
+	{ FAULT_ENVIRONMENT, 0, 0, { ENOENT } },
 	{ FAULT_RING_MAKE, 0, 0, { EPERM, EMFILE, ENOSYS, ENOMEM } },
 	{ FAULT_RING_SUBMIT, 0, 0, { EBUSY, EAGAIN, EBADF } },
 	{ FAULT_RING_WAIT, 0, 0, { EBADF } },

@@ -29,14 +29,16 @@ static bool system_file_exists;
 
 /* ---- the seam ---- */
 
+#define MAX_ENV 8
+
 static struct {
 	const char *name;
 	const char *value;
-} fake_env[4];
+} fake_env[MAX_ENV];
 
 static void set_env(const char *name, const char *value)
 {
-	for (size_t i = 0; i < 4; i++) {
+	for (size_t i = 0; i < MAX_ENV; i++) {
 		if (fake_env[i].name && strcmp(fake_env[i].name, name))
 			continue;
 		fake_env[i].name = name;
@@ -48,11 +50,30 @@ static void set_env(const char *name, const char *value)
 
 static const char *fake_getenv(const char *name)
 {
-	for (size_t i = 0; i < 4; i++) {
+	for (size_t i = 0; i < MAX_ENV; i++) {
 		if (fake_env[i].name && !strcmp(fake_env[i].name, name))
 			return fake_env[i].value;
 	}
 	return NULL;
+}
+
+/* What is set, and what belongs to somebody else. */
+static char **fake_environment(void)
+{
+	static char text[MAX_ENV][256], home[] = "HOME=/root",
+					odd[] = "CUFILE_";
+	static char *list[MAX_ENV + 3];
+	size_t n = 0;
+
+	list[n++] = home;
+	list[n++] = odd + sizeof(odd) - 1;
+	for (size_t i = 0; i < MAX_ENV && fake_env[i].name; i++) {
+		snprintf(text[i], sizeof(text[i]), "%s=%s", fake_env[i].name,
+			 fake_env[i].value);
+		list[n++] = text[i];
+	}
+	list[n] = NULL;
+	return list;
 }
 
 static int fake_open(const char *path, int flags, mode_t mode)
@@ -265,6 +286,7 @@ static int setup(void **state)
 	(void)state;
 	fake = cf_os_real;
 	fake.getenv = fake_getenv;
+	fake.environment = fake_environment;
 	fake.open = fake_open;
 	cf_os = &fake;
 	memset(fake_env, 0, sizeof(fake_env));
@@ -614,6 +636,67 @@ static void unknown_keys_are_reported_once_each_and_ignored(void **state)
 	assert_null(cf_config_note_text(c, 5));
 	assert_row(c, CF_CFG_MAX_IO_THREADS, "2", CF_CFG_FROM_JSON);
 	assert_row(c, CF_CFG_CQ_DEPTH, "0", CF_CFG_FROM_DEFAULT);
+	cf_config_free(c);
+}
+
+/* Loads a file with one unknown key; the note ends so. */
+static void assert_meant(const char *text, const char *meant)
+{
+	struct cf_config *c = load_text(text);
+	const char *note = cf_config_note_text(c, 0);
+	const char *end = note ? strstr(note, "unknown key, ignored") : NULL;
+	char want[128] = "unknown key, ignored";
+
+	if (meant)
+		snprintf(want, sizeof(want),
+			 "unknown key, ignored; did you mean %s?", meant);
+	assert_non_null(end);
+	assert_string_equal(end, want);
+	assert_null(cf_config_note_text(c, 1));
+	cf_config_free(c);
+}
+
+static void a_key_that_looks_like_another_is_told_which(void **state)
+{
+	char text[512];
+
+	(void)state;
+	assert_meant("{\"logging\": {\"levelx\": \"INFO\"}}", "logging.level");
+	assert_meant("{\"propertiez\": {}}", "properties");
+	assert_meant("{\"properties\": {\"max_direct_io_size\": 64}}",
+		     "properties.max_direct_io_size_kb");
+	/* the right name at the wrong place */
+	assert_meant("{\"fs\": {\"block\": {\"nvme\": {}}}}", "block");
+	assert_meant("{\"execution\": {\"allow_compat_mode\": true}}",
+		     "properties.allow_compat_mode");
+	assert_meant("{\"io_uring\": true}", "opencufile.io_uring");
+	assert_meant("{\"oops\": 1}", NULL);
+	assert_meant("{\"fs\": {\"xfs\": {}}}", NULL); /* and not nfs */
+	memset(text, 'e', sizeof(text));
+	memcpy(text, "{\"", 2);
+	snprintf(text + 100, sizeof(text) - 100, "\": 1}");
+	assert_meant(text, NULL);
+}
+
+static void a_variable_that_looks_like_another_is_told_which(void **state)
+{
+	struct cf_config *c;
+
+	(void)state;
+	set_env("CUFILE_LOG_LEVEL", "INFO");
+	set_env("CUFILE_MINE", "1");
+	set_env("OCF_HYBRIDE", "off");
+	set_env("OCF_ROOT", "/usr/lib/ocf"); /* Pacemaker's */
+	c = load_text("{}");
+	assert_note(c, 0,
+		    "environment: CUFILE_LOG_LEVEL: unknown, ignored; did you "
+		    "mean CUFILE_LOGGING_LEVEL?");
+	assert_note(c, 1, "environment: CUFILE_MINE: unknown, ignored");
+	assert_null(strstr(cf_config_note_text(c, 1), "mean"));
+	assert_note(c, 2,
+		    "environment: OCF_HYBRIDE: unknown, ignored; did you "
+		    "mean OCF_HYBRID?");
+	assert_null(cf_config_note_text(c, 3));
 	cf_config_free(c);
 }
 
@@ -1113,6 +1196,8 @@ int main(int argc, char **argv)
 		test(files_that_are_no_object_leave_the_defaults),
 		test(a_malformed_file_fails_the_open_under_api_check_aggressive),
 		test(unknown_keys_are_reported_once_each_and_ignored),
+		test(a_key_that_looks_like_another_is_told_which),
+		test(a_variable_that_looks_like_another_is_told_which),
 		test(the_last_of_duplicate_keys_wins_and_is_reported),
 		test(old_spellings_are_understood),
 		test(mount_tables_are_accepted_in_silence),
