@@ -12,9 +12,9 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 #include <unistd.h>
 #include "gds_stats_file.h"
+#include "gds_stats_list.h"
 #include "gds_stats_print.h"
 #include "report.h"
 
@@ -23,13 +23,14 @@
 struct options {
 	long pid;
 	unsigned level; /* 0: as much as there is */
-	bool json, openmetrics;
+	bool json, openmetrics, list;
 	double watch; /* seconds; 0: once */
 };
 
 static const char usage_text[] =
 	"usage: gds_stats -p PID [-l LEVEL] [--watch SECONDS] [--json]\n"
 	"       gds_stats -p PID --openmetrics\n"
+	"       gds_stats --list [--watch SECONDS]\n"
 	"\n"
 	"Shows what libcufile does in a running process of the same user.\n"
 	"\n"
@@ -40,6 +41,8 @@ static const char usage_text[] =
 	"                   until the process ends\n"
 	"  --json           all numbers, one line an object\n"
 	"  --openmetrics    all numbers, for Prometheus and its like\n"
+	"  --list           a line for each process that has a libcufile and\n"
+	"                   may be seen, with rates; a - where it counts nothing\n"
 	"  --help           this text\n"
 	"\n"
 	"The process counts if it was started with OCF_STATS=1, 2 or 3, if its\n"
@@ -89,6 +92,8 @@ static bool parse_option(struct options *o, int c, const char *text)
 		return o->json = true;
 	case 'o':
 		return o->openmetrics = true;
+	case 'L':
+		return o->list = true;
 	default:
 		return false;
 	}
@@ -98,8 +103,10 @@ static bool are_sound(const struct options *o, int rest)
 {
 	if (rest)
 		return fail("too many arguments");
-	if (!o->pid)
-		return fail("-p PID is needed");
+	if (o->list && (o->pid || o->level || o->json || o->openmetrics))
+		return fail("--list goes with --watch only");
+	if (!o->pid && !o->list)
+		return fail("-p PID is needed, or --list");
 	if (o->openmetrics && (o->json || o->watch > 0))
 		return fail("--openmetrics goes with neither --json nor "
 			    "--watch");
@@ -113,6 +120,7 @@ static int parse(int argc, char **argv, struct options *o)
 		{ "watch", required_argument, NULL, 'w' },
 		{ "json", no_argument, NULL, 'j' },
 		{ "openmetrics", no_argument, NULL, 'o' },
+		{ "list", no_argument, NULL, 'L' },
 		{ "help", no_argument, NULL, 'h' },
 		{ 0 },
 	};
@@ -156,17 +164,6 @@ static void print(const struct options *o, const struct snapshot *s,
 		print_text(s, before, level_to_show(o, s));
 }
 
-static void wait_for(double seconds)
-{
-	struct timespec left = {
-		.tv_sec = (time_t)seconds,
-		.tv_nsec = (long)((seconds - (double)(time_t)seconds) * 1e9),
-	};
-
-	while (nanosleep(&left, &left) && errno == EINTR)
-		continue;
-}
-
 static bool is_alive(long pid)
 {
 	return !kill((pid_t)pid, 0) || errno == EPERM;
@@ -204,6 +201,8 @@ int main(int argc, char **argv)
 
 	if (status >= 0)
 		return status;
+	if (o.list)
+		return list_processes(o.watch) ? EXIT_SUCCESS : EXIT_FAILURE;
 	if (!snapshot_take(&s, o.pid))
 		return EXIT_FAILURE;
 	print(&o, &s, NULL);

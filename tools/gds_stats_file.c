@@ -33,8 +33,7 @@ struct file {
 
 /* ---------------------------------------------------------- finding it */
 
-/* 1: it is; 0: it is not; -1: cannot be known. */
-static int has_library(long pid)
+int process_has_library(long pid)
 {
 	char path[64], line[4096];
 	FILE *maps;
@@ -52,7 +51,7 @@ static int has_library(long pid)
 
 static bool fail_to_find(long pid)
 {
-	if (has_library(pid) == 0)
+	if (process_has_library(pid) == 0)
 		return fail("process %ld has not loaded libcufile", pid);
 	return fail(
 		"process %ld keeps no statistics: start it with "
@@ -98,6 +97,23 @@ static int open_among(long pid, DIR *dir)
 	}
 	errno = 0;
 	return -1;
+}
+
+bool process_has_file(long pid)
+{
+	char path[64];
+	DIR *dir;
+	int fd = -1;
+
+	snprintf(path, sizeof(path), "/proc/%ld/fd", pid);
+	dir = opendir(path);
+	if (!dir)
+		return false;
+	fd = open_among(pid, dir);
+	closedir(dir);
+	if (fd >= 0)
+		close(fd);
+	return fd >= 0;
 }
 
 static bool open_file(struct file *file, long pid)

@@ -27,6 +27,11 @@ struct snapshot {
 	struct number *numbers;
 };
 
+/* Is a libcufile loaded there? 1, 0, or -1: that may not be known. */
+int process_has_library(long pid);
+/* Does it keep statistics that may be read? */
+bool process_has_file(long pid);
+
 /* False, and a line on standard error, where it cannot be had. */
 bool snapshot_take(struct snapshot *s, long pid);
 void snapshot_free(struct snapshot *s);

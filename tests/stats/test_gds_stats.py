@@ -293,6 +293,59 @@ def test_watch_prints_the_rate_of_the_interval(load):
 
 # ----------------------------------------------------------------- errors
 
+# ------------------------------------------------------------------- list
+
+def listed(out, pid):
+    """The columns of a process, the command as one; None where it is not."""
+    for line in out.splitlines():
+        if line.split()[0] == str(pid):
+            return line.split(maxsplit=7)[1:]
+    return None
+
+
+def test_the_list_has_who_counts_and_who_does_not(load):
+    busy, idle = load(3, gpu=True), load(0)
+    busy.tell(*GPU_WORK)
+    stranger = subprocess.Popen(["sleep", "60"])
+    try:
+        status, out, err = run("--list")
+    finally:
+        stranger.kill()
+        stranger.wait()
+    assert (status, err) == (0, "")
+    assert out.startswith("     PID LEVEL READ GiB/s WRITE GiB/s")
+    columns = listed(out, busy.pid)
+    assert (columns[0], *columns[3:6]) == ("3", "5", "2", "1")
+    assert columns[6].startswith(os.environ["OCF_LOAD"][:60])
+    assert listed(out, idle.pid)[:6] == ["-"] * 6
+    assert listed(out, stranger.pid) is None
+    idle.end()
+    assert listed(run("--list")[1], idle.pid) is None
+
+
+def test_the_list_is_watched_with_the_rates_of_each_interval(load):
+    process = load(1)
+    process.tell("read 8 1048576")
+    watch = subprocess.Popen(
+        [os.environ["OCF_GDS_STATS"], "--list", "--watch", "1"],
+        stdout=subprocess.PIPE, text=True)
+    prints = []
+    for line in watch.stdout:
+        if line.split()[:1] == [str(process.pid)]:
+            prints.append(line.split(maxsplit=7)[1:])
+            if len(prints) == 1:
+                process.tell("read 512 1048576")
+            if [row[3] for row in prints[-2:]] == ["520", "520"]:
+                break
+    watch.kill()
+    watch.wait()
+    watch.stdout.close()
+    assert prints[0][3] == "8"
+    # half a GiB, in the second that it came, or more; then nothing
+    assert 0 < max(float(row[1]) for row in prints[1:]) <= 0.51
+    assert float(prints[-1][1]) == 0
+
+
 def test_a_process_that_is_not_there_is_named():
     ended = subprocess.Popen(["true"])
     ended.wait()
