@@ -208,6 +208,16 @@ class TestPeers:
         one.write("/proc/kallsyms", "0 T start_kernel\n")
         assert self.lacks(one) == ["kernel"]
 
+    @pytest.mark.parametrize("place", ["boot/config-{}",
+                                       "lib/modules/{}/config"])
+    def test_what_the_kernel_was_built_with_goes_before(self, one, place):
+        place = place.format(os.uname().release)
+        one.write(place, "# CONFIG_PCI_P2PDMA is not set\n")
+        assert self.lacks(one) == ["kernel"]
+        one.write(place, "CONFIG_PCI=y\nCONFIG_PCI_P2PDMA=y\n")
+        one.write("/proc/kallsyms", "0 T start_kernel\n")
+        assert not self.lacks(one)
+
     @pytest.mark.parametrize("kind, version", [
         ("x86_64 Kernel Module", "580.65.06"),
         ("Open Kernel Module", "560.35.03")])
@@ -466,7 +476,20 @@ class TestFile:
             "major": os.major(st.st_dev), "minor": os.minor(st.st_dev),
             "bus": "NVMe", "model": "Example SSD 3.2TB", "driver": "nvme",
             "numa_node": 1}
-        assert "nvme1n1p1" in run("-f", data, "--root", root).stdout
+        text = run("-f", data, "--root", root).stdout
+        assert "nvme1n1p1" in text
+        # and what keeps it from registered memory of the GPUs there
+        peers = answer["peer_to_peer"]
+        assert [(gpu["index"], gpu["reachable"]) for gpu in peers["gpus"]] == [
+            (0, False), (1, False)]
+        assert (1, "turn on Resizable BAR in the firmware") in [
+            (lack["gpu"], lack["remedy"]) for lack in peers["missing"]]
+        assert text.endswith(
+            "\nwhether the disk can reach registered GPU memory:\n"
+            "  GPU index 0 0000:03:00.0: disks cannot reach its memory\n"
+            "  GPU index 1 0000:81:00.0: disks cannot reach its memory\n"
+            + (LACKS["bar"] + LACKS["wc"] + address_is_missing()).replace(
+                " missing", "  missing"))
 
     def test_the_answer_is_what_happens_to_a_copy(self, data, tmp_path):
         """gdscp's routes on the fake driver, and on host memory."""

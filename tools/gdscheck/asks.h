@@ -11,6 +11,7 @@
 #include <opencufile.h>
 #include <stdbool.h>
 #include <sys/stat.h>
+#include "peers.h"
 #include "place.h"
 
 #define NR_OPS 2
@@ -27,6 +28,7 @@ struct asks {
 	const char *name;
 	struct stat st;
 	struct place place;
+	struct peers peers; /* the asker's, where there is a block device */
 	bool writable;
 	bool refused;		  /* it would not be registered */
 	char why_not_direct[128]; /* "" where O_DIRECT can be had */

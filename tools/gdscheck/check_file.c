@@ -10,6 +10,7 @@
 #include <unistd.h>
 #include "asks.h"
 #include "check_json.h"
+#include "check_platform.h"
 #include "report.h"
 
 #define MAX_TEXTS 64
@@ -178,6 +179,21 @@ static void print_reasons(const struct asks *asks)
 	print_texts("what would change it:", &change);
 }
 
+/*
+ * What is asked about above is memory that is not registered. Whether it would
+ * help to register it depends on the machine, which nothing but a disk needs.
+ */
+static void print_peers(const struct asks *asks)
+{
+	if (!asks->place.name[0])
+		return;
+	printf("\nwhether the disk can reach registered GPU memory:\n");
+	if (!asks->peers.nr_gpus)
+		printf("  there is no GPU\n");
+	else
+		peers_print(&asks->peers, "  ");
+}
+
 /* Every request that may be made has a path. */
 static bool all_have_paths(const struct asks *asks)
 {
@@ -194,7 +210,7 @@ static bool all_have_paths(const struct asks *asks)
 
 int check_file(const char *name, bool json)
 {
-	struct asks asks;
+	static struct asks asks;
 	char why[256];
 
 	if (!asks_make(&asks, name, why, sizeof(why))) {
@@ -204,6 +220,8 @@ int check_file(const char *name, bool json)
 			fail("%s: %s", name, why);
 		return asks.refused ? GDSCHECK_NO_PATH : GDSCHECK_CANNOT;
 	}
+	if (asks.place.name[0])
+		peers_find(&asks.peers, platform_cuda_version(), false);
 	if (json) {
 		if (!json_file(&asks))
 			return GDSCHECK_CANNOT;
@@ -212,6 +230,7 @@ int check_file(const char *name, bool json)
 		print_table(&asks, OCF_READ);
 		print_table(&asks, OCF_WRITE);
 		print_reasons(&asks);
+		print_peers(&asks);
 	}
 	return all_have_paths(&asks) ? GDSCHECK_OK : GDSCHECK_NO_PATH;
 }

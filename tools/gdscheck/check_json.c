@@ -55,6 +55,49 @@ static bool add_device(yyjson_mut_doc *doc, yyjson_mut_val *root,
 	       yyjson_mut_obj_add_int(doc, obj, "numa_node", p->node);
 }
 
+static bool add_gpu(yyjson_mut_doc *doc, yyjson_mut_val *gpus,
+		    const struct peers *peers, int i)
+{
+	yyjson_mut_val *obj = yyjson_mut_arr_add_obj(doc, gpus);
+
+	return obj && yyjson_mut_obj_add_int(doc, obj, "index", i) &&
+	       add_text(doc, obj, "address", peers->gpus[i].bdf) &&
+	       yyjson_mut_obj_add_bool(doc, obj, "reachable", peers->open[i]);
+}
+
+static bool add_one_missing(yyjson_mut_doc *doc, yyjson_mut_val *list,
+			    const struct missing *missing)
+{
+	yyjson_mut_val *obj = yyjson_mut_arr_add_obj(doc, list);
+
+	return obj &&
+	       (missing->gpu < 0 ? yyjson_mut_obj_add_null(doc, obj, "gpu") :
+				   yyjson_mut_obj_add_int(doc, obj, "gpu",
+							  missing->gpu)) &&
+	       add_text(doc, obj, "what", missing->what) &&
+	       add_text(doc, obj, "remedy", missing->remedy);
+}
+
+/* Whether disks reach registered memory; null where there is no disk. */
+static bool add_peers(yyjson_mut_doc *doc, yyjson_mut_val *root,
+		      const struct asks *asks)
+{
+	const struct peers *peers = &asks->peers;
+	yyjson_mut_val *obj, *gpus, *list;
+	bool ok = true;
+
+	if (!asks->place.name[0])
+		return yyjson_mut_obj_add_null(doc, root, "peer_to_peer");
+	obj = yyjson_mut_obj_add_obj(doc, root, "peer_to_peer");
+	gpus = obj ? yyjson_mut_obj_add_arr(doc, obj, "gpus") : NULL;
+	list = gpus ? yyjson_mut_obj_add_arr(doc, obj, "missing") : NULL;
+	for (int i = 0; list && ok && i < peers->nr_gpus; i++)
+		ok = add_gpu(doc, gpus, peers, i);
+	for (unsigned i = 0; list && ok && i < peers->nr_missing; i++)
+		ok = add_one_missing(doc, list, &peers->missing[i]);
+	return list && ok;
+}
+
 static bool add_refusals(yyjson_mut_doc *doc, yyjson_mut_val *obj,
 			 const ocf_explain_t *e)
 {
@@ -125,7 +168,8 @@ static bool add_file(yyjson_mut_doc *doc, yyjson_mut_val *root,
 				       asks->asks[OCF_READ][0].e.block) &&
 	       add_text(doc, root, "no_o_direct", asks->why_not_direct) &&
 	       add_asks(doc, root, "read", asks, OCF_READ) &&
-	       add_asks(doc, root, "write", asks, OCF_WRITE);
+	       add_asks(doc, root, "write", asks, OCF_WRITE) &&
+	       add_peers(doc, root, asks);
 }
 
 bool json_file(const struct asks *asks)

@@ -71,8 +71,7 @@ static unsigned hooked_storage(void)
 						       props.nvfs.dstatusflags;
 }
 
-/* As the driver's ABI has it, or 0; asks no GPU. */
-static int cuda_version(void)
+int platform_cuda_version(void)
 {
 	void *lib = dlopen("libcuda.so.1", RTLD_LAZY);
 	int (*get)(int *version);
@@ -109,8 +108,8 @@ static bool is_set(const char *key, const char *value)
  */
 static bool maps_dma_bufs(void)
 {
-	return cuda_version() >= MAPPABLE_DMA_BUF && has_open_driver() &&
-	       !is_set("opencufile.alias", "\"off\"") &&
+	return platform_cuda_version() >= MAPPABLE_DMA_BUF &&
+	       has_open_driver() && !is_set("opencufile.alias", "\"off\"") &&
 	       !is_set("properties.force_compat_mode", "true");
 }
 
@@ -212,13 +211,14 @@ static void platform_section(void)
 		snprintf(product, sizeof(product), "unknown");
 	printf(" IOMMU: %s\n", has_iommu() ? "enabled" : "disabled");
 	printf(" Nvidia Driver Info Status: %s\n", driver_status());
-	printf(" Cuda Driver Version Installed: %d\n", cuda_version());
+	printf(" Cuda Driver Version Installed: %d\n", platform_cuda_version());
 	printf(" Platform: %s, Arch: %s(%s)\n", product, uts.machine,
 	       uts.release);
 }
 
 bool platform_check(void)
 {
+	static struct peers peers;
 	struct utsname uts;
 	bool ok = check(cuFileDriverOpen(), "cuFileDriverOpen", "");
 
@@ -236,7 +236,8 @@ bool platform_check(void)
 	heading("GPU INFO:");
 	gpu_section();
 	heading("PEER TO PEER INFO:");
-	peers_section(cuda_version());
+	peers_find(&peers, platform_cuda_version(), true);
+	peers_print(&peers, " ");
 	heading("PLATFORM INFO:");
 	platform_section();
 	printf(" Platform verification %s\n", ok ? "succeeded" : "failed");

@@ -7,6 +7,9 @@
 
 void platform_versions(void);
 
+/* CUDA, as the driver's ABI has it, or 0; asks no GPU. */
+int platform_cuda_version(void);
+
 /* False: the library does not open here. */
 bool platform_check(void);
 

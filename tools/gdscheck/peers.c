@@ -13,6 +13,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/utsname.h>
 #include "gpus.h"
 #include "sysfs.h"
 
@@ -25,33 +26,57 @@
 	"options nvidia NVreg_RegistryDwords=" \
 	"\"RMForceStaticBar1=1;RmForceDisableIomapWC=1;\""
 
-static void missing(const char *what, const char *remedy)
+static void miss(struct peers *peers, int gpu, const char *what,
+		 const char *remedy)
 {
-	printf(" missing: %s; %s\n", what, remedy);
+	if (peers->nr_missing < MAX_MISSING)
+		peers->missing[peers->nr_missing++] =
+			(struct missing){ gpu, what, remedy };
 }
 
-/* Its names are there for all to read, the addresses are not. */
-static bool kernel_has_p2pdma(bool *known)
+/* A file's first line with the text; false: the file or the line is not. */
+static bool has_line(FILE *file, const char *text)
 {
-	FILE *file = sys_open("/proc/kallsyms");
 	char line[256];
 	bool has = false;
 
-	*known = file;
 	while (file && !has && fgets(line, sizeof(line), file))
-		has = strstr(line, " p2pdma_pgmap_ops");
+		has = strstr(line, text);
 	if (file)
 		fclose(file);
 	return has;
 }
 
-static void look_at_kernel(void)
+/*
+ * What the kernel was built with, where that is kept; otherwise the names of
+ * its functions, which are there for all to read. The kernel takes some 40 ms
+ * to make that list, more than all the rest of the tool.
+ */
+static bool kernel_has_p2pdma(bool thorough, bool *known)
 {
-	bool known, has = kernel_has_p2pdma(&known);
+	static const char *const places[] = { "/boot/config-%s",
+					      "/lib/modules/%s/config" };
+	struct utsname uts;
+	FILE *file = NULL;
+
+	uname(&uts);
+	for (int i = 0; i < 2 && !file; i++)
+		file = sys_open(places[i], uts.release);
+	*known = file;
+	if (file)
+		return has_line(file, "CONFIG_PCI_P2PDMA=y");
+	file = thorough ? sys_open("/proc/kallsyms") : NULL;
+	*known = file;
+	return has_line(file, " p2pdma_pgmap_ops");
+}
+
+static void look_at_kernel(struct peers *peers, bool thorough)
+{
+	bool known, has = kernel_has_p2pdma(thorough, &known);
 
 	if (known && !has)
-		missing("CONFIG_PCI_P2PDMA in the kernel",
-			"run a kernel of Linux 6.2 or later that has it");
+		miss(peers, -1, "CONFIG_PCI_P2PDMA in the kernel",
+		     "run a kernel of Linux 6.2 or later that has it");
 }
 
 /* The number in "... x86_64  580.65.06  Release Build"; 0: no driver. */
@@ -98,64 +123,84 @@ static long registry(const char *key, long otherwise)
 	return value;
 }
 
-static void look_at_driver(void)
+static void look_at_driver(struct peers *peers)
 {
 	bool open;
 	int major = driver_major(&open);
 
 	if (!major || !open || major < OPEN_MODULE) {
-		missing("NVIDIA's open kernel module",
-			"install it, 565 or later");
+		miss(peers, -1, "NVIDIA's open kernel module",
+		     "install it, 565 or later");
 		return;
 	}
 	if (registry("RMForceStaticBar1", major != NO_STATIC_BAR1 ? 2 : 0) == 0)
-		missing("static BAR 1", REGISTRY);
+		miss(peers, -1, "static BAR 1", REGISTRY);
 	if (registry("RmForceDisableIomapWC", 0) != 1)
-		missing("BAR 1 without write-combining", REGISTRY);
+		miss(peers, -1, "BAR 1 without write-combining", REGISTRY);
 }
 
 /* Heads of NVMe multipath pass it on since Linux 7.2. */
-static void look_at_disks(void)
+static void look_at_disks(struct peers *peers)
 {
 	char multipath[8];
 
 	if (sys_line(multipath, sizeof(multipath),
 		     "/sys/module/nvme_core/parameters/multipath") &&
 	    multipath[0] == 'Y')
-		missing("nvme_core.multipath=N",
-			"needed before Linux 7.2 by disks with several "
-			"controllers");
+		miss(peers, -1, "nvme_core.multipath=N",
+		     "needed before Linux 7.2 by disks with several "
+		     "controllers");
 }
 
-/* False: the kernel has not been given its memory. */
-static bool look_at_gpu(int index, const struct gpu_facts *gpu)
+static void look_at_gpu(struct peers *peers, int index)
 {
+	const struct gpu_facts *gpu = &peers->gpus[index];
 	bool open = sys_exists("/sys/bus/pci/devices/%s/p2pmem", gpu->bdf);
 
-	printf(" GPU index %d %s: %s\n", index, gpu->bdf,
-	       open ? "disks can reach its memory" :
-		      "disks cannot reach its memory");
+	peers->open[index] = open;
 	if (!open && gpu->bar1 && gpu->bar1 <= SMALL_BAR)
-		missing("a BAR 1 as large as the GPU's memory",
-			"turn on Resizable BAR in the firmware");
-	return open;
+		miss(peers, index, "a BAR 1 as large as the GPU's memory",
+		     "turn on Resizable BAR in the firmware");
 }
 
-void peers_section(int cuda)
+void peers_find(struct peers *peers, int cuda, bool thorough)
 {
-	static struct gpu_facts gpus[MAX_GPUS];
-	int nr = gpus_find(gpus);
 	bool all_open = true;
 
-	for (int i = 0; i < nr; i++)
-		all_open &= look_at_gpu(i, &gpus[i]);
-	if (!all_open) {
-		look_at_kernel();
-		look_at_driver();
+	peers->nr_missing = 0;
+	peers->nr_gpus = gpus_find(peers->gpus);
+	for (int i = 0; i < peers->nr_gpus; i++) {
+		look_at_gpu(peers, i);
+		all_open &= peers->open[i];
 	}
-	look_at_disks();
-	if (nr && cuda < MAPPABLE_DMA_BUF)
-		missing("the CPU's address of GPU memory",
-			"a driver of CUDA 13.3 has one, or a program's "
-			"provider (ocf_alias_set_provider)");
+	if (!all_open) {
+		look_at_kernel(peers, thorough);
+		look_at_driver(peers);
+	}
+	look_at_disks(peers);
+	if (peers->nr_gpus && cuda < MAPPABLE_DMA_BUF)
+		miss(peers, -1, "the CPU's address of GPU memory",
+		     "a driver of CUDA 13.3 has one, or a program's "
+		     "provider (ocf_alias_set_provider)");
+}
+
+static void print_missing(const struct peers *peers, int gpu,
+			  const char *indent)
+{
+	for (unsigned i = 0; i < peers->nr_missing; i++)
+		if (peers->missing[i].gpu == gpu)
+			printf("%smissing: %s; %s\n", indent,
+			       peers->missing[i].what,
+			       peers->missing[i].remedy);
+}
+
+void peers_print(const struct peers *peers, const char *indent)
+{
+	for (int i = 0; i < peers->nr_gpus; i++) {
+		printf("%sGPU index %d %s: disks %s reach its memory\n", indent,
+		       i, peers->gpus[i].bdf,
+		       peers->open[i] ? "can" : "cannot");
+		print_missing(peers, i, indent);
+	}
+	print_missing(peers, -1, indent);
 }

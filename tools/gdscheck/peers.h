@@ -6,7 +6,32 @@
 #ifndef TOOLS_PEERS_H
 #define TOOLS_PEERS_H
 
-/* Lines for gdscheck -p; cuda: the driver's version, 0 for none. */
-void peers_section(int cuda);
+#include <stdbool.h>
+#include "gpus.h"
+
+#define MAX_MISSING (MAX_GPUS + 8)
+
+/* A condition that can be seen to be missing, and what to do. */
+struct missing {
+	int gpu; /* that alone; -1: all of them */
+	const char *what, *remedy;
+};
+
+struct peers {
+	int nr_gpus;
+	struct gpu_facts gpus[MAX_GPUS];
+	bool open[MAX_GPUS]; /* the kernel has been given its memory */
+	unsigned nr_missing;
+	struct missing missing[MAX_MISSING];
+};
+
+/*
+ * cuda: the driver's version, 0 for none. thorough: the kernel is looked at
+ * where that takes some 40 ms, too.
+ */
+void peers_find(struct peers *peers, int cuda, bool thorough);
+
+/* Lines for gdscheck -p and -f, each behind the indentation. */
+void peers_print(const struct peers *peers, const char *indent);
 
 #endif
