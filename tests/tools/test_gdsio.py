@@ -196,6 +196,35 @@ def test_the_plot_is_well_formed_and_stays_in_its_frame(gdsio):
             assert 79 <= x <= 801 and 69 <= y <= 551, point
 
 
+def converter(folder, body):
+    """A folder for PATH with an rsvg-convert: "rsvg-convert -o FILE <SVG"."""
+    (folder / "bin").mkdir()
+    script = folder / "bin" / "rsvg-convert"
+    script.write_text(f'#!/bin/sh\n[ "$1" = -o ] || exit 9\n{body}\n')
+    script.chmod(0o755)
+    return f"{folder / 'bin'}:{os.environ['PATH']}"
+
+
+def test_a_plot_in_png_is_drawn_by_rsvg_convert(host, monkeypatch):
+    monkeypatch.setenv("PATH", converter(host.folder, 'exec cat >"$2"'))
+    host.run("-f", "a", "-s", "1M", "-I", 1, "--plot", "a.png")
+    svg = xml.dom.minidom.parse(str(host.folder / "a.png")).documentElement
+    assert svg.getElementsByTagName("polyline")
+
+
+def test_a_converter_that_fails_is_an_error(host, monkeypatch):
+    monkeypatch.setenv("PATH", converter(host.folder, "exit 3"))
+    done = host.run("-f", "a", "-s", "1M", "-I", 1, "--plot", "a.png", status=1)
+    assert "a.png: rsvg-convert has failed" in done.stderr
+
+
+def test_without_a_converter_nothing_is_begun(host, monkeypatch):
+    monkeypatch.setenv("PATH", "/nonexistent")
+    done = host.run("-f", "a", "-s", "1M", "-I", 1, "--plot", "a.png", status=1)
+    assert "librsvg2-bin" in done.stderr
+    assert not (host.folder / "a").exists()
+
+
 def test_progress_is_for_terminals_only(host):
     host.run("-f", "a", "-s", "8M", "-I", 1)
     done = host.run("-f", "a", "-T", 0.7)
@@ -501,7 +530,7 @@ def test_a_wrong_job_file_is_refused_with_its_line(host, text, why):
     (["-f", "a", "-s", "1M", "-i", "2M", "-I", "1"], "larger than the size"),
     (["-f", "a", "-U", "-a", "4K", "-s", "1M"], "-U and -a"),
     (["-f", "a", "-M", "5", "-V", "-s", "1M"], "-M and -V"),
-    (["-f", "a", "--plot", "a.png"], "--plot a.png"),
+    (["-f", "a", "--plot", "a.gif"], "--plot a.gif"),
     (["-f", "a", "--frob"], "--frob"),
     (["no.gdsio"], "no.gdsio: No such file"),
     (["x.gdsio", "-f", "a"], "the job file says that"),

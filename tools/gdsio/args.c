@@ -103,7 +103,7 @@ static bool take_option(struct plan *plan, struct job **job, int letter,
 	if (letter == 'P')
 		return false;
 	if (letter >= OPT_HOST)
-		return fail("--%s %s: not a name that ends in .svg",
+		return fail("--%s %s: not a name that ends in .svg or .png",
 			    long_name(letter), text);
 	return fail("-%c %s: not a value for it (%.*s)", letter, text,
 		    (int)strcspn(row->help, "\n"), row->help);

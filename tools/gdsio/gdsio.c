@@ -8,6 +8,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include "gdsio/plan.h"
+#include "gdsio/picture.h"
 #include "gdsio/plot.h"
 #include "gdsio/result.h"
 #include "gdsio/run.h"
@@ -48,7 +49,7 @@ int main(int argc, char **argv)
 	bool ok;
 
 	if (status < 0) {
-		ok = (!plan.plot || plot_check(plan.plot)) &&
+		ok = (!plan.plot || picture_check(plan.plot)) &&
 		     run_open(&run, &plan);
 		if (ok) {
 			ok = move(&run, &nr);

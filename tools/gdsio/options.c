@@ -4,6 +4,7 @@
  * what it says in the help, and how its text is taken.
  */
 #include "gdsio/options.h"
+#include "gdsio/picture.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -141,10 +142,8 @@ static bool take_name(struct plan *plan, struct job *job, const char *text)
 
 static bool take_plot(struct plan *plan, struct job *job, const char *text)
 {
-	size_t len = strlen(text);
-
 	plan->plot = text;
-	return len > 4 && !strcmp(text + len - 4, ".svg");
+	return picture_is_name(text);
 }
 
 static bool take_links(struct plan *plan, struct job *job, const char *text)
@@ -225,7 +224,7 @@ const struct option_row option_rows[] = {
 	  SWITCH(host) },
 	{ OPT_JSON, NULL, NULL, "the result as JSON in place of the line",
 	  SWITCH(json) },
-	{ OPT_PLOT, NULL, "FILE.svg", "draw throughput and latency",
+	{ OPT_PLOT, NULL, "FILE", "draw throughput and latency, .svg or .png",
 	  TAKE(take_plot) },
 	{ 0, "name", "NAME", "of the run", TAKE(take_name) },
 	{ 'i', "bs", "SIZE", NULL, TAKE(take_io) },

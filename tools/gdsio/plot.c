@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * plot - an SVG file with two panels: throughput over time, and how many
+ * plot - a picture in SVG with two panels: throughput over time, and how many
  * requests took how long.
  *
  * A line for each pass. The picture stands alone: no script, no style sheet,
@@ -8,16 +8,13 @@
  */
 #include "gdsio/plot.h"
 
-#include <errno.h>
-#include <libgen.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
+#include "gdsio/picture.h"
 #include "gdsio/result.h"
 #include "gdsio/xfer.h"
-#include "report.h"
 
 #define WIDTH 840
 #define HEIGHT 600
@@ -257,26 +254,15 @@ static void draw_title(FILE *out, const struct plan *plan,
 	}
 }
 
-bool plot_check(const char *name)
-{
-	char *copy = strdup(name);
-	bool ok = copy && (!access(name, W_OK) ||
-			   (errno == ENOENT && !access(dirname(copy), W_OK)));
-
-	if (!ok)
-		fail_errno("open", name);
-	free(copy);
-	return ok;
-}
-
 bool plot_write(const char *name, const struct plan *plan,
 		const struct outcome *outcomes, int nr)
 {
-	FILE *out = fopen(name, "we");
-	bool ok;
+	struct picture picture;
+	FILE *out;
 
-	if (!out)
-		return fail_errno("open", name);
+	if (!picture_begin(&picture, name))
+		return false;
+	out = picture.out;
 	fprintf(out,
 		"<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n"
 		"<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"%d\" "
@@ -288,8 +274,5 @@ bool plot_write(const char *name, const struct plan *plan,
 	draw_rates(out, outcomes, nr);
 	draw_latencies(out, outcomes, nr);
 	fprintf(out, "</svg>\n");
-	ok = !ferror(out);
-	if (fclose(out) || !ok)
-		return fail_errno("write", name);
-	return true;
+	return picture_end(&picture);
 }
