@@ -10,8 +10,8 @@ import errno
 import operator
 import os
 from functools import partial
-from typing import (Any, Callable, Iterator, List, NamedTuple, Optional, Sequence,
-                    Tuple)
+from typing import (Any, Callable, Iterator, List, Mapping, NamedTuple, Optional,
+                    Sequence, Tuple)
 
 from . import _pieces
 from ._errors import Path
@@ -48,6 +48,16 @@ def check_numbers(threads: Any, piece: Any) -> Tuple[int, int]:
         raise ValueError(f"threads={threads} and piece={piece}: at least one "
                          f"thread, and pieces of a multiple of {ALIGNMENT} bytes")
     return threads, piece
+
+
+def wanted(files: Any, device: Any) -> List[Tuple[Path, Any]]:
+    """(path, device) of what load_files is given: paths, or a mapping of paths
+    to devices."""
+    if isinstance(files, (str, bytes, os.PathLike)):
+        raise TypeError("files is one path; load_file takes one")
+    if isinstance(files, Mapping):
+        return list(files.items())
+    return [(path, device) for path in files]
 
 
 def _read_piece(span: Span, memory: Memory, offset: int, size: int) -> int:

@@ -120,6 +120,22 @@ class CuFileError(OSError, RuntimeError):
                              self.filename))
 
 
+class FormatError(ValueError):
+    """A file is not of its format, or not one that can be loaded.
+
+    The message names the file, and what is wrong with it where.
+    """
+
+    def __init__(self, path: Path, what: str) -> None:
+        name = path if isinstance(path, int) else os.fsdecode(path)
+        super().__init__(f"{name}: {what}")
+        self.path = path
+        self.what = what
+
+    def __reduce__(self) -> Tuple[Any, ...]:
+        return (type(self), (self.path, self.what))
+
+
 def check(status: _abi.Error, operation: str, path: Optional[Path] = None) -> None:
     """Raises if a CUfileError_t says that a call failed."""
     if status.err:

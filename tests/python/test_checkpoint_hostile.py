@@ -27,7 +27,7 @@ def cp(cufile):
 class NoBlocks:
     """A framework that has everything, and must never be asked for memory."""
 
-    def check(self, dtype):
+    def lacks(self, dtype):
         return None
 
     def empty(self, nbytes, device):
@@ -309,11 +309,6 @@ def test_what_is_no_archive_is_named(cp, tmp_path, content, says):
     path = tmp_path / "c.pt"
     path.write_bytes(content)
     refused(cp, path, says)
-
-
-def test_a_missing_file_is_the_systems_error(cp, tmp_path):
-    with pytest.raises(FileNotFoundError, match="nothing"):
-        cp.load_file(tmp_path / "nothing")
 
 
 class Bytes(NoBlocks):

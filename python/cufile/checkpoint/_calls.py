@@ -4,7 +4,7 @@ are looked up somewhere: each is a method here, and there are no others."""
 from collections import OrderedDict
 from typing import Any, Callable, Dict, Tuple
 
-from ._dtypes import DTYPES
+from .._dtypes import DTYPES
 from ._values import (Bad, Builder, Storage, Word, count, counts, is_empty, is_key,
                       shown, truth)
 

@@ -1,10 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """PyTorch and NumPy, as far as checkpoints need them."""
-import importlib.util
-from typing import Any, Optional, Protocol, Tuple
+from typing import Any, Callable, Dict, Optional, Protocol, Tuple
 
-from ..safetensors import _frameworks as _models
-from ._dtypes import DTYPES
+from .. import _frameworks
+from .._dtypes import DTYPES
 
 _WIDEST = 16
 
@@ -12,7 +11,7 @@ _WIDEST = 16
 class Framework(Protocol):
     """What load_file uses; pass one of your own as `framework`."""
 
-    def check(self, dtype: str) -> Optional[str]:
+    def lacks(self, dtype: str) -> Optional[str]:
         """Why tensors of this dtype cannot be had, or None."""
 
     def empty(self, nbytes: int, device: Any) -> Any:
@@ -35,14 +34,7 @@ class Framework(Protocol):
     def device(self, name: str) -> Any: ...
 
 
-class Torch(_models.Torch):
-    """torch.Tensor on any device of torch that has memory."""
-
-    def check(self, dtype: Any) -> Optional[str]:
-        if hasattr(self.torch, dtype):
-            return None
-        return f"this PyTorch has no dtype {dtype}"
-
+class Torch(_frameworks.Torch):
     def storage(self, block: Any, start: int, stop: int) -> Any:
         part = block[start:stop]
         # elements of a storage begin at multiples of their size
@@ -51,7 +43,7 @@ class Torch(_models.Torch):
     def tensor(self, storage: Any, dtype: str, offset: int, shape: Tuple[int, ...],
                strides: Tuple[int, ...], requires_grad: bool) -> Any:
         first = storage.storage_offset() // DTYPES[dtype]
-        tensor = self.torch.empty(0, dtype=self.dtype(dtype), device=storage.device)
+        tensor = self.torch.empty(0, dtype=self.find(dtype), device=storage.device)
         tensor.set_(storage.untyped_storage(), first + offset, shape, strides)
         tensor.requires_grad = requires_grad
         return tensor
@@ -60,7 +52,7 @@ class Torch(_models.Torch):
         return self.torch.nn.Parameter(tensor, requires_grad)
 
     def dtype(self, name: str) -> Any:
-        return getattr(self.torch, name)
+        return self.find(name)
 
     def size(self, shape: Tuple[int, ...]) -> Any:
         return self.torch.Size(shape)
@@ -69,21 +61,8 @@ class Torch(_models.Torch):
         return self.torch.device(name)
 
 
-class NumPy(_models.NumPy):
-    """numpy.ndarray, on "cpu"; bfloat16 and float8 by ml_dtypes if it is
-    there. Parameters and gradients it has none: they are plain arrays."""
-
-    def _named(self, name: str) -> Any:
-        if name not in self._NAMES.values() and name != "complex128":
-            found = getattr(self.extra, name, None)
-            return None if found is None else self.numpy.dtype(found)
-        return self.numpy.dtype(name)
-
-    def check(self, dtype: Any) -> Optional[str]:
-        if self._named(dtype) is not None:
-            return None
-        return (f"NumPy has no dtype {dtype}; PyTorch, or the package ml_dtypes, "
-                "has")
+class NumPy(_frameworks.NumPy):
+    """Parameters and gradients it has none: they are plain arrays."""
 
     def storage(self, block: Any, start: int, stop: int) -> Any:
         part = block[start:stop]
@@ -92,14 +71,14 @@ class NumPy(_models.NumPy):
     def tensor(self, storage: Any, dtype: str, offset: int, shape: Tuple[int, ...],
                strides: Tuple[int, ...], requires_grad: bool) -> Any:
         unit = DTYPES[dtype]
-        return self.numpy.ndarray(shape, self._named(dtype), storage, offset * unit,
+        return self.numpy.ndarray(shape, self.find(dtype), storage, offset * unit,
                                   [stride * unit for stride in strides])
 
     def parameter(self, tensor: Any, requires_grad: bool) -> Any:
         return tensor
 
     def dtype(self, name: str) -> Any:
-        found = self._named(name)
+        found = self.find(name)
         if found is None:
             raise ValueError(f"NumPy has no dtype {name}")
         return found
@@ -111,15 +90,8 @@ class NumPy(_models.NumPy):
         return name
 
 
+_MAKERS: Dict[str, Callable[[], Framework]] = {"torch": Torch, "numpy": NumPy}
+
+
 def choose(framework: Any) -> Framework:
-    """The framework of this name; None: PyTorch where it is installed."""
-    if framework is None:
-        framework = "torch" if importlib.util.find_spec("torch") else "numpy"
-    if framework == "torch":
-        return Torch()
-    if framework == "numpy":
-        return NumPy()
-    if isinstance(framework, str):
-        raise ValueError(f"framework {framework!r} is neither 'torch' nor 'numpy'")
-    chosen: Framework = framework
-    return chosen
+    return _frameworks.choose(framework, _MAKERS)

@@ -3,9 +3,9 @@
 import sys
 from typing import Any, Dict, Iterator, List, NamedTuple, Tuple
 
+from .._dtypes import DTYPES, name_of
 from .._errors import Path
 from .._memory import Memory, describe, kind_of
-from ._dtypes import DTYPES
 from ._errors import CheckpointError
 
 PLAIN = (str, int, float, bool, bytes, type(None))
@@ -54,9 +54,8 @@ def is_leaf(value: Any) -> bool:
 
 
 def _dtype(value: Any, path: Path) -> str:
-    # "torch.float32" of PyTorch, "float32" of NumPy
-    name = str(getattr(value, "dtype", None)).rsplit(".", 1)[-1]
-    if name not in DTYPES or getattr(value.dtype, "byteorder", "=") == ">":
+    name = name_of(getattr(value, "dtype", None))
+    if name is None:
         raise CheckpointError(path, f"{kind_of(value)}: the format has no dtype for "
                                     f"{getattr(value, 'dtype', None)!r}")
     return name

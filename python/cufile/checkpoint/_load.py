@@ -126,10 +126,7 @@ def load_files(files: Union[Sequence[Path], Mapping[Path, Any]],
 
     Everything else is as for load_file.
     """
-    if isinstance(files, (str, bytes)):
-        raise TypeError("files is one path; load_file takes one")
-    wanted = (list(files.items()) if isinstance(files, Mapping)
-              else [(path, device) for path in files])
+    wanted = _bulk.wanted(files, device)
     threads, piece = _bulk.check_numbers(threads, piece)
     maker = choose(framework)
     stack = contextlib.ExitStack()

@@ -11,7 +11,8 @@ from collections import OrderedDict
 from typing import Any, Callable, Dict, List, NoReturn
 
 from ._calls import NAMES, Calls, key_of
-from ._dtypes import DTYPES, STORAGES
+from .._dtypes import DTYPES
+from ._dtypes import STORAGES
 from ._values import MARK, TOKENS, Arguments, Bad, Builder, Storage, Word, count, shown
 
 

@@ -6,8 +6,9 @@ records are needed. Values makes the tensors when the records have been read.
 """
 from typing import Any, Callable, Dict, Tuple
 
+from .._dtypes import DTYPES
 from ._archive import Archive, Record
-from ._dtypes import DTYPES, MAY_HAVE_GRADIENTS
+from ._dtypes import MAY_HAVE_GRADIENTS
 from ._frameworks import Framework
 from ._values import Storage
 
@@ -41,7 +42,7 @@ class Plan:
                shape: Tuple[int, ...], strides: Tuple[int, ...],
                requires_grad: bool) -> Planned:
         room, unit = self._storage(storage), DTYPES[dtype]
-        reason = self._maker.check(dtype)
+        reason = self._maker.lacks(dtype)
         if reason:
             raise ValueError(reason)
         elements, last = 1, offset

@@ -5,9 +5,10 @@ import struct
 from collections import OrderedDict
 from typing import Any, Callable, Dict, List, Tuple
 
+from .._dtypes import DTYPES
 from .._errors import Path
 from .._memory import kind_of
-from ._dtypes import DTYPES, STORAGES
+from ._dtypes import STORAGES
 from ._errors import CheckpointError
 from ._leaves import Leaf, Piece, is_leaf, is_named
 

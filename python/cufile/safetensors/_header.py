@@ -8,37 +8,33 @@ tensor has the bytes that its shape needs, inside the data, and together they
 cover the data without gap or overlap.
 """
 import json
-import os
 from typing import Any, Dict, List, NamedTuple, Tuple
 
-from .._errors import Path
+from .. import _dtypes
+from .._errors import FormatError, Path
 from .._file import File
 
 MAX_HEADER = 100_000_000
 MAX_DIMENSIONS = 32
 _MAX_DIGITS = 19
 
+# dtype: its name in _dtypes.py
+NAMES = {"BOOL": "bool", "U8": "uint8", "I8": "int8", "I16": "int16",
+         "U16": "uint16", "F16": "float16", "BF16": "bfloat16", "I32": "int32",
+         "U32": "uint32", "F32": "float32", "I64": "int64", "U64": "uint64",
+         "F64": "float64", "C64": "complex64", "F8_E5M2": "float8_e5m2",
+         "F8_E4M3": "float8_e4m3fn", "F8_E8M0": "float8_e8m0fnu",
+         "F8_E4M3FNUZ": "float8_e4m3fnuz", "F8_E5M2FNUZ": "float8_e5m2fnuz"}
+
 # dtype: bytes of an element
-DTYPES = {"BOOL": 1, "U8": 1, "I8": 1, "F8_E5M2": 1, "F8_E4M3": 1, "F8_E8M0": 1,
-          "F8_E4M3FNUZ": 1, "F8_E5M2FNUZ": 1,
-          "I16": 2, "U16": 2, "F16": 2, "BF16": 2, "I32": 4, "U32": 4, "F32": 4,
-          "I64": 8, "U64": 8, "F64": 8, "C64": 8}
+DTYPES = {dtype: _dtypes.DTYPES[name] for dtype, name in NAMES.items()}
 
 
-class SafetensorsError(ValueError):
+class SafetensorsError(FormatError):
     """A file is no safetensors file, or not one that can be loaded.
 
     The message names the file, the tensor if it is about one, and the numbers.
     """
-
-    def __init__(self, path: Path, what: str) -> None:
-        name = path if isinstance(path, int) else os.fsdecode(path)
-        super().__init__(f"{name}: {what}")
-        self.path = path
-        self.what = what
-
-    def __reduce__(self) -> Tuple[Any, ...]:
-        return (type(self), (self.path, self.what))
 
 
 class Tensor(NamedTuple):

@@ -62,11 +62,7 @@ def load_files(files: Union[Sequence[Path], Mapping[Path, Any]],
 
     Everything else is as for load_file. A name that two files have is an error.
     """
-    if isinstance(files, (str, bytes)):
-        raise TypeError("files is one path; load_file takes one")
-    devices = dict(files) if isinstance(files, Mapping) else None
-    wanted = (list(devices.items()) if devices is not None
-              else [(path, device) for path in files])
+    wanted = _bulk.wanted(files, device)
     threads, piece = _bulk.check_numbers(threads, piece)
     maker = choose(framework)
     with contextlib.ExitStack() as stack:

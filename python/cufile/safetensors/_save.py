@@ -3,19 +3,13 @@
 import json
 from typing import Any, Dict, Iterator, List, Mapping, NamedTuple, Optional, Tuple
 
-from .. import _bulk
+from .. import _bulk, _dtypes
 from .._bulk import ALIGNMENT
 from .._errors import Path
 from .._memory import Memory, describe, kind_of
-from ._header import DTYPES, MAX_HEADER, SafetensorsError
+from ._header import DTYPES, MAX_HEADER, NAMES, SafetensorsError
 
-# how PyTorch, NumPy, CuPy and ml_dtypes call the dtypes
-_NAMES = {"bool": "BOOL", "uint8": "U8", "int8": "I8", "int16": "I16",
-          "uint16": "U16", "float16": "F16", "bfloat16": "BF16", "int32": "I32",
-          "uint32": "U32", "float32": "F32", "int64": "I64", "uint64": "U64",
-          "float64": "F64", "complex64": "C64", "float8_e5m2": "F8_E5M2",
-          "float8_e4m3fn": "F8_E4M3", "float8_e8m0fnu": "F8_E8M0",
-          "float8_e4m3fnuz": "F8_E4M3FNUZ", "float8_e5m2fnuz": "F8_E5M2FNUZ"}
+_OF_NAMES = {name: dtype for dtype, name in NAMES.items()}
 
 
 class _Source(NamedTuple):
@@ -47,9 +41,8 @@ def _source(name: Any, value: Any, path: Path) -> _Source:
     dtype, shape = getattr(value, "dtype", None), getattr(value, "shape", None)
     if dtype is None or shape is None:
         raise TypeError(f"tensor {name!r}: {kind_of(value)} has no dtype and shape")
-    # "torch.float32" of PyTorch, "float32" of NumPy
-    known = _NAMES.get(str(dtype).rsplit(".", 1)[-1])
-    if known is None or getattr(dtype, "byteorder", "=") == ">":
+    known = _OF_NAMES.get(_dtypes.name_of(dtype) or "")
+    if known is None:
         raise SafetensorsError(path, f"tensor {name!r}: the format has no dtype "
                                      f"for {dtype!r}")
     try:

@@ -1,0 +1,123 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What cufile.safetensors and cufile.checkpoint promise in the same words."""
+import errno
+import gc
+import os
+
+import pytest
+
+from blocks import CheckpointBlocks, ModelBlocks
+from conftest import descriptors_of
+
+
+@pytest.fixture
+def numpy():
+    return pytest.importorskip("numpy")
+
+
+class Format:
+    """A format: its module, its error, its framework of GPU memory, and
+    bytes_of(a loaded value), those of its only array."""
+
+    def __init__(self, module, error, blocks, bytes_of):
+        self.load_file, self.load_files = module.load_file, module.load_files
+        self.save_file, self.error = module.save_file, error
+        self.blocks, self.bytes_of = blocks, bytes_of
+
+
+@pytest.fixture(params=["safetensors", "checkpoint"])
+def kind(request, cufile):
+    if request.param == "safetensors":
+        import cufile.safetensors as module
+        return Format(module, module.SafetensorsError, ModelBlocks,
+                      lambda value: value["a"])
+    import cufile.checkpoint as module
+    return Format(module, module.CheckpointError, CheckpointBlocks,
+                  lambda value: value["a"][1])
+
+
+@pytest.fixture
+def saved(kind, numpy, tmp_path):
+    """A file with one array, and its bytes."""
+    data = os.urandom((1 << 20) + 777)
+    kind.save_file({"a": numpy.frombuffer(data, "u1")}, tmp_path / "model")
+    return tmp_path / "model", data
+
+
+def test_a_direct_load_gives_the_same(kind, saved, gpu):
+    path, data = saved
+    try:
+        os.close(os.open(path, os.O_RDONLY | os.O_DIRECT))
+    except OSError as error:
+        pytest.skip(f"no O_DIRECT here: {error}")
+    got = kind.load_file(path, framework=kind.blocks(gpu), direct=True, piece=65536)
+    assert kind.bytes_of(got) == data
+
+
+def test_a_file_that_shrinks_while_it_is_read_is_named_and_leaves_nothing(
+        kind, saved, gpu):
+    path, _ = saved
+    blocks = kind.blocks(gpu)
+    plain = blocks.empty
+    blocks.empty = lambda nbytes, device: (os.truncate(path, 8192),
+                                           plain(nbytes, device))[1]
+    gc.collect()
+    gc.disable()
+    try:
+        with pytest.raises(kind.error, match="model: became shorter"):
+            kind.load_file(path, framework=blocks, piece=65536)
+        assert len(blocks.made) == 1 and blocks.made[0]() is None
+    finally:
+        gc.enable()
+    assert not descriptors_of(path)
+
+
+def test_a_missing_file_is_the_systems_error(kind, tmp_path):
+    with pytest.raises(FileNotFoundError, match="nothing"):
+        kind.load_file(tmp_path / "nothing")
+
+
+@pytest.mark.parametrize("arguments, error", [
+    (dict(threads=0), ValueError), (dict(piece=1000), ValueError),
+    (dict(piece=0), ValueError), (dict(threads="4"), TypeError),
+    (dict(framework="jax"), ValueError),
+    (dict(framework="numpy", device="cuda"), ValueError)])
+def test_wrong_arguments_are_refused(kind, saved, arguments, error):
+    with pytest.raises(error):
+        kind.load_file(saved[0], **arguments)
+    assert not descriptors_of(saved[0])
+
+
+def test_a_device_without_memory_for_pytorch_is_named_in_one_line(kind, saved):
+    torch = pytest.importorskip("torch")
+    if torch.backends.mps.is_available():
+        pytest.skip("this PyTorch has that device")
+    with pytest.raises(ValueError, match="^this PyTorch has no memory on device 'mps'$"):
+        kind.load_file(saved[0], "mps", framework="torch")
+    assert not descriptors_of(saved[0])
+
+
+def test_one_path_is_not_taken_for_many(kind, saved):
+    for path in (saved[0], str(saved[0]), os.fsencode(saved[0])):
+        with pytest.raises(TypeError, match="load_file takes one"):
+            kind.load_files(path)
+
+
+def test_error_survives_the_way_between_processes(kind, tmp_path):
+    import pickle
+    (tmp_path / "bad").write_bytes(bytes(100))
+    with pytest.raises(kind.error) as caught:
+        kind.load_file(tmp_path / "bad")
+    again = pickle.loads(pickle.dumps(caught.value))
+    assert type(again) is kind.error and str(again) == str(caught.value)
+    assert again.path == tmp_path / "bad" and again.what == caught.value.what
+
+
+def test_a_save_on_a_full_disk_leaves_the_old_file(kind, saved, numpy, full_disk):
+    path, _ = saved
+    before = path.read_bytes()
+    with full_disk(), pytest.raises(OSError) as caught:
+        kind.save_file({"a": numpy.ones(1 << 20)}, path)
+    assert caught.value.errno in (errno.EFBIG, errno.ENOSPC)
+    assert path.read_bytes() == before
+    assert os.listdir(path.parent) == ["model"]
