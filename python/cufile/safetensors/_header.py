@@ -81,7 +81,7 @@ def _bytes_at(file: File, count: int, offset: int) -> bytes:
 
 def parse(text: bytes, data_bytes: int, path: Path) -> Header:
     """The header in these bytes, before so many bytes of data."""
-    entries = _json(text, path)
+    entries = parse_json(text, path)
     metadata = _metadata(entries.pop("__metadata__", {}), path)
     tensors = [_tensor(name, entry, data_bytes, path)
                for name, entry in entries.items()]
@@ -112,16 +112,17 @@ def _no_constant(name: str) -> None:
     raise ValueError(f"{name} is no number")
 
 
-def _json(text: bytes, path: Path) -> Dict[str, Any]:
+def parse_json(text: bytes, path: Path, what: str = "the header") -> Dict[str, Any]:
+    """A table whose names are each there once."""
     if not text.startswith(b"{"):
-        raise SafetensorsError(path, "the header does not begin with a brace")
+        raise SafetensorsError(path, f"{what} does not begin with a brace")
     try:
         entries = json.loads(text.decode("utf-8"), object_pairs_hook=_once,
                              parse_int=_whole_number, parse_constant=_no_constant)
     except RecursionError:
-        raise SafetensorsError(path, "the header is nested too deep") from None
+        raise SafetensorsError(path, f"{what} is nested too deep") from None
     except ValueError as error:
-        raise SafetensorsError(path, f"the header is no JSON: {error}") from None
+        raise SafetensorsError(path, f"{what} is no JSON: {error}") from None
     assert isinstance(entries, dict)
     return entries
 

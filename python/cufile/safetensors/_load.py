@@ -54,11 +54,14 @@ def load_file(path: Path, device: Any = "cpu", *, framework: Any = None,
 def load_files(files: Union[Sequence[Path], Mapping[Path, Any]],
                device: Any = "cpu", *, framework: Any = None,
                direct: bool = False, threads: int = THREADS, piece: int = PIECE,
-               progress: Optional[bool] = None) -> Dict[str, Any]:
+               progress: Optional[bool] = None,
+               expected: Optional[Mapping[Path, Iterable[str]]] = None
+               ) -> Dict[str, Any]:
     """The tensors of several files by name, all files read side by side.
 
-    files   paths, which all go to `device`; or a mapping of paths to devices,
-            for several GPUs
+    files     paths, which all go to `device`; or a mapping of paths to devices,
+              for several GPUs
+    expected  {path: names of tensors} that the files must have
 
     Everything else is as for load_file. A name that two files have is an error.
     """
@@ -68,6 +71,7 @@ def load_files(files: Union[Sequence[Path], Mapping[Path, Any]],
     with contextlib.ExitStack() as stack:
         parts = [_open(stack, path, where, direct) for path, where in wanted]
         _check(parts, maker)
+        _check_expected(parts, expected or {})
         blocks = [maker.empty(part.nbytes, part.device) for part in parts]
         spans = [_bulk.Span(part.file, part.begin, part.nbytes,
                             partial(SafetensorsError, part.path)) for part in parts]
@@ -94,6 +98,16 @@ def _check(parts: Iterable[_Part], maker: Framework) -> None:
                 raise SafetensorsError(part.path, f"tensor {tensor.name!r}: is in "
                                                   f"{seen[tensor.name]!r} too")
             seen[tensor.name] = part.path
+
+
+def _check_expected(parts: Iterable[_Part],
+                    expected: Mapping[Path, Iterable[str]]) -> None:
+    for part in parts:
+        there = {tensor.name for tensor in part.header.tensors}
+        for name in expected.get(part.path, ()):
+            if name not in there:
+                raise SafetensorsError(part.path, f"tensor {name!r}: is not there, "
+                                                  "but should be")
 
 
 def _views(parts: List[_Part], blocks: List[Any],

@@ -1,0 +1,82 @@
+# SPDX-License-Identifier: Apache-2.0
+"""load_sharded: a model in several files, with the index that Hugging Face's
+libraries write beside them.
+
+An index is JSON: "weight_map" has the file of each tensor. It comes from
+strangers like the files, so it names files of its own folder alone.
+"""
+import os
+from typing import Any, Dict, List, Optional, Set
+
+from .._bulk import PIECE, THREADS
+from .._errors import Path
+from ._header import MAX_HEADER, SafetensorsError, parse_json
+from ._load import load_files
+
+_INDEX = ".safetensors.index.json"
+_MODEL = ".safetensors"
+
+
+def load_sharded(path: Path, device: Any = "cpu", *, framework: Any = None,
+                 direct: bool = False, threads: int = THREADS, piece: int = PIECE,
+                 progress: Optional[bool] = None) -> Dict[str, Any]:
+    """The tensors of a model in several files by name, all files read side by
+    side.
+
+    path    the index, as "model.safetensors.index.json", or a folder that has
+            one; a folder with no index may have one safetensors file
+
+    Everything else is as for load_file. Tensors that the index does not name
+    come along; one that it names and its file lacks is a SafetensorsError,
+    before anything is allocated.
+    """
+    if isinstance(path, int):
+        raise TypeError("load_sharded needs a path, not a descriptor")
+    name = os.fsdecode(path)
+    if os.path.isdir(name):
+        name = _only_model(name)
+    shards: Dict[str, Set[str]] = {}
+    if not name.endswith(_MODEL):
+        shards = _shards(name)
+    folder = os.path.dirname(name)
+    expected: Dict[Path, Set[str]] = {os.path.join(folder, shard): names
+                                      for shard, names in shards.items()}
+    return load_files(list(expected) or [name], device, framework=framework,
+                      direct=direct, threads=threads, piece=piece, progress=progress,
+                      expected=expected)
+
+
+def _only_model(folder: str) -> str:
+    """The index, or the one safetensors file, of a folder."""
+    listed = sorted(os.listdir(folder))
+    for end, what in ((_INDEX, "indexes"), (_MODEL, "safetensors files and no index")):
+        found: List[str] = [name for name in listed if name.endswith(end)]
+        if len(found) == 1:
+            return os.path.join(folder, found[0])
+        if found:
+            raise SafetensorsError(folder, f"has {len(found)} {what}, as "
+                                           f"{found[0]!r} and {found[1]!r}")
+    raise SafetensorsError(folder, "has neither an index nor a safetensors file")
+
+
+def _shards(path: str) -> Dict[str, Set[str]]:
+    """{file: its tensors}, of an index."""
+    with open(path, "rb") as file:
+        text = file.read(MAX_HEADER + 1)
+    if len(text) > MAX_HEADER:
+        raise SafetensorsError(path, f"an index of more than {MAX_HEADER} bytes")
+    table = parse_json(text, path, "the index").get("weight_map")
+    if not isinstance(table, dict) or not table:
+        raise SafetensorsError(path, "the index has no table weight_map")
+    shards: Dict[str, Set[str]] = {}
+    for tensor, shard in table.items():
+        if not _is_name(shard):
+            raise SafetensorsError(path, f"tensor {tensor!r}: {shard!r:.80} is no "
+                                         "file of the index's folder")
+        shards.setdefault(shard, set()).add(tensor)
+    return shards
+
+
+def _is_name(value: Any) -> bool:
+    return (isinstance(value, str) and value not in ("", ".", "..")
+            and "/" not in value and "\0" not in value)
