@@ -168,6 +168,29 @@ def test_every_example_is_in_the_list_of_examples():
         == {"gpu_memory.c"}
 
 
+def figures(text):
+    """The numbers of a text as they are written: 46.3, 850."""
+    return re.findall(r"(?<![\w.,])\d+(?:\.\d+)?(?![\w.]*\d)", text)
+
+
+def rounds_to(figure, exact):
+    digits = len(figure.partition(".")[2])
+    return abs(float(exact) - float(figure)) <= 0.5001 / 10 ** digits
+
+
+@pytest.mark.parametrize("row", [
+    line for line in (ROOT / "README.md").read_text().splitlines()
+    if line.startswith("|") and re.search(r"\d (GB/s|k op/s|ms)", line)])
+def test_the_figures_of_a_row_of_readme_were_measured_together(row):
+    """All of them, rounded, are of one table or paragraph of the ledger."""
+    values = " ".join(row.split("|")[2:])
+    wanted = re.findall(r"([\d.]+) (?:GB/s|k op/s|ms)", values)
+    assert wanted
+    ledger = (ROOT / "docs/performance.md").read_text().split("\n\n")
+    assert any(all(any(rounds_to(figure, exact) for exact in figures(part))
+                   for figure in wanted) for part in ledger), row
+
+
 def test_the_architecture_page_can_be_read_in_one_go():
     lines = (ROOT / "docs/architecture.md").read_text().splitlines()
     assert len(lines) < 200
