@@ -5,7 +5,8 @@
 #
 #   OCF_CLIENTS  a folder beside the project with what was fetched: fio (a
 #                built fio with the engine libcufile, and in lib/ whatever
-#                it needs), cuda-python and cufile-python (their tests)
+#                it needs), cuda-python, cufile-python and kvikio (their
+#                tests; KvikIO's are the files of its python/kvikio/tests)
 #   PYTHON       the interpreter that has kvikio, cuda-bindings, torch
 #
 # What is not there is skipped. On a machine without libcuda.so.1 the fake
@@ -16,7 +17,7 @@ set -uo pipefail
 cd "$(dirname "$0")/.." || exit
 build=$(realpath "${1:?usage: clients.sh BUILD [NAME...]}")
 shift
-[ $# -gt 0 ] || set -- fio kvikio cuda-python cufile-python torch
+[ $# -gt 0 ] || set -- fio kvikio kvikio-tests cuda-python cufile-python torch
 clients=${OCF_CLIENTS:-../clients}
 clients=$(realpath -m "$clients")
 python=${PYTHON:-python3}
@@ -71,6 +72,26 @@ run_kvikio() {
 	have_module kvikio || { skip kvikio "not installed"; return; }
 	KVIKIO_COMPAT_MODE=OFF ours kvikio "$python" \
 		"$PWD/tests/gpu/kvikio_memory.py" "$work/kvikio.data"
+}
+
+# KvikIO's own tests, with CuPy on a GPU and a stand-in for it without. The
+# stand-in has not CuPy's file functions, which no cuFile is behind. What is
+# deselected wants EPERM of a read from a file that is open for writing only.
+run_kvikio-tests() {
+	local tests=$clients/kvikio stand_in='' filter='test_'
+	[ -f "$tests/test_basic_io.py" ] || { skip kvikio-tests "no $tests"; return; }
+	have_module kvikio || { skip kvikio-tests "no kvikio"; return; }
+	if ! ldconfig -p | grep -qF libcuda.so.1; then
+		stand_in=$PWD/tests/client filter='not test_numpy or not cupy'
+	fi
+	cp -r "$tests" "$work/kvikio-tests"
+	PYTHONPATH=$stand_in FAKECUDA_GPUS=2 KVIKIO_COMPAT_MODE=OFF \
+		CUFILE_ENV_PATH_JSON=$PWD/share/cufile.json TMPDIR=$work \
+		ours kvikio-tests "$python" -B -m pytest -q -p no:cacheprovider \
+		-W ignore -k "$filter" \
+		--deselect kvikio-tests/test_async_io.py::test_read_write \
+		kvikio-tests/test_{basic_io,async_io,mmap,numpy}.py \
+		kvikio-tests/test_{defaults,cufile_driver,utils,version}.py
 }
 
 # Of the tests of 2025-09 four are left out: one gives 4096 bytes for 5000 of
