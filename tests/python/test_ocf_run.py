@@ -146,3 +146,15 @@ def test_the_library_that_was_installed_with_it_is_found(tmp_path):
     done = subprocess.run(command, env=env, check=False, capture_output=True,
                           text=True)
     assert pathlib.Path(done.stdout.strip()) == installed
+
+
+def test_pytorch_that_opens_another_by_its_path_calls_this_one():
+    pytest.importorskip("torch")
+    done = run(sys.executable, "-c", "import torch", LD_DEBUG="bindings",
+               LD_BIND_NOW="1")
+    assert done.returncode == 0
+    bound = {line.split(" to ")[1].split(" [")[0] for line in done.stderr.splitlines()
+             if "libtorch" in line.split(" to ")[0] and "`cuFile" in line}
+    if not bound:
+        pytest.skip("this PyTorch has no cuFile")
+    assert bound == {LIBRARY}
