@@ -839,6 +839,25 @@ int th_count_fds(void)
 	return nr;
 }
 
+void th_print_fds(void)
+{
+	DIR *d = opendir("/proc/self/fd");
+	char path[300], target[300];
+	struct dirent *e;
+
+	assert_non_null(d);
+	while ((e = readdir(d))) {
+		ssize_t n;
+
+		snprintf(path, sizeof(path), "/proc/self/fd/%s", e->d_name);
+		n = readlink(path, target, sizeof(target) - 1);
+		if (n > 0 && atoi(e->d_name) != dirfd(d))
+			print_message("descriptor %s: %.*s\n", e->d_name,
+				      (int)n, target);
+	}
+	closedir(d);
+}
+
 uint64_t th_now_ns(void)
 {
 	struct timespec ts;

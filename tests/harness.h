@@ -246,6 +246,8 @@ void th_bad_note(struct th_bad *bad, const char *fmt, ...)
 void th_bad_check(struct th_bad *bad);
 
 int th_count_fds(void);
+/* Lists them, for whom that number surprises. */
+void th_print_fds(void);
 uint64_t th_now_ns(void);
 void th_sleep_ms(unsigned ms);
 

@@ -221,24 +221,38 @@ static void a_read_is_seen_by_every_stream(void **state)
 	free(bytes);
 }
 
-/* IO overlaps compute: a busy default stream must not hold up a read. */
+static bool a_read_is_over_within(unsigned busy_ms, const struct th_mem *other)
+{
+	uint64_t start, took;
+
+	th_fake()->legacy_delay_us(busy_ms * 1000);
+	assert_int_equal(cuMemsetD8Async((uintptr_t)other->ptr, 1, 4096, NULL),
+			 0);
+	start = th_now_ns();
+	assert_int_equal(cuFileRead(fh, mem.ptr, SIZE, 0, 0), SIZE);
+	took = th_now_ns() - start;
+	assert_int_equal(cuCtxSynchronize(), 0);
+	th_fake()->legacy_delay_us(0);
+	return took < busy_ms * 800000ull;
+}
+
+/*
+ * IO overlaps compute: a busy default stream must not hold up a read. How long
+ * a read takes on a busy machine nobody knows, but less than any such time.
+ */
 static void a_read_does_not_wait_for_the_default_stream(void **state)
 {
 	struct th_mem other;
-	uint64_t start, took;
+	unsigned busy_ms = 200;
 
 	(void)state;
 	th_need_fake();
 	begin(false);
 	th_mem_alloc(&other, TH_DEVICE, 4096);
-	th_fake()->legacy_delay_us(500000);
-	assert_int_equal(cuMemsetD8Async((uintptr_t)other.ptr, 1, 4096, NULL),
-			 0);
-	start = th_now_ns();
-	assert_int_equal(cuFileRead(fh, mem.ptr, SIZE, 0, 0), SIZE);
-	took = th_now_ns() - start;
-	assert_true(took < 400 * 1000000ull);
-	assert_int_equal(cuCtxSynchronize(), 0);
+	while (!a_read_is_over_within(busy_ms, &other)) {
+		busy_ms *= 3;
+		assert_true(busy_ms < 20000);
+	}
 	th_mem_free(&other);
 	end();
 }

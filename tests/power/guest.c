@@ -221,7 +221,7 @@ static void open_way(struct way *way, const char *where, bool disk)
 static void set_up(void)
 {
 	CUcontext ctx;
-	void *mem;
+	void *mem = NULL;
 
 	need(!posix_memalign(&mem, BLOCK, BLOCK + MOST), "memory");
 	host = (char *)mem + BLOCK;

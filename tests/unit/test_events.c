@@ -193,17 +193,20 @@ static void who_sleeps_and_who_comes_is_told_of_the_end(void **state)
 static void waits_are_as_long_as_they_say(void **state)
 {
 	struct timespec wait = { .tv_nsec = 40 * 1000 * 1000 };
-	uint64_t begun;
+	uint64_t begun, took = UINT64_MAX;
 
 	(void)state;
 	assert_int_equal(cf_events_expect(&events, 1), 0);
 	begun = th_now_ns();
 	assert_int_equal(take(0, 1, SIZE, &wait), 0);
 	assert_true(th_now_ns() - begun >= 40 * 1000 * 1000);
-	begun = th_now_ns();
-	assert_int_equal(take(0, 1, SIZE, &zero), 0);
-	if (!TH_SANITIZED)
-		assert_true(th_now_ns() - begun < 40 * 1000 * 1000);
+	/* and none at all, which a busy machine may let us see but now and then */
+	for (int i = 0; i < 50 && took >= 40 * 1000 * 1000; i++) {
+		begun = th_now_ns();
+		assert_int_equal(take(0, 1, SIZE, &zero), 0);
+		took = th_now_ns() - begun;
+	}
+	assert_true(took < 40 * 1000 * 1000);
 	cf_events_forget(&events, 1);
 }
 

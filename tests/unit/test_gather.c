@@ -10,6 +10,7 @@
 #include "fakecuda.h"
 #include "harness.h"
 #include "seam/cuda.h"
+#include "seam/os.h"
 
 #define BLOCK 4096
 #define AREA (128 * TH_KIB) /* of each thread, in both memories */
@@ -86,6 +87,7 @@ static int begin(void **state)
 static int end(void **state)
 {
 	(void)state;
+	cf_os = &cf_os_real;
 	if (th_fake())
 		th_fake()->plan_clear();
 	cf_gather_free(gather, true);
@@ -302,34 +304,56 @@ static void copy_some(int nr)
 				 0);
 }
 
+/* Time goes on by so much with each look at the clock: a busy GPU, or none. */
+static _Atomic int64_t now_ns, look_ns;
+
+static int clock_by_looks(clockid_t id, struct timespec *ts)
+{
+	int64_t now = atomic_fetch_add(&now_ns, look_ns) + look_ns;
+
+	(void)id;
+	*ts = (struct timespec){ .tv_sec = now / 1000000000,
+				 .tv_nsec = now % 1000000000 };
+	return 0;
+}
+
+static void later_ms(int64_t ms)
+{
+	atomic_fetch_add(&now_ns, ms * 1000 * 1000);
+}
+
 /* A kernel waits for room on the GPU where a copy would not. */
 static void a_busy_gpu_sends_copies_the_plain_way_for_a_while(void **state)
 {
-	const struct th_fake *fake = th_need_fake();
-	uint64_t begun;
+	struct cf_os timed = cf_os_real;
 
 	(void)state;
+	timed.clock_gettime = clock_by_looks;
+	cf_os = &timed;
+	atomic_store(&now_ns, 1000000000);
 	for (int i = 0; i < 20; i++)
 		cf_gather_enter(gather);
-	assert_int_equal(fake->plan("cuLaunchKernel:*=@500"), 0);
+	atomic_store(&look_ns, 100 * 1000);
 	copy_some(40);
 	assert_false(cf_gather_enter(gather));
-	th_sleep_ms(100);
+	later_ms(100);
 	assert_true(cf_gather_enter(gather));
-	/* busy still: the next rest is longer, if the clock lets us see it */
-	begun = th_now_ns();
+	/* busy still: the next rest is longer */
 	copy_some(20);
-	th_sleep_ms(60);
-	if (th_now_ns() - begun < 95 * 1000 * 1000)
-		assert_false(cf_gather_enter(gather));
-	else
-		cf_gather_enter(gather);
-	/* and not busy: it is forgotten */
-	fake->plan_clear();
-	copy_some(1000);
-	th_sleep_ms(100);
+	later_ms(60);
+	assert_false(cf_gather_enter(gather));
+	later_ms(100);
 	assert_true(cf_gather_enter(gather));
-	for (int i = 0; i < 24; i++)
+	/* and not busy: it is forgotten */
+	atomic_store(&look_ns, 0);
+	copy_some(1000);
+	assert_true(cf_gather_enter(gather));
+	atomic_store(&look_ns, 100 * 1000);
+	copy_some(40);
+	assert_false(cf_gather_enter(gather));
+	later_ms(60);
+	assert_true(cf_gather_enter(gather));
+	for (int i = 0; i < 26; i++)
 		cf_gather_leave(gather);
 }
 

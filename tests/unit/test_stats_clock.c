@@ -179,12 +179,11 @@ static int with_a_processor_that_is_behind(void)
 	return cf_stats_clock() - start == 0;
 }
 
-static int with_the_real_clock(void)
+/* False: other than the real clock, or too busy between the two. */
+static bool is_as_the_real_clock(void)
 {
 	uint64_t real, ours;
 
-	cf_stats_clock_begin();
-	th_sleep_ms(60);
 	(void)cf_stats_clock();
 	real = cf_stats_now();
 	ours = cf_stats_clock();
@@ -192,6 +191,16 @@ static int with_the_real_clock(void)
 	ours = cf_stats_clock() - ours;
 	real = cf_stats_now() - real;
 	return ours <= real && ours > real - real / 1000 - 50000000;
+}
+
+static int with_the_real_clock(void)
+{
+	cf_stats_clock_begin();
+	th_sleep_ms(60);
+	for (int i = 0; i < 20; i++)
+		if (is_as_the_real_clock())
+			return 1;
+	return 0;
 }
 
 /* A child's answer: 0 it was so. */
