@@ -126,6 +126,14 @@ static void begin_workers(struct world *w)
 	}
 }
 
+/* Some begin late on a busy machine: for a moment, then, and no longer. */
+static bool is_free(int fd)
+{
+	for (int ms = 0; ms < 10000 && fcntl(fd, F_GETFD) >= 0; ms++)
+		th_sleep_ms(1);
+	return fcntl(fd, F_GETFD) < 0;
+}
+
 /* A request says so, and nothing of the library's keeps the number. */
 static void a_closed_descriptor_harms_no_other_file(void **state)
 {
@@ -145,7 +153,7 @@ static void a_closed_descriptor_harms_no_other_file(void **state)
 			    cuFileRead(w.fh, w.mem.ptr, SIZE, 0, PAD);
 		assert_int_equal(n, -1);
 		assert_int_equal(errno, EBADF);
-		assert_int_equal(fcntl(w.file.fd, F_GETFD), -1);
+		assert_true(is_free(w.file.fd));
 	}
 	th_file_get(&other, 0, after, SIZE);
 	th_equal("the other file", after, bytes, SIZE);

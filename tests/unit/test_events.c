@@ -200,7 +200,8 @@ static void waits_are_as_long_as_they_say(void **state)
 	begun = th_now_ns();
 	assert_int_equal(take(0, 1, SIZE, &wait), 0);
 	assert_true(th_now_ns() - begun >= 40 * 1000 * 1000);
-	/* and none at all, which a busy machine may let us see but now and then */
+	/* and none at all, which a busy machine may let us see but now and then
+	 */
 	for (int i = 0; i < 50 && took >= 40 * 1000 * 1000; i++) {
 		begun = th_now_ns();
 		assert_int_equal(take(0, 1, SIZE, &zero), 0);
