@@ -535,14 +535,13 @@ static void a_descriptor_that_was_replaced_shows_its_new_file(void **state)
 /* ------------------------------------------------------- during a read */
 
 static ssize_t during; /* what a read answered while the file changed */
-static void (*change)(void);
+static void (*_Atomic change)(void);
 
 /* The first look at the page table of a read: its first copy is done. */
 static ssize_t pread_and_change(int fd, void *buf, size_t size, off_t off)
 {
-	void (*now)(void) = change;
+	void (*now)(void) = atomic_exchange(&change, NULL);
 
-	change = NULL;
 	if (now)
 		now();
 	return cf_os_real.pread(fd, buf, size, off);
@@ -551,16 +550,16 @@ static ssize_t pread_and_change(int fd, void *buf, size_t size, off_t off)
 /* Reads all of the file, whose windows are open, and which changes then. */
 static void read_while(void (*changes)(void))
 {
-	struct cf_os changing = cf_os_real;
+	static struct cf_os changing; /* until the last window is closed */
 
+	changing = cf_os_real;
 	changing.pread = pread_and_change;
-	change = changes;
+	atomic_store(&change, changes);
 	th_need_fake()->copy_delay_us(5000); /* the others are on their way */
 	cf_os = &changing;
 	during = cuFileRead(fh, mem.ptr, SIZE, 0, PAD);
-	cf_os = &cf_os_real;
 	th_need_fake()->copy_delay_us(0);
-	assert_null(change);
+	assert_null(atomic_load(&change));
 }
 
 static void cut_off(void)
@@ -767,7 +766,10 @@ static int clock_ahead(clockid_t id, struct timespec *ts)
 	return err;
 }
 
-/* A busy machine may close a window late: who wants its room waits for it. */
+/*
+ * A busy machine may close a window late: who wants its room waits for it, in
+ * all of the test.
+ */
 static void wait_for_room_however_long(void)
 {
 	static struct cf_os patient;
@@ -782,7 +784,6 @@ static void a_read_larger_than_the_bound_goes_chunk_by_chunk(void **state)
 	begin_with("always", "256", TH_BUFFERED);
 	wait_for_room_however_long();
 	read_all();
-	cf_os = &cf_os_real;
 	assert_int_equal(counts().used, NR_CHUNKS);
 	assert_int_equal(counts().open, 2);
 	end();
@@ -807,7 +808,6 @@ static void chunks_read_in_turns_do_not_push_each_other_out(void **state)
 	wait_for_room_however_long();
 	for (int n = 0; n < 60; n++)
 		read_is(fh, CHUNK, 2 * CHUNK, content + 2 * CHUNK, CHUNK);
-	cf_os = &cf_os_real;
 	assert_int_equal(counts().opened, 3);
 	assert_int_equal(counts().open, 2);
 	end();
