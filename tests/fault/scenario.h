@@ -24,13 +24,15 @@ enum door {
 	VECTORED,
 	STREAMED,
 	STREAMED_BATCH,
+	BATCHED,
 };
 
 struct scenario {
 	enum th_mem_kind mem_kind;
 	enum th_file_kind file_kind;
-	enum door door;	 /* set before prepare */
-	CUstream stream; /* of ours, if there is a GPU */
+	enum door door;		  /* set before prepare */
+	CUfileOpError may_answer; /* a question, while something fails */
+	CUstream stream;	  /* of ours, if there is a GPU */
 	struct th_mem mem;
 	struct th_file file;
 	unsigned char *content; /* of the file */
