@@ -288,6 +288,39 @@ static void lease_without_memory_waits_for_what_others_hold(void **state)
 	cf_pool_free(w.pool, true);
 }
 
+static int no_policy(void)
+{
+	return -EPERM;
+}
+
+static int no_node(void *mem, size_t size, unsigned node)
+{
+	(void)mem, (void)size, (void)node;
+	return -EINVAL;
+}
+
+/* As where a container forbids both. */
+static void slots_lie_anywhere_where_no_node_is_to_be_had(void **state)
+{
+	struct cf_os poor[2] = { cf_os_real, cf_os_real };
+
+	(void)state;
+	poor[0].memory_policy = no_policy;
+	poor[1].prefer_node = no_node;
+	for (int i = 0; i < 2; i++) {
+		struct cf_pool *pool = cf_pool_new(SLOT, SLOT, NULL);
+		struct cf_slot *slot;
+
+		cf_pool_set_node(pool, 0);
+		cf_os = &poor[i];
+		slot = lease(pool);
+		cf_os = &cf_os_real;
+		memset(slot->mem, 1, SLOT);
+		cf_slot_give_back(pool, slot);
+		cf_pool_free(pool, true);
+	}
+}
+
 static void starve(void *arg, unsigned i)
 {
 	struct crowd *c = arg;
@@ -396,6 +429,7 @@ int main(void)
 		TEST(a_crowd_never_holds_more_than_there_are),
 		TEST(lease_without_memory_fails_and_works_again_later),
 		TEST(lease_without_memory_waits_for_what_others_hold),
+		TEST(slots_lie_anywhere_where_no_node_is_to_be_had),
 		TEST(a_crowd_without_memory_comes_back),
 		TEST(slots_are_pinned_once_and_unpinned_at_the_end),
 		TEST(a_slot_that_cannot_be_pinned_is_still_a_slot),
