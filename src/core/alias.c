@@ -13,8 +13,8 @@
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 #include "core/alias_test.h"
+#include "core/dma_buf.h"
 #include "core/log.h"
 #include "seam/os.h"
 
@@ -108,52 +108,33 @@ static bool dma_bufs_can_be_mapped(int ordinal)
 	const struct cf_cuda *cuda = cf_cuda_loaded();
 	int version = 0;
 
-	return cuda && cuda->mem_get_handle_for_range &&
-	       cuda->driver_get_version &&
+	return cuda && cuda->driver_get_version &&
 	       cuda->driver_get_version(&version) == CF_CU_SUCCESS &&
-	       version >= MAPPABLE_DMA_BUF &&
-	       gpu_has(ordinal, CF_CU_DEVICE_DMA_BUF);
+	       version >= MAPPABLE_DMA_BUF && cf_dma_buf_can(ordinal);
 }
 
-/* A coherent GPU maps its memory as memory, another through its BAR. */
-static int export_range(uintptr_t first, size_t size)
-{
-	const struct cf_cuda *cuda = cf_cuda_loaded();
-	int fd = -1;
-	CUresult res;
-
-	if (!cuda)
-		return -ENOTSUP;
-	res = cuda->mem_get_handle_for_range(&fd, first, size,
-					     CF_CU_MEM_RANGE_HANDLE_DMA_BUF_FD,
-					     CF_CU_MEM_RANGE_PCIE);
-	if (res != CF_CU_SUCCESS)
-		res = cuda->mem_get_handle_for_range(
-			&fd, first, size, CF_CU_MEM_RANGE_HANDLE_DMA_BUF_FD, 0);
-	return res == CF_CU_SUCCESS ? fd : -ENOTSUP;
-}
-
-/* The mapping keeps what it needs of the dma-buf. */
+/*
+ * A coherent GPU maps its memory as memory, another through its BAR. The
+ * mapping keeps what it needs of the dma-buf.
+ */
 static int from_dma_buf(const struct cf_memory *mem, struct cf_alias *alias)
 {
-	size_t page = (size_t)sysconf(_SC_PAGESIZE);
-	uintptr_t first = mem->addr & ~(page - 1);
-	uintptr_t end = (mem->addr + alias->size + page - 1) & ~(page - 1);
-	int fd, err;
+	struct cf_dma_buf buf;
+	int err;
 
 	if (mem->kind != CF_MEMORY_DEVICE ||
 	    !dma_bufs_can_be_mapped(mem->ordinal))
 		return -ENOTSUP;
-	fd = export_range(first, end - first);
-	if (fd < 0)
-		return fd;
-	err = cf_os->map_shared(fd, end - first, &alias->map);
-	cf_os->close(fd);
+	err = cf_dma_buf_export(mem, alias->size, true, &buf);
 	if (err)
 		return err;
-	alias->map_size = end - first;
+	err = cf_os->map_shared(buf.fd, buf.size, &alias->map);
+	cf_os->close(buf.fd);
+	if (err)
+		return err;
+	alias->map_size = buf.size;
 	alias->unmap = unmap_dma_buf;
-	alias->cpu = (uintptr_t)alias->map + (mem->addr - first);
+	alias->cpu = (uintptr_t)alias->map + (mem->addr - buf.first);
 	return 0;
 }
 

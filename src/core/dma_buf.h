@@ -1,0 +1,25 @@
+// SPDX-License-Identifier: Apache-2.0
+/* dma_buf - GPU memory as a file that other devices can be given. */
+#ifndef CF_CORE_DMA_BUF_H
+#define CF_CORE_DMA_BUF_H
+
+#include "core/memory.h"
+
+/* Whole pages around a range. */
+struct cf_dma_buf {
+	int fd; /* the caller's to close */
+	uintptr_t first;
+	size_t size;
+};
+
+/* Whether the driver makes them of this GPU's memory. */
+bool cf_dma_buf_can(int ordinal);
+
+/*
+ * size bytes of mem. over_pci: as a device on the bus reaches them, where the
+ * driver tells that apart. 0 or -ENOTSUP. Asks the driver.
+ */
+int cf_dma_buf_export(const struct cf_memory *mem, size_t size, bool over_pci,
+		      struct cf_dma_buf *out);
+
+#endif
