@@ -286,15 +286,24 @@ typedef struct CUfileFSOps {
 	 */
 	const char *(*fs_type)(const void *handle);
 	/*
-	 * Addresses that may be used; NULL: all. Not asked: there is no RDMA
-	 * transport here, and info below is NULL.
+	 * Addresses of this machine's NICs that the server may use: *hostaddrs
+	 * is an array of the file system's, the answer their number (IPv4;
+	 * eight count). No function or no array: all; negative: none. Asked
+	 * once, at registration, if properties.rdma_dev_addr_list names any.
 	 */
 	int (*getRDMADeviceList)(const void *handle, sockaddr_t **hostaddrs);
-	/* Rank of an address for a range; -1: no preference. Not asked. */
+	/* Rank of one for a range, the highest is taken; -1: no preference. */
 	int (*getRDMADevicePriority)(const void *handle, char *buf, size_t size,
 				     off_t file_offset,
 				     const sockaddr_t *hostaddr);
-	/* Move bytes: a count, or a negative errno. NULL: ENOSYS. */
+	/*
+	 * Move bytes: a count, or a negative errno. NULL: ENOSYS. info NULL:
+	 * buf is host memory. Else buf is a GPU's, which the CPU may not
+	 * touch, and info->desc_str is for a server to go there by RDMA:
+	 * address:size:rkey:lid:queue pair:1:GID in 16, 8, 8, 4, 6, 1 and 32
+	 * hexadecimal digits, info->version 1. It lives during the call.
+	 * -ENOTSUP: the file gets host memory from then on.
+	 */
 	ssize_t (*read)(const void *handle, char *buf, size_t size,
 			off_t file_offset, const cufileRDMAInfo_t *info);
 	ssize_t (*write)(const void *handle, const char *buf, size_t size,

@@ -7,6 +7,7 @@
 #include "core/buffer.h"
 #include "core/log.h"
 #include "core/log_tag.h"
+#include "core/nic.h"
 #include "core/stats.h"
 #include "engine/session.h"
 
@@ -24,7 +25,20 @@ static void find_alias(const struct cf_memory *mem, size_t length)
 		cf_buffer_set_alias(mem->addr, state, alias);
 }
 
-static int register_buffer(uintptr_t base, size_t length)
+/* Outside of the session's lock, as the NICs were opened. */
+static void find_remote(const struct cf_memory *mem, size_t length, int flags)
+{
+	struct cf_remote *remote;
+
+	if (!cf_nics_wanted())
+		return;
+	remote = cf_remote_make(mem, length,
+				flags & CU_FILE_RDMA_RELAXED_ORDERING);
+	if (remote)
+		cf_buffer_set_remote(mem, remote);
+}
+
+static int register_buffer(uintptr_t base, size_t length, int flags)
 {
 	struct cf_memory mem;
 	bool counted;
@@ -45,6 +59,8 @@ static int register_buffer(uintptr_t base, size_t length)
 		find_alias(&mem, length);
 	cf_stats_buffer(CF_STATS_BUF_REGISTER, &mem, !err);
 	cf_session_end_register(counted, err);
+	if (!err)
+		find_remote(&mem, length, flags);
 	return err;
 }
 
@@ -52,7 +68,7 @@ static int register_buffer(uintptr_t base, size_t length)
 CUfileError_t cuFileBufRegister(const void *bufPtr_base, size_t length,
 				int flags)
 {
-	int err = register_buffer((uintptr_t)bufPtr_base, length);
+	int err = register_buffer((uintptr_t)bufPtr_base, length, flags);
 
 	if (err)
 		cf_log(CF_LOG_ERROR,

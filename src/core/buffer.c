@@ -31,7 +31,8 @@ struct range {
 	uint64_t buffer_id; /* 0: host memory, or not known */
 	int ordinal;	    /* -1: host memory */
 	enum cf_alias_state alias_state;
-	struct cf_alias *alias; /* a reference, or NULL */
+	struct cf_alias *alias;	  /* a reference, or NULL */
+	struct cf_remote *remote; /* likewise */
 };
 
 /* A cache line each. */
@@ -47,7 +48,8 @@ static struct range *ranges;  /* stripes */
 static size_t nr_ranges;      /* stripes */
 static size_t room;	      /* stripes, writer only */
 static atomic_size_t nr_hint; /* relaxed: spares the lock when there are none */
-static atomic_size_t nr_known; /* the same: with an answer of set_alias */
+static atomic_size_t nr_known;	/* the same: with an answer of set_alias */
+static atomic_size_t nr_remote; /* the same: that NICs reach */
 
 static pthread_rwlock_t *own_stripe(void)
 {
@@ -176,16 +178,36 @@ void cf_buffer_set_alias(uintptr_t base, enum cf_alias_state state,
 	cf_alias_put(alias);
 }
 
-/* Caller holds all stripes. *alias: the range's reference, to give back. */
-static int remove_locked(uintptr_t base, struct cf_alias **alias)
+void cf_buffer_set_remote(const struct cf_memory *mem, struct cf_remote *remote)
+{
+	struct range *range;
+	size_t at;
+
+	lock_all();
+	at = upper_locked(mem->addr);
+	range = at ? &ranges[at - 1] : NULL;
+	if (range && range->base == mem->addr && !range->remote &&
+	    range->buffer_id == mem->buffer_id) {
+		range->remote = remote;
+		atomic_fetch_add_explicit(&nr_remote, 1, memory_order_relaxed);
+		remote = NULL;
+	}
+	unlock_all();
+	cf_remote_put(remote);
+}
+
+/* Caller holds all stripes. *gone: what the range held, to give back. */
+static int remove_locked(uintptr_t base, struct range *gone)
 {
 	size_t at = upper_locked(base);
 
 	if (!at || ranges[at - 1].base != base)
 		return -CU_FILE_MEMORY_NOT_REGISTERED;
-	*alias = ranges[at - 1].alias;
-	if (ranges[at - 1].alias_state > CF_ALIAS_NOBODY)
+	*gone = ranges[at - 1];
+	if (gone->alias_state > CF_ALIAS_NOBODY)
 		atomic_fetch_sub_explicit(&nr_known, 1, memory_order_relaxed);
+	if (gone->remote)
+		atomic_fetch_sub_explicit(&nr_remote, 1, memory_order_relaxed);
 	memmove(&ranges[at - 1], &ranges[at],
 		(nr_ranges - at) * sizeof(*ranges));
 	nr_ranges--;
@@ -195,13 +217,14 @@ static int remove_locked(uintptr_t base, struct cf_alias **alias)
 
 int cf_buffer_deregister(uintptr_t base)
 {
-	struct cf_alias *alias = NULL;
+	struct range gone = { 0 };
 	int err;
 
 	lock_all();
-	err = remove_locked(base, &alias);
+	err = remove_locked(base, &gone);
 	unlock_all();
-	cf_alias_put(alias);
+	cf_alias_put(gone.alias);
+	cf_remote_put(gone.remote);
 	if (!err)
 		cf_nvfs_forget(base);
 	return err;
@@ -288,6 +311,37 @@ struct cf_alias *cf_buffer_alias(const struct cf_memory *mem, size_t size,
 	return alias;
 }
 
+/* Caller holds a stripe. */
+static struct cf_remote *remote_locked(const struct cf_memory *mem, size_t size)
+{
+	uintptr_t start = mem->addr;
+
+	for (size_t i = upper_locked(start); i && ranges[i - 1].max_end > start;
+	     i--) {
+		const struct range *range = &ranges[i - 1];
+
+		if (!range->remote || start + size > range->end ||
+		    is_stale(range, mem) || range->buffer_id != mem->buffer_id)
+			continue;
+		cf_remote_get(range->remote);
+		return range->remote;
+	}
+	return NULL;
+}
+
+struct cf_remote *cf_buffer_remote(const struct cf_memory *mem, size_t size)
+{
+	pthread_rwlock_t *lock = own_stripe();
+	struct cf_remote *remote;
+
+	if (!atomic_load_explicit(&nr_remote, memory_order_relaxed))
+		return NULL;
+	pthread_rwlock_rdlock(lock);
+	remote = remote_locked(mem, size);
+	pthread_rwlock_unlock(lock);
+	return remote;
+}
+
 bool cf_buffer_find(const struct cf_memory *mem, uintptr_t start, size_t size,
 		    struct cf_buffer_range *out)
 {
@@ -326,9 +380,12 @@ void cf_buffers_close(void)
 	room = 0;
 	atomic_store_explicit(&nr_hint, 0, memory_order_relaxed);
 	atomic_store_explicit(&nr_known, 0, memory_order_relaxed);
+	atomic_store_explicit(&nr_remote, 0, memory_order_relaxed);
 	unlock_all();
-	for (size_t i = 0; i < nr_gone; i++)
+	for (size_t i = 0; i < nr_gone; i++) {
 		cf_alias_put(gone[i].alias);
+		cf_remote_put(gone[i].remote);
+	}
 	free(gone);
 }
 

@@ -13,6 +13,7 @@
 #include <stdbool.h>
 #include "core/alias.h"
 #include "core/memory.h"
+#include "core/remote.h"
 
 /* 0, -5023 (same base twice), -5014 (beyond the allocation), -ENOMEM. */
 int cf_buffer_register(const struct cf_memory *mem, size_t size);
@@ -30,6 +31,14 @@ void cf_buffer_set_alias(uintptr_t base, enum cf_alias_state state,
  */
 struct cf_alias *cf_buffer_alias(const struct cf_memory *mem, size_t size,
 				 enum cf_alias_state *state);
+
+/*
+ * The same for NICs that reach it. The registration of that allocation takes
+ * the reference, if it is there yet and has none.
+ */
+void cf_buffer_set_remote(const struct cf_memory *mem,
+			  struct cf_remote *remote);
+struct cf_remote *cf_buffer_remote(const struct cf_memory *mem, size_t size);
 
 /* A registration. */
 struct cf_buffer_range {

@@ -115,12 +115,12 @@ CF_SIZE(ODIRECT_READ_SPLIT_MIN_SIZE_KB,
 	NO_PARAM, ALL_SPLIT, "smallest read that is split")
 
 /* properties: RDMA */
-CF_TEXTS(RDMA_DEV_ADDR_LIST, "properties.rdma_dev_addr_list", "", NO_RDMA,
-	"addresses of the client's NICs")
+CF_TEXTS(RDMA_DEV_ADDR_LIST, "properties.rdma_dev_addr_list", "", WORKS,
+	"addresses of the client's NICs, for user-space file systems")
 CF_TEXT(RDMA_PEER_TYPE, "properties.rdma_peer_type", "", "peer_mem|dmabuf|nvidia_peermem", 0, NULL,
-	NO_PARAM, NO_RDMA, "how a NIC reaches GPU memory")
+	NO_PARAM, WORKS, "how a NIC reaches GPU memory")
 CF_TEXT(RDMA_TRANSPORT_TYPE, "properties.rdma_transport_type", "", "DC_V1|EXT_RC_V1", 0, NULL,
-	STRING(CUFILE_PARAM_RDMA_TRANSPORT), NO_RDMA, "RDMA transport")
+	STRING(CUFILE_PARAM_RDMA_TRANSPORT), WORKS, "RDMA transport")
 CF_TEXT(RDMA_LOAD_BALANCING_POLICY, "properties.rdma_load_balancing_policy", "RoundRobin",
 	"FirstFit|MaxMinFit|RoundRobin|RoundRobinMaxMin|Randomized", 0, NULL, NO_PARAM, NO_RDMA,
 	"how NICs are chosen")
@@ -131,8 +131,8 @@ CF_BOOL(RDMA_DYNAMIC_ROUTING, "properties.rdma_dynamic_routing", false, NULL, NO
 CF_TEXTS(RDMA_DYNAMIC_ROUTING_ORDER, "properties.rdma_dynamic_routing_order",
 	"GPU_MEM_NVLINKS,GPU_MEM,SYS_MEM,P2P", WORKS, "order in which routes are tried")
 CF_TEXT(RDMA_DC_KEY, "properties.rdma_dc_key", "0xffeeddcc", NULL, CF_CFG_HEX, "CUFILE_RDMA_DC_KEY",
-	NO_PARAM, NO_RDMA, "DC transport key")
-CF_TEXT(RDMA_ACCESS_MASK, "properties.rdma_access_mask", "0x1f", NULL, CF_CFG_HEX, NULL, NO_PARAM, NO_RDMA,
+	NO_PARAM, WORKS, "DC transport key")
+CF_TEXT(RDMA_ACCESS_MASK, "properties.rdma_access_mask", "0x1f", NULL, CF_CFG_HEX, NULL, NO_PARAM, WORKS,
 	"access rights of RDMA memory")
 CF_BOOL(ALLOW_RDMA_TOKEN_RESET, "properties.allow_rdma_token_reset", false, NULL, NO_PARAM, NO_RDMA,
 	"renew RDMA tokens")
@@ -230,7 +230,7 @@ CF_SIZE(RDMA_TOKEN_RESET_TIMEOUT_SECS, "miscellaneous.rdma_token_reset_timeout_s
 	0, 4294967295, 1, 0, NULL, NO_PARAM, NO_RDMA, "wait for a new RDMA token")
 
 /* opencufile: ours */
-CF_TEXT(PATH, "opencufile.path", "", "null|host|nvfs|alias|staged", 0, "OCF_PATH", NO_PARAM, WORKS,
+CF_TEXT(PATH, "opencufile.path", "", "null|host|rdma|nvfs|alias|staged", 0, "OCF_PATH", NO_PARAM, WORKS,
 	"the only path to travel; empty: the best one for each request")
 CF_BOOL(EXPLAIN, "opencufile.explain", false, "CUFILE_EXPLAIN", NO_PARAM, WORKS,
 	"tell each new kind of route on stderr")
@@ -270,17 +270,17 @@ CF_BOOL(ORDER_WRITES, "opencufile.order_writes", true, "OCF_ORDER_WRITES", NO_PA
 CF_BOOL(EXPERIMENTAL_FS, "CUFILE_ENV_EXPERIMENTAL_FS", false, "CUFILE_ENV_EXPERIMENTAL_FS",
 	NO_PARAM, ALL_FS, "file systems on trial (all are allowed here)")
 CF_SIZE(CQ_DEPTH, "CUFILE_CQ_DEPTH", 0, 0, 4294967295, 1, 0, "CUFILE_CQ_DEPTH",
-	NO_PARAM, NO_RDMA, "RDMA completion queue")
+	NO_PARAM, WORKS, "RDMA completion queue")
 CF_SIZE(ETH_SL, "CUFILE_ETH_SL", 0, 0, 4294967295, 1, 0, "CUFILE_ETH_SL", NO_PARAM,
 	NO_RDMA, "Ethernet service level")
 CF_SIZE(IB_SL, "CUFILE_IB_SL", 0, 0, 4294967295, 1, 0, "CUFILE_IB_SL", NO_PARAM,
 	NO_RDMA, "InfiniBand service level")
 CF_SIZE(MIN_RNR_TIMER, "CUFILE_MIN_RNR_TIMER", 16, 0, 4294967295, 1, 0,
-	"CUFILE_MIN_RNR_TIMER", NO_PARAM, NO_RDMA, "RDMA receiver-not-ready timer")
+	"CUFILE_MIN_RNR_TIMER", NO_PARAM, WORKS, "RDMA receiver-not-ready timer")
 CF_SIZE(RDMA_HOP_LIMIT, "CUFILE_RDMA_HOP_LIMIT", 64, 0, 4294967295, 1, 0,
-	"CUFILE_RDMA_HOP_LIMIT", NO_PARAM, NO_RDMA, "RDMA hop limit")
+	"CUFILE_RDMA_HOP_LIMIT", NO_PARAM, WORKS, "RDMA hop limit")
 CF_SIZE(RDMA_PKEY_INDEX, "CUFILE_RDMA_PKEY_INDEX", 0, 0, 4294967295, 1, 0,
-	"CUFILE_RDMA_PKEY_INDEX", NO_PARAM, NO_RDMA, "RDMA partition key")
+	"CUFILE_RDMA_PKEY_INDEX", NO_PARAM, WORKS, "RDMA partition key")
 CF_SIZE(RDMA_SR_MAX_WR, "CUFILE_RDMA_SR_MAX_WR", 0, 0, 4294967295, 1, 0,
 	"CUFILE_RDMA_SR_MAX_WR", NO_PARAM, NO_RDMA, "RDMA work requests")
 CF_SIZE(RDMA_SR_MAX_SGE, "CUFILE_RDMA_SR_MAX_SGE", 0, 0, 4294967295, 1, 0,

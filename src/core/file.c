@@ -13,6 +13,7 @@
 #include "core/cached.h"
 #include "core/log.h"
 #include "core/probe.h"
+#include "core/remote.h"
 #include "core/twin.h"
 #include "seam/nvtx.h"
 #include "seam/os.h"
@@ -169,6 +170,8 @@ bool cf_transfer_next(struct cf_transfer *t)
 
 		t->fd = -1;
 		t->part = t->size - t->at;
+		if (t->remote && t->part > CF_REMOTE_MAX_SIZE)
+			t->part = CF_REMOTE_MAX_SIZE;
 		if (t->handle->fs_ops)
 			return true;
 		err = next_part(t);
@@ -185,12 +188,20 @@ static ssize_t user_fs_io(const struct cf_transfer *t, char *buf, off_t off)
 {
 	const CUfileFSOps_t *ops = t->handle->fs_ops;
 	void *fs = t->handle->fs_handle;
+	const cufileRDMAInfo_t *info = NULL;
+	struct cf_remote_info remote;
 	ssize_t n = -ENOSYS;
 
+	if (t->remote) {
+		if (!cf_remote_describe(t->remote, t->handle, (uintptr_t)buf,
+					t->part, off, &remote))
+			return -ENOTSUP;
+		info = &remote.info;
+	}
 	if (t->write && ops->write)
-		n = ops->write(fs, buf, t->part, off, NULL);
+		n = ops->write(fs, buf, t->part, off, info);
 	else if (!t->write && ops->read)
-		n = ops->read(fs, buf, t->part, off, NULL);
+		n = ops->read(fs, buf, t->part, off, info);
 	/* A callback owes a negative errno or a count it was asked for. */
 	return n < -4095 || n > (ssize_t)t->part ? -EIO : n;
 }

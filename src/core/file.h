@@ -6,6 +6,8 @@
 #include <sys/types.h>
 #include "core/handle.h"
 
+struct cf_remote;
+
 /*
  * Moves size bytes between buf and the file at off, going on after short
  * counts until the end of the file. Answers the bytes from the front that
@@ -35,6 +37,8 @@ struct cf_transfer {
 	char *buf;
 	size_t size;
 	off_t off;
+	/* buf is a GPU's memory, which a user-space file system is told of */
+	struct cf_remote *remote;
 	bool alias; /* buf is a GPU's memory: EINVAL says nothing of the file */
 
 	int fd; /* -1: a user-space file system's own call */

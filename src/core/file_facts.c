@@ -10,6 +10,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <netinet/in.h>
 #include <linux/stat.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -17,6 +18,7 @@
 #include <sys/sysmacros.h>
 #include <unistd.h>
 #include "core/log.h"
+#include "core/nic.h"
 #include "core/nvfs_gate.h"
 #include "seam/os.h"
 
@@ -125,9 +127,35 @@ static int fd_facts(int fd, struct cf_handle *handle)
 }
 
 /*
- * Its callbacks carry the bytes in host memory, whatever it is called. Those
- * about RDMA devices are not asked: there is no transport to offer them.
+ * NICs that its server may use: an array of the file system's. A negative
+ * number of them is its error, and none is used. Not asked where
+ * configuration names none.
  */
+static void ask_for_hosts(const CUfileFSOps_t *ops, const void *fs,
+			  struct cf_nic_hosts *hosts)
+{
+	sockaddr_t *list = NULL;
+	int nr;
+
+	hosts->nr = -1;
+	if (!cf_nics_wanted() || !ops->getRDMADeviceList)
+		return;
+	nr = ops->getRDMADeviceList(fs, &list);
+	if (nr >= 0 && !list)
+		return;
+	hosts->nr = 0;
+	for (int i = 0; i < nr && hosts->nr < (int)CF_MAX_HOSTS; i++) {
+		struct sockaddr_in in;
+
+		memcpy(&in, &list[i], sizeof(in));
+		if (in.sin_family == AF_INET)
+			hosts->ip[hosts->nr++] = in.sin_addr.s_addr;
+	}
+	cf_log(CF_LOG_INFO, "handle register: RDMA by %d of %d addresses",
+	       hosts->nr, nr);
+}
+
+/* Its callbacks carry the bytes, whatever it is called. */
 static void user_facts(const CUfileDescr_t *descr, struct cf_handle *handle)
 {
 	const CUfileFSOps_t *ops = descr->fs_ops;
@@ -136,6 +164,7 @@ static void user_facts(const CUfileDescr_t *descr, struct cf_handle *handle)
 
 	handle->fs_ops = ops;
 	handle->fs_handle = descr->handle.handle;
+	ask_for_hosts(ops, descr->handle.handle, &handle->hosts);
 	handle->open_flags = O_RDWR;
 	handle->nvfs = CF_NVFS_STORAGE;
 	handle->dio_align = DEFAULT_DIO_ALIGN;

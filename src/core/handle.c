@@ -232,11 +232,14 @@ static void publish(struct entry *entry, const struct cf_handle *made,
 	handle->nvfs_target = made->nvfs_target;
 	handle->fs_ops = made->fs_ops;
 	handle->fs_handle = made->fs_handle;
+	handle->hosts = made->hosts;
 	atomic_store_explicit(&handle->twin, -1, memory_order_relaxed);
 	atomic_store_explicit(&handle->no_twin, false, memory_order_relaxed);
 	atomic_store_explicit(&handle->dio_refused, false,
 			      memory_order_relaxed);
 	atomic_store_explicit(&handle->lost, false, memory_order_relaxed);
+	atomic_store_explicit(&handle->rdma_refused, false,
+			      memory_order_relaxed);
 	atomic_store_explicit(&handle->nvfs_refused, false,
 			      memory_order_relaxed);
 	*value = value_of(entry);

@@ -25,6 +25,16 @@ enum cf_via {
 	CF_VIA_DIRECT, /* with O_DIRECT, what can; its edges not */
 };
 
+/*
+ * The NICs of this machine that a user-space file system's server may use, by
+ * address (IPv4, network order). nr -1: all of them.
+ */
+#define CF_MAX_HOSTS 8
+struct cf_nic_hosts {
+	int nr;
+	uint32_t ip[CF_MAX_HOSTS];
+};
+
 struct cf_handle {
 	/* generation, liveness and references in one word; see handle.c */
 	_Atomic uint64_t state;
@@ -44,9 +54,11 @@ struct cf_handle {
 	int nvfs_target;	     /* its CUfileDriverStatusFlags_t */
 	const CUfileFSOps_t *fs_ops; /* user-space file system, or NULL */
 	void *fs_handle;	     /* its argument */
+	struct cf_nic_hosts hosts;   /* that it may use */
 	_Atomic int twin;	     /* -1, or a second descriptor */
 	_Atomic bool dio_refused;    /* the file system said no to O_DIRECT */
 	_Atomic bool nvfs_refused;   /* the storage said no to nvidia-fs */
+	_Atomic bool rdma_refused;   /* the file system wants host memory */
 	_Atomic bool no_twin;	     /* a second one could not be opened */
 	_Atomic bool lost;	     /* fd was closed, and is another's twin */
 };

@@ -11,6 +11,7 @@
 #include "core/windows.h"
 
 struct cf_ferry;
+struct cf_remote;
 
 enum cf_op {
 	CF_READ,  /* file to memory */
@@ -19,7 +20,7 @@ enum cf_op {
 
 /*
  * mem.addr is the piece's first byte of memory, file_off its first byte of
- * file. Who made the piece holds handle and alias until it is done.
+ * file. Who made the piece holds handle, alias and remote until it is done.
  */
 struct cf_piece {
 	struct cf_ferry *ferry; /* a stream moves it; else NULL */
@@ -35,6 +36,7 @@ struct cf_piece {
 	struct cf_memory mem;
 	struct cf_alias *alias; /* holds all of the memory; NULL: see state */
 	enum cf_alias_state alias_state;
+	struct cf_remote *remote; /* all of the memory, at NICs; or NULL */
 	size_t size;
 	off_t file_off;
 	struct cf_view view; /* of a read's pages in the page cache */

@@ -17,7 +17,8 @@ static void count(const struct cf_call *call, const struct cf_request *req,
 		.start_ns = start_ns,
 		.ordinal =
 			mem && mem->kind != CF_MEMORY_HOST ? mem->ordinal : -1,
-		.p2p = req && req->route.path == &cf_path_alias,
+		.p2p = req && (req->route.path == &cf_path_alias ||
+			       req->route.path == &cf_path_rdma),
 		.unaligned = ((size_t)call->file_off | call->size |
 			      (mem ? mem->addr : 0)) &
 			     mask,

@@ -103,6 +103,9 @@ static int check_memory(struct cf_request *req, const struct cf_call *call,
 	req->registered = cover == CF_COVER_WHOLE;
 	req->piece.alias = NULL;
 	req->piece.alias_state = CF_ALIAS_UNREGISTERED;
+	req->piece.remote = NULL;
+	if (req->registered && mem->kind == CF_MEMORY_DEVICE)
+		req->piece.remote = cf_buffer_remote(mem, call->size);
 	if (req->registered && mem->kind != CF_MEMORY_HOST)
 		req->piece.alias = cf_buffer_alias(mem, call->size,
 						   &req->piece.alias_state);
@@ -120,6 +123,7 @@ static int assume_memory(struct cf_request *req, const struct cf_call *call,
 	};
 	req->registered = false;
 	req->piece.ferry = NULL;
+	req->piece.remote = NULL;
 	req->piece.alias = NULL;
 	req->piece.alias_state = CF_ALIAS_UNREGISTERED;
 	req->piece.registered = false;
@@ -398,5 +402,6 @@ void cf_request_carried(const struct cf_request *req, ssize_t n)
 void cf_request_fini(struct cf_request *req)
 {
 	cf_alias_put(req->piece.alias);
+	cf_remote_put(req->piece.remote);
 	cf_handle_put(req->piece.handle);
 }

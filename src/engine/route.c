@@ -10,11 +10,12 @@
 #include <cufile.h>
 #include <stdio.h>
 #include <string.h>
+#include "core/nic.h"
 #include "core/probe.h"
 
 /* Best first. A new path is one row here. */
 static const struct cf_path_ops *const paths[] = {
-	&cf_path_null,	&cf_path_host,	 &cf_path_nvfs,
+	&cf_path_null,	&cf_path_host,	 &cf_path_rdma,	  &cf_path_nvfs,
 	&cf_path_alias, &cf_path_mapped, &cf_path_staged,
 };
 
@@ -47,6 +48,13 @@ static const char *const texts[CF_NR_WHYS] = {
 		"the kernel could not have the memory's pages (EFAULT)",
 	[CF_WHY_ALIAS_INVALID] = "the kernel refused the memory (EINVAL)",
 	[CF_WHY_USER_FS] = "a user-space file system carries the bytes",
+	[CF_WHY_NO_USER_FS] = "not a file of a user-space file system",
+	[CF_WHY_RDMA_OFF] = "properties.rdma_dev_addr_list is empty",
+	[CF_WHY_RDMA_MEMORY] = "no NIC has the memory registered",
+	[CF_WHY_RDMA_HOSTS] =
+		"the file system allows none of the NICs that have the memory",
+	[CF_WHY_RDMA_REFUSED] = "the file system wants host memory",
+	[CF_WHY_RDMA_WRITES] = "properties.gds_rdma_write_support is false",
 	[CF_WHY_DENIED_DRIVER] = "denylist.drivers names a driver of the disk",
 	[CF_WHY_DENIED_DEVICE] = "denylist.devices names the disk",
 	[CF_WHY_DENIED_MOUNT] = "denylist.mounts names the mount point",
@@ -108,6 +116,15 @@ static const char *const remedies[CF_NR_WHYS] = {
 	[CF_WHY_ALIAS_REMOTE] =
 		"put disk and GPU behind one PCIe switch, on a disk whose "
 		"driver knows PCI peer to peer",
+	[CF_WHY_RDMA_OFF] =
+		"where the file system's server knows RDMA, name the NICs in "
+		"properties.rdma_dev_addr_list; it never ran on real hardware",
+	[CF_WHY_RDMA_MEMORY] =
+		"register it after the open of the driver; the log says what "
+		"is wrong with each NIC",
+	[CF_WHY_RDMA_HOSTS] = "name one in properties.rdma_dev_addr_list that "
+			      "the file system allows",
+	[CF_WHY_RDMA_WRITES] = "set properties.gds_rdma_write_support to true",
 	[CF_WHY_DENIED_DRIVER] = "take the driver off denylist.drivers",
 	[CF_WHY_DENIED_DEVICE] = "take the disk off denylist.devices",
 	[CF_WHY_DENIED_MOUNT] = "take the mount off denylist.mounts",
@@ -152,7 +169,7 @@ static enum cf_why compat_only(const struct cf_piece *piece,
 static bool is_choice(enum cf_why why)
 {
 	return why == CF_WHY_NVFS_WRITES || why == CF_WHY_NVFS_KEPT ||
-	       why == CF_WHY_NVFS_ROUTED;
+	       why == CF_WHY_NVFS_ROUTED || why == CF_WHY_RDMA_WRITES;
 }
 
 static bool may_bounce(const struct cf_config *config)
@@ -213,7 +230,7 @@ static enum cf_why why_never(const struct cf_handle *handle,
 	if (why || handle->nvfs == CF_NVFS_PASS)
 		return why;
 	if (handle->fs_ops)
-		return CF_WHY_USER_FS;
+		return cf_nics_wanted() ? CF_WHY_YES : CF_WHY_USER_FS;
 	return mapped || alias ? CF_WHY_YES : CF_WHY_ALIAS_OFF;
 }
 

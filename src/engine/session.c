@@ -35,6 +35,7 @@
 #include "core/file.h"
 #include "core/handle.h"
 #include "core/log.h"
+#include "core/nic.h"
 #include "core/nvfs.h"
 #include "core/nvfs_io.h"
 #include "core/p2p.h"
@@ -74,12 +75,14 @@ static void fork_prepare(void)
 	cf_devices_fork_prepare();
 	cf_windows_fork_prepare();
 	cf_alias_fork_prepare();
+	cf_nics_fork_prepare();
 	cf_cuda_fork_prepare();
 }
 
 static void fork_parent(void)
 {
 	cf_cuda_fork_release();
+	cf_nics_fork_parent();
 	cf_alias_fork_release();
 	cf_windows_fork_parent();
 	cf_devices_fork_parent();
@@ -99,6 +102,7 @@ static void fork_child(void)
 {
 	cf_log_after_fork();
 	cf_cuda_fork_release();
+	cf_nics_fork_child();
 	cf_alias_fork_release();
 	cf_windows_fork_child();
 	cf_devices_fork_child();
@@ -180,13 +184,14 @@ static void warn_of_another(void)
 		       path);
 }
 
-/* Profilers are loaded without any lock: they may call anything. */
+/* What asks the loader does so without any lock: it may call anything. */
 static void unlock_and_settle(void)
 {
 	char text[512];
 	enum cf_nvtx_news news;
 
 	pthread_mutex_unlock(&session_lock);
+	cf_nics_settle();
 	news = cf_nvtx_settle(text, sizeof(text));
 	if (news == CF_NVTX_LOADED)
 		cf_log(CF_LOG_INFO, "nvtx: ranges go to %s", text);
@@ -226,6 +231,7 @@ static int open_locked(void)
 	cf_session_apply();
 	cf_streams_open(config);
 	cf_nvtx_want(cf_config_bool(config, CF_CFG_NVTX));
+	cf_nics_want(config);
 	cf_log(CF_LOG_INFO, "driver open: configuration %s",
 	       cf_config_file(config) ? cf_config_file(config) : "built in");
 	warn_of_another();
@@ -247,6 +253,7 @@ static void close_locked(void)
 	cf_nvfs_forget_all();
 	cf_nvfs_close();
 	cf_buffers_close();
+	cf_nics_close();
 	cf_alias_refused_close();
 	cf_alias_forget();
 	cf_arrival_forget();

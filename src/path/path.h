@@ -36,6 +36,13 @@ enum cf_why {
 	CF_WHY_ALIAS_FAULT,	 /* EFAULT */
 	CF_WHY_ALIAS_INVALID,	 /* EINVAL */
 	CF_WHY_USER_FS, /* a user-space file system carries the bytes */
+	/* the rdma path's */
+	CF_WHY_NO_USER_FS,   /* a file of the kernel's */
+	CF_WHY_RDMA_OFF,     /* no NIC is named */
+	CF_WHY_RDMA_MEMORY,  /* no NIC has the memory */
+	CF_WHY_RDMA_HOSTS,   /* the file system allows none of those */
+	CF_WHY_RDMA_REFUSED, /* it answered ENOTSUP */
+	CF_WHY_RDMA_WRITES,  /* configuration forbids these writes */
 	/* in the order of enum cf_denied */
 	CF_WHY_DENIED_DRIVER,
 	CF_WHY_DENIED_DEVICE,
@@ -142,6 +149,7 @@ int cf_path_no_settle(const struct cf_piece *piece);
 
 extern const struct cf_path_ops cf_path_null;
 extern const struct cf_path_ops cf_path_host;
+extern const struct cf_path_ops cf_path_rdma;
 extern const struct cf_path_ops cf_path_nvfs;
 extern const struct cf_path_ops cf_path_alias;
 extern const struct cf_path_ops cf_path_mapped;

@@ -6,9 +6,11 @@
 #include <cmocka.h>
 
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
+#include "core/nic.h"
 #include "engine/route.h"
 
 #define NR_KINDS 3
@@ -563,6 +565,61 @@ static void nvidia_fs_is_asked_before_the_alias(void **state)
 	cf_config_free(config);
 }
 
+/* A configuration that names a NIC, which nobody opens. */
+static struct cf_config *configure_nic(bool writes)
+{
+	char path[] = "/tmp/route-XXXXXX";
+	struct cf_config *config = cf_config_new();
+	int fd = mkstemp(path);
+
+	assert_true(fd >= 0);
+	assert_true(dprintf(fd,
+			    "{\"properties\": {\"gds_rdma_write_support\": %s,"
+			    " \"rdma_dev_addr_list\": [\"10.0.0.1\"]}}",
+			    writes ? "true" : "false") > 0);
+	close(fd);
+	setenv("CUFILE_ENV_PATH_JSON", path, 1);
+	assert_int_equal(cf_config_load(config, cf_config_staged()), 0);
+	unsetenv("CUFILE_ENV_PATH_JSON");
+	unlink(path);
+	return config;
+}
+
+static enum cf_why rdma_says(const struct cf_piece *piece,
+			     const struct cf_config *config)
+{
+	struct cf_route route;
+
+	cf_route_choose(piece, config, &route);
+	return why(&route, "rdma");
+}
+
+static void see_rdma(bool *seen)
+{
+	static const CUfileFSOps_t ops = { 0 };
+	static _Alignas(64) char no_nics[4096]; /* memory at none of them */
+	struct cf_config *config = configure_nic(true);
+	struct cf_config *no_writes = configure_nic(false);
+	struct cf_handle handle = { .fs_ops = &ops, .hosts.nr = -1 };
+	struct cf_piece piece = piece_of(CF_MEMORY_DEVICE);
+
+	piece.handle = &handle;
+	seen[rdma_says(&piece, config)] = true;
+	cf_nics_want(config);
+	assert_int_equal(rdma_says(&piece, config), CF_WHY_NOT_REGISTERED);
+	piece.registered = true;
+	seen[rdma_says(&piece, config)] = true;
+	piece.remote = (struct cf_remote *)no_nics;
+	seen[rdma_says(&piece, config)] = true;
+	piece.op = CF_WRITE;
+	seen[rdma_says(&piece, no_writes)] = true;
+	handle.rdma_refused = true;
+	seen[rdma_says(&piece, config)] = true;
+	cf_nics_close();
+	cf_config_free(config);
+	cf_config_free(no_writes);
+}
+
 /* Every reason can be met, and a person can read it. */
 static void every_reason_is_reachable_and_has_a_text(void **state)
 {
@@ -592,6 +649,7 @@ static void every_reason_is_reachable_and_has_a_text(void **state)
 	see_nvfs_files(seen);
 	see_nvfs_pieces(seen);
 	see_nvfs_routing(seen);
+	see_rdma(seen);
 	for (int i = 0; i < CF_NR_WHYS; i++) {
 		if (!seen[i])
 			fail_msg("no path ever says \"%s\"",

@@ -1,0 +1,440 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * User-space file systems whose server reaches registered GPU memory itself:
+ * which requests are described to it, and their bytes.
+ */
+#include <errno.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+#include "store.h"
+
+#define SIZE (3 * TH_MIB + 11)
+#define NIC "\"10.0.0.1\""
+
+static int setup(void **state)
+{
+	(void)state;
+	(void)th_need_fake();
+	fake_verbs_begin();
+	return 0;
+}
+
+static int teardown(void **state)
+{
+	(void)state;
+	store_close();
+	fake_verbs_end();
+	return 0;
+}
+
+static void refused(ssize_t n, int code)
+{
+	int err = errno;
+
+	assert_int_equal(n, -1);
+	assert_int_equal(err, code);
+}
+
+static void registered_memory_goes_by_rdma_in_any_portions(void **state)
+{
+	static const size_t portions[] = { SIZE_MAX, 65536, 100001, 4097 };
+	const char *why;
+	struct th_mem mem;
+	struct store s;
+	CUfileHandle_t fh;
+
+	store_open(NIC, "");
+	store_begin(&s, SIZE);
+	store_mem(&mem, SIZE + 4096, 0);
+	fh = store_handle(&s);
+	assert_string_equal(store_path(fh, mem.ptr, 1000, &why), "rdma");
+	for (size_t i = 0; i < 4; i++) {
+		s.portion = portions[i];
+		store_check_read(&s, fh, &mem, SIZE, 0, 7, SIZE);
+		store_check_read(&s, fh, &mem, 5000, 1234567, 4095, 5000);
+		store_check_read(&s, fh, &mem, 5000, SIZE - 100, 0, 100);
+		store_check_read(&s, fh, &mem, 5000, SIZE, 0, 0);
+		store_check_write(&s, fh, &mem, SIZE - 7, 7, 1, SIZE - 7);
+		store_check_write(&s, fh, &mem, 1, 99, 12345, 1);
+	}
+	assert_true(s.by_rdma > 100);
+	assert_int_equal(s.by_host, 0);
+	cuFileHandleDeregister(fh);
+	assert_int_equal(cuFileBufDeregister(mem.ptr).err, 0);
+	assert_int_equal(fake_verbs_live_mrs(), 0);
+	th_mem_free(&mem);
+	store_end(&s);
+}
+
+/* A client that is given a description must have memory that NICs reach. */
+static void other_memory_is_host_memory_without_a_description(void **state)
+{
+	static const enum th_mem_kind kinds[] = { TH_DEVICE, TH_MANAGED, TH_VMM,
+						  TH_MALLOC };
+	const char *why;
+	struct store s;
+	CUfileHandle_t fh;
+
+	store_open(NIC, "");
+	store_begin(&s, SIZE);
+	fh = store_handle(&s);
+	for (int i = 0; i < 4; i++) {
+		struct th_mem mem;
+
+		th_mem_alloc(&mem, kinds[i], SIZE);
+		if (kinds[i] != TH_DEVICE)
+			assert_int_equal(
+				cuFileBufRegister(mem.ptr, SIZE, 0).err, 0);
+		assert_string_not_equal(store_path(fh, mem.ptr, 1000, &why),
+					"rdma");
+		assert_non_null(why);
+		store_check_read(&s, fh, &mem, SIZE - 5, 3, 2, SIZE - 5);
+		store_check_write(&s, fh, &mem, 4099, 1, 0, 4099);
+		if (kinds[i] != TH_DEVICE)
+			assert_int_equal(cuFileBufDeregister(mem.ptr).err, 0);
+		th_mem_free(&mem);
+	}
+	assert_int_equal(s.by_rdma, 0);
+	assert_true(s.by_host > 0);
+	cuFileHandleDeregister(fh);
+	store_end(&s);
+}
+
+static void without_a_nic_nobody_is_asked(void **state)
+{
+	const char *why;
+	struct th_mem mem;
+	struct store s;
+	CUfileHandle_t fh;
+
+	store_open("", "");
+	store_begin(&s, SIZE);
+	store_mem(&mem, SIZE, 0);
+	fh = store_handle(&s);
+	assert_string_equal(store_path(fh, mem.ptr, 1000, &why), "staged");
+	assert_non_null(strstr(why, "rdma_dev_addr_list"));
+	store_check_read(&s, fh, &mem, SIZE, 0, 0, SIZE);
+	assert_int_equal(s.by_rdma + s.hosts_asked + s.priorities_asked, 0);
+	for (int row = 0; row < FV_NR_ROWS; row++)
+		assert_int_equal(fake_verbs_calls((enum fake_row)row), 0);
+	cuFileHandleDeregister(fh);
+	assert_int_equal(cuFileBufDeregister(mem.ptr).err, 0);
+	th_mem_free(&mem);
+	store_end(&s);
+}
+
+static void a_file_system_that_wants_host_memory_gets_it(void **state)
+{
+	const char *why;
+	struct th_mem mem;
+	struct store s;
+	CUfileHandle_t fh;
+
+	store_open(NIC, "");
+	store_begin(&s, SIZE);
+	s.host_only = true;
+	store_mem(&mem, SIZE, 0);
+	fh = store_handle(&s);
+	store_check_read(&s, fh, &mem, SIZE, 0, 0, SIZE);
+	assert_int_equal(s.by_rdma, 1);
+	store_check_write(&s, fh, &mem, SIZE - 3, 3, 0, SIZE - 3);
+	assert_int_equal(s.by_rdma, 1);
+	assert_string_equal(store_path(fh, mem.ptr, 1000, &why), "staged");
+	assert_non_null(strstr(why, "wants host memory"));
+	cuFileHandleDeregister(fh);
+	/* another file of it is asked anew */
+	s.host_only = false;
+	fh = store_handle(&s);
+	store_check_write(&s, fh, &mem, SIZE - 3, 3, 0, SIZE - 3);
+	assert_int_equal(s.by_rdma, 2);
+	cuFileHandleDeregister(fh);
+	assert_int_equal(cuFileBufDeregister(mem.ptr).err, 0);
+	th_mem_free(&mem);
+	store_end(&s);
+}
+
+static void errors_come_through(void **state)
+{
+	struct th_mem mem;
+	struct store s;
+	CUfileHandle_t fh;
+
+	store_open(NIC, "");
+	store_begin(&s, SIZE);
+	store_mem(&mem, SIZE, 0);
+	fh = store_handle(&s);
+	s.fail = -EACCES;
+	refused(cuFileRead(fh, mem.ptr, SIZE, 0, 0), EACCES);
+	refused(cuFileWrite(fh, mem.ptr, SIZE, 0, 0), EACCES);
+	s.fail = SIZE * 2; /* more than was asked for */
+	refused(cuFileRead(fh, mem.ptr, 4096, 0, 0), EIO);
+	s.fail = 0;
+	refused(cuFileWrite(fh, mem.ptr, 4096, SIZE, 0), EIO);
+	store_check_read(&s, fh, &mem, SIZE, 0, 0, SIZE);
+	cuFileHandleDeregister(fh);
+	assert_int_equal(cuFileBufDeregister(mem.ptr).err, 0);
+	th_mem_free(&mem);
+	store_end(&s);
+}
+
+static void configuration_may_keep_writes_in_host_memory(void **state)
+{
+	struct th_mem mem;
+	struct store s;
+	CUfileHandle_t fh;
+
+	/* by choice and not for want of a way: strict mode allows it */
+	store_open(NIC, ", \"gds_rdma_write_support\": false,"
+			" \"allow_compat_mode\": false");
+	store_begin(&s, SIZE);
+	store_mem(&mem, SIZE, 0);
+	fh = store_handle(&s);
+	store_check_write(&s, fh, &mem, SIZE, 0, 0, SIZE);
+	assert_int_equal(s.by_rdma, 0);
+	store_check_read(&s, fh, &mem, SIZE, 0, 0, SIZE);
+	assert_true(s.by_rdma > 0);
+	cuFileHandleDeregister(fh);
+	assert_int_equal(cuFileBufDeregister(mem.ptr).err, 0);
+	th_mem_free(&mem);
+	store_end(&s);
+}
+
+static void strict_mode_has_rdma_alone(void **state)
+{
+	struct th_mem mem, other;
+	struct store s;
+	CUfileHandle_t fh;
+
+	store_open(NIC, ", \"allow_compat_mode\": false");
+	store_begin(&s, SIZE);
+	store_mem(&mem, SIZE, 0);
+	th_mem_alloc(&other, TH_DEVICE, 4096);
+	fh = store_handle(&s);
+	store_check_read(&s, fh, &mem, SIZE, 0, 0, SIZE);
+	assert_int_equal(cuFileRead(fh, other.ptr, 4096, 0, 0), -1);
+	assert_int_equal(s.by_host, 0);
+	cuFileHandleDeregister(fh);
+	assert_int_equal(cuFileBufDeregister(mem.ptr).err, 0);
+	th_mem_free(&mem);
+	th_mem_free(&other);
+	store_end(&s);
+}
+
+static void compatibility_mode_has_none(void **state)
+{
+	struct th_mem mem;
+	struct store s;
+	CUfileHandle_t fh;
+
+	store_open(NIC, ", \"force_compat_mode\": true");
+	store_begin(&s, SIZE);
+	store_mem(&mem, SIZE, 0);
+	fh = store_handle(&s);
+	store_check_read(&s, fh, &mem, SIZE, 0, 0, SIZE);
+	assert_int_equal(s.by_rdma, 0);
+	cuFileHandleDeregister(fh);
+	assert_int_equal(cuFileBufDeregister(mem.ptr).err, 0);
+	th_mem_free(&mem);
+	store_end(&s);
+}
+
+static void *in_use; /* of the request that runs */
+static unsigned mrs_then;
+
+static void deregister_now(struct store *s)
+{
+	s->meanwhile = NULL;
+	assert_int_equal(cuFileBufDeregister(in_use).err, 0);
+	mrs_then = fake_verbs_live_mrs();
+}
+
+static void a_request_keeps_its_memory_at_the_nic(void **state)
+{
+	struct th_mem mem;
+	struct store s;
+	CUfileHandle_t fh;
+
+	store_open(NIC, "");
+	store_begin(&s, SIZE);
+	store_mem(&mem, SIZE, 0);
+	fh = store_handle(&s);
+	in_use = mem.ptr;
+	s.portion = 100000;
+	s.meanwhile = deregister_now;
+	store_check_read(&s, fh, &mem, SIZE, 0, 0, SIZE);
+	assert_int_equal(mrs_then, 1);
+	assert_int_equal(fake_verbs_live_mrs(), 0);
+	assert_int_equal(s.by_host, 0);
+	cuFileHandleDeregister(fh);
+	th_mem_free(&mem);
+	store_end(&s);
+}
+
+static void memory_that_took_its_place_is_not_described(void **state)
+{
+	struct th_mem mem, next;
+	struct store s;
+	CUfileHandle_t fh;
+	unsigned tries = 0;
+
+	store_open(NIC, "");
+	store_begin(&s, SIZE);
+	store_mem(&mem, SIZE, 0);
+	fh = store_handle(&s);
+	th_mem_free(&mem); /* a client's mistake */
+	do {
+		th_mem_alloc(&next, TH_DEVICE, SIZE);
+	} while (next.ptr != mem.ptr && ++tries < 1);
+	store_check_read(&s, fh, &next, SIZE, 0, 0, SIZE);
+	assert_int_equal(s.by_rdma, 0);
+	cuFileHandleDeregister(fh);
+	th_mem_free(&next);
+	store_end(&s);
+}
+
+static void batches_and_streams_go_by_rdma_too(void **state)
+{
+	CUfileIOEvents_t event = { 0 };
+	CUfileIOParams_t params = { .mode = CUFILE_BATCH,
+				    .opcode = CUFILE_READ };
+	size_t size = SIZE;
+	off_t zero = 0;
+	ssize_t done = 0;
+	CUfileBatchHandle_t batch;
+	unsigned char *got = malloc(SIZE);
+	struct th_mem mem;
+	struct store s;
+	unsigned nr = 1;
+
+	store_open(NIC, "");
+	store_begin(&s, SIZE);
+	store_mem(&mem, SIZE, 0);
+	params.fh = store_handle(&s);
+	params.u.batch.devPtr_base = mem.ptr;
+	params.u.batch.size = SIZE;
+	assert_int_equal(cuFileBatchIOSetUp(&batch, 1).err, 0);
+	assert_int_equal(cuFileBatchIOSubmit(batch, 1, &params, 0).err, 0);
+	assert_int_equal(
+		cuFileBatchIOGetStatus(batch, 1, &nr, &event, NULL).err, 0);
+	assert_int_equal(event.ret, SIZE);
+	cuFileBatchIODestroy(batch);
+	th_mem_get(&mem, 0, got, SIZE);
+	th_equal("by a batch", got, s.bytes, SIZE);
+	th_mem_set(&mem, 0);
+	assert_int_equal(cuFileReadAsync(params.fh, mem.ptr, &size, &zero,
+					 &zero, &done, NULL)
+				 .err,
+			 0);
+	th_mem_get(&mem, 0, got, SIZE);
+	assert_int_equal(done, SIZE);
+	th_equal("in a stream", got, s.bytes, SIZE);
+	assert_int_equal(s.by_host, 0);
+	cuFileHandleDeregister(params.fh);
+	assert_int_equal(cuFileBufDeregister(mem.ptr).err, 0);
+	th_mem_free(&mem);
+	store_end(&s);
+	free(got);
+}
+
+/* What the child ends is its own memory of them. */
+static void a_fork_leaves_the_nics_with_the_parent(void **state)
+{
+	struct th_mem mem;
+	struct store s;
+	CUfileHandle_t fh;
+	int status = 0;
+	pid_t child;
+
+	store_open(NIC, "");
+	store_begin(&s, SIZE);
+	store_mem(&mem, SIZE, 0);
+	fh = store_handle(&s);
+	child = fork();
+	if (!child) {
+		unsigned live = fake_verbs_live();
+		bool good = !cuFileBufDeregister(mem.ptr).err &&
+			    !cuFileDriverClose_v2().err;
+
+		_exit(!good || fake_verbs_live() != live);
+	}
+	assert_int_equal(waitpid(child, &status, 0), child);
+	assert_int_equal(status, 0);
+	store_check_read(&s, fh, &mem, SIZE, 0, 0, SIZE);
+	cuFileHandleDeregister(fh);
+	assert_int_equal(cuFileBufDeregister(mem.ptr).err, 0);
+	th_mem_free(&mem);
+	store_end(&s);
+}
+
+struct crowd {
+	struct store *s;
+	CUfileHandle_t fh;
+	struct th_bad bad;
+};
+
+static void live_a_little(void *arg, unsigned i)
+{
+	struct crowd *c = arg;
+	size_t size = 65536;
+	unsigned char *got = malloc(size);
+
+	for (int round = 0; round < TH_SCALE(40); round++) {
+		off_t off = (off_t)th_below(SIZE - size);
+		struct th_mem mem;
+
+		th_mem_alloc(&mem, TH_DEVICE, size);
+		if (cuFileBufRegister(mem.ptr, size, 0).err ||
+		    cuFileRead(c->fh, mem.ptr, size, off, 0) != (ssize_t)size)
+			th_bad_note(&c->bad, "%u: no read", i);
+		th_mem_get(&mem, 0, got, size);
+		if (memcmp(got, c->s->bytes + off, size))
+			th_bad_note(&c->bad, "%u: other bytes", i);
+		if (cuFileBufDeregister(mem.ptr).err)
+			th_bad_note(&c->bad, "%u: not deregistered", i);
+		th_mem_free(&mem);
+	}
+	free(got);
+}
+
+static void threads_register_and_read_at_a_time(void **state)
+{
+	struct crowd c = { 0 };
+	struct store s;
+
+	store_open("\"10.0.0.1\", \"10.0.0.2\", \"10.0.0.3\"", "");
+	store_begin(&s, SIZE);
+	c.s = &s;
+	c.fh = store_handle(&s);
+	th_threads(6, live_a_little, &c);
+	th_bad_check(&c.bad);
+	assert_int_equal(s.by_host, 0);
+	assert_int_equal(fake_verbs_live_mrs(), 0);
+	cuFileHandleDeregister(c.fh);
+	store_end(&s);
+}
+
+#define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		TEST(registered_memory_goes_by_rdma_in_any_portions),
+		TEST(other_memory_is_host_memory_without_a_description),
+		TEST(without_a_nic_nobody_is_asked),
+		TEST(a_file_system_that_wants_host_memory_gets_it),
+		TEST(errors_come_through),
+		TEST(configuration_may_keep_writes_in_host_memory),
+		TEST(strict_mode_has_rdma_alone),
+		TEST(compatibility_mode_has_none),
+		TEST(a_request_keeps_its_memory_at_the_nic),
+		TEST(memory_that_took_its_place_is_not_described),
+		TEST(batches_and_streams_go_by_rdma_too),
+		TEST(a_fork_leaves_the_nics_with_the_parent),
+		TEST(threads_register_and_read_at_a_time),
+	};
+
+	th_start(120);
+	return th_finish(
+		cmocka_run_group_tests_name("rdma", tests, NULL, NULL));
+}
