@@ -26,6 +26,7 @@
 #include "engine/via.h"
 #include "engine/worker.h"
 #include "seam/nvtx.h"
+#include "seam/os.h"
 
 static int refuse(const char **problem, int code, const char *why)
 {
@@ -75,6 +76,32 @@ static struct cf_ferry *ferry_for(const struct cf_call *call,
 	return ferry && cf_ferry_reaches(ferry->ctx, ferry->ordinal, mem) ?
 		       ferry :
 		       NULL;
+}
+
+static bool cpu_reaches(uintptr_t addr)
+{
+	int fds[2];
+	ssize_t n;
+
+	if (cf_os->pipe(fds))
+		return true;
+	n = cf_os->write(fds[1], (const void *)addr, 1);
+	cf_os->close(fds[0]);
+	cf_os->close(fds[1]);
+	return n != -EFAULT;
+}
+
+/*
+ * The kernel says EFAULT of a GPU's memory that was taken for the host's, see
+ * second_look; a callback of the client's would crash.
+ */
+static int check_callback(const struct cf_piece *piece, const char **problem)
+{
+	if (piece->mem.kind != CF_MEMORY_HOST || !piece->size ||
+	    !cf_devices_lost_in_fork() || cpu_reaches(piece->mem.addr))
+		return 0;
+	return refuse(problem, CF_ECUDA(CF_CU_NOT_INITIALIZED),
+		      "GPU memory of the process that forked this one");
 }
 
 /* The memory of the request, and whether the range may be touched. */
@@ -140,12 +167,17 @@ static int check(struct cf_request *req, const struct cf_call *call,
 
 	if (!handle)
 		return refuse(problem, -EINVAL, "no such handle");
+	if (handle->fs_ops) /* it must be known which memory is a GPU's */
+		(void)cf_cuda_look_again();
 	err = check_numbers(call, problem);
 	if (!err)
 		err = check_access(call, handle, problem);
 	if (!err)
 		err = assumed ? assume_memory(req, call, *assumed) :
 				check_memory(req, call, last, problem);
+	req->piece.size = call->size;
+	if (!err && handle->fs_ops && !assumed)
+		err = check_callback(&req->piece, problem);
 	if (err) {
 		cf_handle_put(handle);
 		return err;
@@ -153,7 +185,6 @@ static int check(struct cf_request *req, const struct cf_call *call,
 	req->piece.op = call->op;
 	req->piece.through_alias = false;
 	req->piece.handle = handle;
-	req->piece.size = call->size;
 	req->piece.file_off = call->file_off;
 	req->behind = 0;
 	req->piece.via = cf_via_choose(&req->piece, cf_session_config());

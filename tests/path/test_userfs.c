@@ -9,6 +9,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/wait.h>
 #include <unistd.h>
 #include "harness.h"
 
@@ -329,6 +330,44 @@ static void its_name_is_asked_once_and_may_be_denied(void **state)
 	free(s.bytes);
 }
 
+/* Its callbacks would touch what is no memory there. */
+static void a_forked_child_is_refused_gpu_memory(void **state)
+{
+	struct th_mem mem;
+	struct store s;
+	CUfileHandle_t fh;
+	int status = 0;
+	pid_t child;
+
+	if (kind_of(state) != TH_DEVICE)
+		return;
+	store_init(&s);
+	th_mem_alloc(&mem, TH_DEVICE, 8192);
+	fh = handle_with(&s, &store_ops);
+	check_read(&mem, &s, fh, 5000, 77, 5000);
+	child = fork();
+	if (!child) {
+		unsigned before = s.calls;
+		char own[100];
+
+		alarm(20);
+		_exit(!(cuFileRead(fh, mem.ptr, 4, 0, 0) == -1 &&
+			errno == CU_FILE_CUDA_DRIVER_ERROR &&
+			cuFileWrite(fh, mem.ptr, 4, 0, 0) == -1 &&
+			errno == CU_FILE_CUDA_DRIVER_ERROR &&
+			s.calls == before &&
+			cuFileRead(fh, own, 100, 3, 0) == 100 &&
+			!memcmp(own, s.bytes + 3, 100)));
+	}
+	assert_int_equal(waitpid(child, &status, 0), child);
+	assert_int_equal(status, 0);
+	check_read(&mem, &s, fh, 5000, 77, 5000);
+	cuFileHandleDeregister(fh);
+	th_mem_free(&mem);
+	free(s.bytes);
+	th_close();
+}
+
 static void two_files_of_one_file_system_are_two_handles(void **state)
 {
 	enum th_mem_kind kind = kind_of(state);
@@ -370,6 +409,7 @@ int main(void)
 		BOTH(a_write_that_moves_nothing_is_an_error),
 		BOTH(a_missing_callback_is_an_error),
 		BOTH(its_name_is_asked_once_and_may_be_denied),
+		BOTH(a_forked_child_is_refused_gpu_memory),
 		BOTH(two_files_of_one_file_system_are_two_handles),
 	};
 
