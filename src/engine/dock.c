@@ -106,8 +106,11 @@ static int try_memops(const struct cf_cuda *cuda, struct cf_dock *dock,
 /* Its context is current, unless cuda is NULL. */
 static void dock_free(const struct cf_cuda *cuda, struct cf_dock *dock)
 {
-	if (dock->probe && cuda)
+	/* a trial that nobody could wait for still looks at a gate */
+	if (dock->probe && cuda) {
+		cf_lane_settle_stream(cuda, dock->probe);
 		cuda->stream_destroy(dock->probe);
+	}
 	cf_berths_fini(cuda, &dock->berths[false]);
 	cf_berths_fini(cuda, &dock->berths[true]);
 	if (dock->module && cuda)
