@@ -215,6 +215,20 @@ static void ask(struct answers *a)
 }
 
 /*
+ * What was begun in vain has been passed: a wait behind a launch that failed
+ * tells nobody. Where each call fails, the question too, it has some turns.
+ */
+static void await_stream(CUstream stream)
+{
+	int res = cuStreamQuery(stream);
+
+	for (; res == CF_CU_NOT_READY; res = cuStreamQuery(stream))
+		th_sleep_ms(0);
+	for (int turns = 0; res && turns < 5; turns++)
+		th_sleep_ms(1);
+}
+
+/*
  * A context stack of its own, because a pop that was made to fail leaves one
  * context too many on it.
  */
@@ -247,6 +261,8 @@ static void steps(void *arg, unsigned i)
 	ask(a);
 	a->unbuffer = cuFileBufDeregister(s->mem.ptr);
 	cuFileHandleDeregister(fh);
+	if (s->stream)
+		await_stream(s->stream);
 	a->close = cuFileDriverClose_v2();
 }
 
