@@ -86,6 +86,20 @@ static int errno_of(CUfileOpError err)
 }
 
 /*
+ * What was begun in vain has been passed: a wait behind a launch that failed
+ * tells nobody. Where each call fails, the question too, it has some turns.
+ */
+static void await_stream(CUstream stream)
+{
+	int res = cuStreamQuery(stream);
+
+	for (; res == CF_CU_NOT_READY; res = cuStreamQuery(stream))
+		th_sleep_ms(0);
+	for (int turns = 0; res && turns < 5; turns++)
+		th_sleep_ms(1);
+}
+
+/*
  * As cuFileRead or cuFileWrite, through the stream. Nobody asks the stream:
  * that question may be what is made to fail.
  */
@@ -102,9 +116,7 @@ static ssize_t in_stream(struct scenario *s, CUfileHandle_t fh, bool write,
 		    cuFileReadAsync(fh, s->mem.ptr, &size, &file_off, &buf_off,
 				    &n, s->stream);
 	if (e.err) {
-		/* what was begun in vain is over when the stream is past it */
-		while (cuStreamQuery(s->stream) == CF_CU_NOT_READY)
-			th_sleep_ms(0);
+		await_stream(s->stream);
 		errno = errno_of(e.err);
 		return -1;
 	}
@@ -141,8 +153,7 @@ static ssize_t in_batch(struct scenario *s, CUfileHandle_t fh, bool write,
 						    s->stream);
 	if (!e.err)
 		e = cuFileBatchIOGetStatus(batch, 1, &nr, &event, NULL);
-	while (cuStreamQuery(s->stream) == CF_CU_NOT_READY)
-		th_sleep_ms(0);
+	await_stream(s->stream);
 	cuFileBatchIODestroy(batch);
 	if (!e.err && nr == 1 && event.status == CUFILE_COMPLETE)
 		return (ssize_t)event.ret;
@@ -212,20 +223,6 @@ static void ask(struct answers *a)
 	note(a, cuFileStatsStop());
 	note(a, cuFileStatsReset());
 	note(a, cuFileStatsStart());
-}
-
-/*
- * What was begun in vain has been passed: a wait behind a launch that failed
- * tells nobody. Where each call fails, the question too, it has some turns.
- */
-static void await_stream(CUstream stream)
-{
-	int res = cuStreamQuery(stream);
-
-	for (; res == CF_CU_NOT_READY; res = cuStreamQuery(stream))
-		th_sleep_ms(0);
-	for (int turns = 0; res && turns < 5; turns++)
-		th_sleep_ms(1);
 }
 
 /*
