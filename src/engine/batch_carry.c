@@ -13,6 +13,7 @@
 #include "engine/batch_fleet.h"
 #include "engine/entry.h"
 #include "engine/session.h"
+#include "engine/settle.h"
 #include "seam/nvtx.h"
 
 /* A worker that finds a good deal to do wakes so many others. */
@@ -64,7 +65,7 @@ static void carry_bundle(struct cf_submission *sub, struct cf_group *group)
 
 	for (unsigned i = 0; i < group->nr; i++)
 		pieces[i] = &group->entries[i]->req.piece;
-	cf_worker_settle(cf_device_node(&pieces[0]->mem));
+	cf_settle(cf_device_node(&pieces[0]->mem));
 	cf_probe_bundle_begin(group, group->nr);
 	cf_bundle_run(pieces, results, group->nr, cf_batch_may_launch(sub));
 	cf_probe_bundle_end(group, group->nr);

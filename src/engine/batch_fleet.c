@@ -13,6 +13,7 @@
 #include "engine/batch_carry.h"
 #include "engine/detour.h"
 #include "engine/plan.h"
+#include "engine/settle.h"
 #include "path/fleet.h"
 
 /* Flights of a fleet's worth, before it lets others on its worker. */
@@ -100,7 +101,7 @@ bool cf_batch_sail(struct cf_submission *sub, struct cf_group *group)
 
 	if (!ring)
 		return false;
-	cf_worker_settle(cf_device_node(&first->mem));
+	cf_settle(cf_device_node(&first->mem));
 	cf_fleet_run(&s.fleet, ring, first);
 	return true;
 }

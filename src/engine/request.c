@@ -23,6 +23,7 @@
 #include "engine/explain.h"
 #include "engine/plan.h"
 #include "engine/session.h"
+#include "engine/settle.h"
 #include "engine/via.h"
 #include "engine/worker.h"
 #include "seam/nvtx.h"
@@ -282,7 +283,7 @@ static void help(struct cf_job *job)
 	struct crew *c =
 		(struct crew *)((char *)job - offsetof(struct crew, job));
 
-	cf_worker_settle(c->node);
+	cf_settle(c->node);
 	c->help(c->arg);
 }
 
@@ -356,7 +357,7 @@ ssize_t cf_request_travel(struct cf_request *req)
 	if (!path)
 		return -CU_FILE_IO_NOT_SUPPORTED;
 	trace(req);
-	cf_worker_settle(c.node); /* a task runs here too */
+	cf_settle(c.node); /* a task runs here too */
 	company = 1 + req->behind +
 		  atomic_fetch_add_explicit(&running, 1, memory_order_relaxed);
 	plan = cf_plan_make(&req->piece, path, company);

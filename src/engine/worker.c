@@ -20,11 +20,8 @@
 #include <pthread.h>
 #include <signal.h>
 #include <stdatomic.h>
-#include <string.h>
-#include "core/cpus.h"
-#include "core/log.h"
 #include "core/pause.h"
-#include "core/topology.h"
+#include "engine/settle.h"
 
 #define MAX_WORKERS 64
 #define MAX_SPARE 960
@@ -57,6 +54,8 @@ static struct workers teams[CF_NR_TEAMS] = {
 			     .done = PTHREAD_COND_INITIALIZER,
 			     .last_task = &teams[CF_TEAM_STREAM].task },
 };
+
+static _Thread_local struct workers *mine; /* the worker's; NULL: no worker */
 
 void cf_workers_configure(unsigned max)
 {
@@ -155,74 +154,15 @@ static void wait_locked(struct workers *w)
 	w->sleeping--;
 }
 
-/* --------------------------------------------------------- processors */
-
-/* So many calls to one node in a row are worth a move. */
-#define SETTLE_AFTER 8
-
-struct self {
-	enum cf_team team;
-	struct cf_cpus allowed; /* empty: not known */
-	int node, called;	/* where it is, and was called to; -1: none */
-	unsigned calls;		/* there, in a row */
-};
-static _Thread_local struct self *self; /* NULL: no worker */
-
-static void bind_to(const struct cf_cpus *cpus, int node)
-{
-	int err = cf_cpus_bind(cpus);
-
-	cf_log(CF_LOG_DEBUG, "worker to %u processors, node %d: %s",
-	       cf_cpus_count(cpus), node, strerror(-err));
-}
-
-static void move_to(int node)
-{
-	struct cf_cpus cpus;
-
-	self->node = node;
-	if (cf_node_cpus(node, &cpus))
-		return;
-	cf_cpus_keep(&cpus, &self->allowed);
-	if (cf_cpus_count(&cpus))
-		bind_to(&cpus, node);
-}
-
-/* GPUs of several nodes that take turns leave a worker where it is. */
-void cf_worker_settle(int node)
-{
-	if (node < 0 || !self)
-		return;
-	if (node != self->called) {
-		self->called = node;
-		self->calls = 0;
-	}
-	if (node != self->node && ++self->calls >= SETTLE_AFTER)
-		move_to(node);
-}
-
-/*
- * A worker begins where its maker may run, and the maker may be an
- * application's thread that is pinned to one processor.
- */
-static void begin(struct self *me, const struct workers *w)
-{
-	*me = (struct self){ .team = (enum cf_team)(w - teams),
-			     .node = -1,
-			     .called = -1 };
-	if (!cf_cpus_of_process(&me->allowed))
-		bind_to(&me->allowed, -1);
-	self = me;
-}
-
 /* ---------------------------------------------------------------- life */
 
 static void *worker(void *team)
 {
 	struct workers *w = team;
-	struct self me;
+	struct cf_settler me;
 
-	begin(&me, w);
+	mine = w;
+	cf_settle_begin(&me);
 	pthread_mutex_lock(&w->lock);
 	while (!w->ending)
 		if (!help_locked(w) && !run_task_locked(w))
@@ -234,7 +174,7 @@ static void *worker(void *team)
 /* A client's thread has the help of those who do the same. */
 static struct workers *own_team(void)
 {
-	return &teams[self ? self->team : CF_TEAM_IO];
+	return mine ? mine : &teams[CF_TEAM_IO];
 }
 
 /* Signals are the application's threads' business. */
@@ -377,7 +317,7 @@ static void step(int n)
 {
 	struct workers *w = own_team();
 
-	if (!self)
+	if (!mine)
 		return;
 	pthread_mutex_lock(&w->lock);
 	w->spare += n;

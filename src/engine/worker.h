@@ -49,13 +49,6 @@ void cf_workers_configure(unsigned max);
 void cf_workers_run(struct cf_job *job, unsigned wanted);
 
 /*
- * For work that is best done on this NUMA node (-1: on any): a worker that is
- * called there time and again moves, as far as the process may use it.
- * A client's thread stays where it is.
- */
-void cf_worker_settle(int node);
-
-/*
  * Sees to it that there is a worker, so that no cf_workers_post before the
  * next close or fork can fail. 0 or -errno. Any thread.
  */

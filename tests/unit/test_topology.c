@@ -15,6 +15,7 @@
 #include <unistd.h>
 #include "core/device.h"
 #include "core/topology.h"
+#include "engine/settle.h"
 #include "engine/worker.h"
 #include "harness.h"
 #include "seam/os.h"
@@ -324,7 +325,7 @@ static void be_called(struct cf_job *job)
 {
 	struct call *call = (struct call *)job;
 
-	cf_worker_settle(call->node);
+	cf_settle(call->node);
 	atomic_store(&call->came, true);
 }
 
@@ -386,7 +387,7 @@ static void a_clients_thread_stays_where_it_is(void **state)
 {
 	machine("two-processors");
 	for (int i = 0; i < 40; i++)
-		cf_worker_settle(1);
+		cf_settle(1);
 	assert_int_equal(atomic_load(&seen.binds), 0);
 }
 
