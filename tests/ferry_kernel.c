@@ -24,9 +24,9 @@ struct ferry {
 	struct cf_ferry_board *board;
 	_Atomic uint32_t *claims; /* or NULL */
 	unsigned rows;
-	uint32_t run, next;
+	uint32_t run;
+	uint32_t next[CF_FERRY_ROWS];
 	bool mine[CF_FERRY_ROWS];
-	unsigned rows_mine;
 };
 
 static bool claim(struct ferry *f, unsigned row)
@@ -66,33 +66,29 @@ static int move_tile(uint64_t dst, uint64_t src, size_t size)
 	return 0;
 }
 
-static int move_share(const struct ferry *f, unsigned row,
-		      const struct cf_ferry_order *order)
+static int carry_out(struct ferry *f, unsigned row)
 {
+	uint32_t nr = f->next[row];
+	struct cf_ferry_order order = f->board->orders[nr % CF_FERRY_ORDERS];
 	int err = 0;
 
-	for (size_t at = row * TILE; at < order->size && !err;
-	     at += f->rows * TILE)
-		err = move_tile(order->dst + at, order->src + at,
-				least(order->size - at, TILE));
+	f->next[row] += f->rows;
+	atomic_fetch_add(&orders, 1);
+	for (size_t at = 0; at < order.size && !err; at += TILE)
+		err = move_tile(order.dst + at, order.src + at,
+				least(order.size - at, TILE));
+	atomic_store(&f->board->moved[row], nr + 1);
 	return err;
 }
 
-static int carry_out(struct ferry *f)
+/* A row with an order to carry out, or rows. */
+static unsigned find_row(const struct ferry *f, uint32_t posted)
 {
-	struct cf_ferry_order order =
-		f->board->orders[f->next % CF_FERRY_ORDERS];
-	int err = 0;
+	unsigned row = 0;
 
-	f->next++;
-	atomic_fetch_add(&orders, 1);
-	for (unsigned row = 0; row < f->rows && !err; row++) {
-		if (!f->mine[row])
-			continue;
-		err = move_share(f, row, &order);
-		atomic_store(&f->board->moved[row], f->next);
-	}
-	return err;
+	while (row < f->rows && (!f->mine[row] || posted <= f->next[row]))
+		row++;
+	return row;
 }
 
 static bool has_ended(const struct ferry *f, uint64_t state)
@@ -104,40 +100,56 @@ static int serve(struct ferry *f)
 {
 	for (;;) {
 		uint64_t state = atomic_load(&f->board->state);
+		bool ended = has_ended(f, state);
+		unsigned row = find_row(f, (uint32_t)state);
 		int err;
 
-		if (has_ended(f, state))
+		/* what a claimed board says after the end is of another run */
+		if (ended && (f->claims || row == f->rows))
 			return 0;
 		if (over && over())
 			return 0;
-		/* a row that is another launch's looks at no order */
-		if (!f->rows_mine || (uint32_t)state <= f->next) {
+		if (row == f->rows) {
 			usleep(20);
 			continue;
 		}
-		err = carry_out(f);
+		err = carry_out(f, row);
 		if (err)
 			return err;
 	}
 }
 
+static bool ring(CUdeviceptr door, uint32_t ticket)
+{
+	_Atomic uint32_t *bell = map(door, sizeof(*bell));
+
+	if (bell)
+		atomic_store(bell, ticket);
+	return bell;
+}
+
 static int kernel(const struct fakecuda_launch *launch)
 {
 	struct ferry f = { .rows = launch->grid[0] };
-	CUdeviceptr board, claims;
+	CUdeviceptr board, claims, door;
+	uint32_t ticket;
 	int err;
 
 	memcpy(&board, launch->params[0], sizeof(board));
 	memcpy(&claims, launch->params[1], sizeof(claims));
+	memcpy(&door, launch->params[2], sizeof(door));
+	memcpy(&ticket, launch->params[3], sizeof(ticket));
 	f.board = map(board, sizeof(*f.board));
 	if (!f.board || launch->block[0] != 1024 || f.rows > CF_FERRY_ROWS)
 		return CF_CU_ILLEGAL_ADDRESS;
 	if (claims)
 		f.claims = map(claims, sizeof(f.board->claims));
 	f.run = atomic_load(&f.board->run);
+	if (door && !ring(door, ticket))
+		return CF_CU_ILLEGAL_ADDRESS;
 	for (unsigned row = 0; row < f.rows; row++) {
 		f.mine[row] = claim(&f, row);
-		f.rows_mine += f.mine[row];
+		f.next[row] = row;
 	}
 	err = serve(&f);
 	leave();

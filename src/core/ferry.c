@@ -51,14 +51,13 @@ void cf_ferry_begin(struct cf_ferry *ferry)
 			      memory_order_release);
 }
 
-/* Acquire: what a row has moved is there. */
+/* Acquire: what the row has moved is there. nr 0: there was no order. */
 static bool has_moved(const struct cf_ferry *ferry, uint32_t nr)
 {
-	for (unsigned i = 0; i < ferry->rows; i++)
-		if (atomic_load_explicit(&ferry->board->moved[i],
-					 memory_order_acquire) < nr)
-			return false;
-	return true;
+	unsigned row = nr && ferry->rows ? (nr - 1) % ferry->rows : 0;
+
+	return atomic_load_explicit(&ferry->board->moved[row],
+				    memory_order_acquire) >= nr;
 }
 
 static bool is_lost(const struct cf_ferry *ferry)
@@ -111,7 +110,7 @@ int cf_ferry_wait(struct cf_ferry *ferry, uint32_t nr)
 
 static bool open_locked(struct cf_ferry *ferry)
 {
-	bool first = !ferry->opened;
+	bool first = !ferry->opened && !ferry->rings;
 
 	ferry->opened = true;
 	return first;
@@ -210,14 +209,15 @@ unsigned cf_ferry_rows_for(size_t size)
 }
 
 CUresult cf_ferry_launch(const struct cf_cuda *cuda, CUfunction kernel,
-			 const struct cf_ferry *ferry, CUstream stream)
+			 const struct cf_ferry *ferry, CUdeviceptr door,
+			 uint32_t ticket, CUstream stream)
 {
 	CUdeviceptr board = ferry->place;
 	CUdeviceptr claims =
 		ferry->shared ?
 			board + offsetof(struct cf_ferry_board, claims) :
 			0;
-	void *params[] = { &board, &claims };
+	void *params[] = { &board, &claims, &door, &ticket };
 
 	return cuda->launch_kernel(kernel, ferry->rows, 1, 1, CF_FERRY_THREADS,
 				   1, 1, 0, stream, params, NULL);

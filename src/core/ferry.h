@@ -13,9 +13,12 @@
  *
  * A run is one time that the operation is carried. Every run posts any number
  * of orders, from any threads, and ends; the kernel leaves when it has moved
- * them all. In a graph, kernels of several launches may meet at one board:
- * each row of it is then claimed by one of them, and the others only wait for
- * the end.
+ * them all. Order i is carried out by row i modulo the rows. In a graph,
+ * kernels of several launches may meet at one board: each row of it is then
+ * claimed by one of them, and the others only wait for the end.
+ *
+ * A kernel may ring a bell when it begins (engine/bell.h): then it stands in
+ * the stream without a gate, and its run begins when it is submitted.
  */
 #ifndef CF_CORE_FERRY_H
 #define CF_CORE_FERRY_H
@@ -45,9 +48,10 @@ struct cf_ferry_board {
 	_Atomic uint64_t state;
 	_Atomic uint32_t run; /* not 0 */
 	uint32_t gap[13];
-	_Atomic uint32_t moved[CF_FERRY_ROWS];	/* orders; the GPU writes it */
-	_Atomic uint32_t left[CF_FERRY_ROWS];	/* the run; likewise */
-	_Atomic uint32_t claims[CF_FERRY_ROWS]; /* the run; likewise */
+	/* the row's last order, from 1; the GPU writes it */
+	_Atomic uint32_t moved[CF_FERRY_ROWS];
+	_Atomic uint32_t left[CF_FERRY_ROWS];	       /* the run; likewise */
+	_Atomic uint32_t claims[CF_FERRY_ROWS];	       /* the run; likewise */
 	struct cf_ferry_order orders[CF_FERRY_ORDERS]; /* order i at i % 16 */
 	uint32_t rest[96];
 };
@@ -58,7 +62,8 @@ struct cf_gpu;
 
 /* What the ferry's owner does for it; called on the threads that move. */
 struct cf_ferry_ops {
-	/* the kernel may begin: lets the stream come to it; once in a run */
+	/* the kernel may begin: lets the stream come to it; once in a run, and
+	 * never where it rings */
 	void (*open)(struct cf_ferry *ferry);
 	/* false: the kernel will never come */
 	bool (*alive)(struct cf_ferry *ferry);
@@ -80,6 +85,7 @@ struct cf_ferry {
 	const struct cf_gpu *gpu; /* whose slots it may use, or NULL */
 	unsigned rows;		  /* of the launch; 0: there is none */
 	bool shared; /* in a graph: kernels of several launches may meet */
+	bool rings;  /* it is there, and no gate before it */
 	uint32_t run;
 	pthread_mutex_t hold_lock; /* held by who uses the hold */
 	pthread_mutex_t lock;	   /* innermost */
@@ -112,7 +118,10 @@ int cf_ferry_post(struct cf_ferry *ferry, uint64_t dst, uint64_t src,
 /* Waits until order nr has been carried out; 0, or a CUDA code. */
 int cf_ferry_wait(struct cf_ferry *ferry, uint32_t nr);
 
-/* Every order of the run was waited for: the kernel leaves. */
+/*
+ * The kernel leaves when it has moved what was posted. Of a shared ferry, and
+ * where a slot is used, every order was waited for.
+ */
 void cf_ferry_end(struct cf_ferry *ferry);
 
 /* The kernel is not in the stream after all, or gone with its context. */
@@ -133,7 +142,9 @@ int cf_ferry_load(const struct cf_cuda *cuda, CUmodule *module,
 /* How many rows size bytes are worth. */
 unsigned cf_ferry_rows_for(size_t size);
 
+/* door: a word that gets the ticket when the kernel begins, or 0. */
 CUresult cf_ferry_launch(const struct cf_cuda *cuda, CUfunction kernel,
-			 const struct cf_ferry *ferry, CUstream stream);
+			 const struct cf_ferry *ferry, CUdeviceptr door,
+			 uint32_t ticket, CUstream stream);
 
 #endif

@@ -2,21 +2,24 @@
 /*
  * ferry_ptx - the kernel of ferry.c, which the driver compiles for its GPU.
  *
- * Block x is row x of the board. Its thread 0 looks at the state until the run
- * has ended, or there is an order more than the row has moved. All threads
- * then move the row's share: the bytes lie in tiles, a tile has four vectors
- * of 16 bytes for each thread of a block, and of the tiles each rows-th is the
- * row's, counted from x. Where source and target differ modulo 16 a tile has
- * eight bytes for each thread. When all can see what was moved, word x of
- * moved counts it. The last word is the run's number in word x of left.
+ * Block x is row x of the board. If door is not 0, thread 0 of row 0 writes
+ * the ticket there first. Of the orders each rows-th is the row's, counted
+ * from x: thread 0 looks at the state until the row's next order is there or
+ * the run has ended, and all threads move its bytes, a tile at a time: four
+ * vectors of 16 bytes for each thread, or, where source and target differ
+ * modulo 16, eight bytes. When all can see what was moved, word x of moved is
+ * the order's number, from 1. The last word is the run's number in word x of
+ * left.
  *
  * Every row looks at the same words, over the bus, so that few rows of many
- * threads are quicker than many of few.
+ * threads are quicker than many of few; and rows that share no order wait for
+ * none of each other's.
  *
  * claims is 0, or word x of it goes up to the run's number by whoever comes
- * first; a block that finds it there waits for the end and moves nothing. A
- * run ends when all has been moved, so a block then leaves at once: what the
- * state says next may be of another run.
+ * first; a block that finds it there waits for the end and moves nothing. Such
+ * a run ends when all has been moved, so a block then leaves at once: what the
+ * state says next may be of another run. Without claims a run may end before,
+ * and what was ordered is moved first.
  *
  * Loads of what the CPU writes are volatile: a slot has other bytes the next
  * time. The order is looked at when the state is known to have it.
@@ -54,11 +57,12 @@ static const char cf_ferry_ptx[] =
 	".version 6.0\n"
 	".target sm_60\n"
 	".address_size 64\n"
-	".visible .entry cf_ferry(.param .u64 board, .param .u64 claims)\n"
+	".visible .entry cf_ferry(.param .u64 board, .param .u64 claims,\n"
+	"	.param .u64 door, .param .u32 ticket)\n"
 	"{\n"
 	"	.reg .pred %q, %out, %p<8>;\n"
 	"	.reg .b32 %me, %nr, %row, %rows, %run, %ended, %posted, %next, %go;\n"
-	"	.reg .b32 %n, %head, %vec, %i, %j, %step, %old, %got, %mine;\n"
+	"	.reg .b32 %n, %head, %vec, %i, %j, %step, %old, %got, %mine, %late;\n"
 	"	.reg .b32 %a<4>, %b<4>, %c<4>, %d<4>;\n"
 	"	.reg .b16 %h<8>;\n"
 	"	.reg .b64 %board, %claim, %order, %state, %dst, %src;\n"
@@ -69,18 +73,30 @@ static const char cf_ferry_ptx[] =
 	"	mov.u32 %posted, 0;\n"
 	"	mov.u32 %row, %ctaid.x;\n"
 	"	mov.u32 %rows, %nctaid.x;\n"
-	"	mov.u32 %next, 0;\n"
+	"	mov.u32 %next, %row;\n"
 	"	mov.u32 %mine, 1;\n"
+	"	mov.u32 %late, 1;\n"
 	"	ld.param.u64 %board, [board];\n"
 	"	cvta.to.global.u64 %board, %board;\n"
 	"	mul.wide.u32 %word, %row, 4;\n"
 	"	add.u64 %word, %board, %word;\n"
 	"	setp.ne.u32 %out, %me, 0;\n"
 	"	@%out bra LOOP;\n"
+	"	setp.ne.u32 %q, %row, 0;\n"
+	"	@%q bra RUNG;\n"
+	"	ld.param.u64 %t, [door];\n"
+	"	setp.eq.u64 %q, %t, 0;\n"
+	"	@%q bra RUNG;\n"
+	"	cvta.to.global.u64 %t, %t;\n"
+	"	ld.param.u32 %got, [ticket];\n"
+	"	membar.sys;\n"
+	"	st.volatile.global.u32 [%t], %got;\n"
+	"RUNG:\n"
 	"	ld.volatile.global.u32 %run, [%board+8];\n"
 	"	ld.param.u64 %claim, [claims];\n"
 	"	setp.eq.u64 %q, %claim, 0;\n"
 	"	@%q bra LOOP;\n"
+	"	mov.u32 %late, 0;\n"
 	"	cvta.to.global.u64 %claim, %claim;\n"
 	"	mul.wide.u32 %t, %row, 4;\n"
 	"	add.u64 %claim, %claim, %t;\n"
@@ -107,11 +123,11 @@ static const char cf_ferry_ptx[] =
 	"	cvt.u32.u64 %ended, %state;\n"
 	"	sub.u32 %got, %ended, %run;\n"
 	"	setp.ge.s32 %q, %got, 0;\n"
+	"	@%q mul.lo.u32 %posted, %posted, %late;\n"
+	"	mul.lo.u32 %posted, %posted, %mine;\n"
+	"	setp.gt.u32 %p0, %posted, %next;\n"
+	"	@%p0 bra ORDER;\n"
 	"	@%q bra OVER;\n"
-	"	setp.eq.u32 %q, %mine, 0;\n"
-	"	@%q mov.u32 %posted, 0;\n"
-	"	setp.gt.u32 %q, %posted, %next;\n"
-	"	@%q bra ORDER;\n"
 	"	bra LOOK;\n"
 	"OVER:\n"
 	"	mov.u32 %go, 0;\n"
@@ -149,9 +165,8 @@ static const char cf_ferry_ptx[] =
 	"	min.u32 %head, %head, %n;\n"
 	"	sub.u32 %vec, %n, %head;\n"
 	"	shr.u32 %vec, %vec, 4;\n"
-	"	shl.b32 %j, %nr, 2;\n" /* vectors of a tile, then of all rows' */
-	"	mul.lo.u32 %step, %rows, %j;\n"
-	"	mad.lo.u32 %i, %row, %j, %me;\n"
+	"	shl.b32 %step, %nr, 2;\n"
+	"	mov.u32 %i, %me;\n"
 	"	mul.wide.u32 %stride, %nr, 16;\n"
 	"VECTORS:\n"
 	"	setp.ge.u32 %q, %i, %vec;\n"
@@ -165,10 +180,8 @@ static const char cf_ferry_ptx[] =
 	CF_FERRY_4(CF_FERRY_VEC_OUT)
 	"	add.u32 %i, %i, %step;\n"
 	"	bra VECTORS;\n"
-	/* row 0 moves what is before the first vector and behind the last */
+	/* what is before the first vector and behind the last */
 	"ENDS:\n"
-	"	setp.ne.u32 %q, %row, 0;\n"
-	"	@%q bra MOVED;\n"
 	"	cvt.u64.u32 %t, %me;\n"
 	"	add.u64 %to, %dst, %t;\n"
 	"	add.u64 %from, %src, %t;\n"
@@ -185,9 +198,8 @@ static const char cf_ferry_ptx[] =
 	"	@%q st.global.u8 [%to], %h0;\n"
 	"	bra MOVED;\n"
 	"BYTES:\n"
-	"	shl.b32 %j, %nr, 3;\n"
-	"	mul.lo.u32 %step, %rows, %j;\n"
-	"	mad.lo.u32 %i, %row, %j, %me;\n"
+	"	shl.b32 %step, %nr, 3;\n"
+	"	mov.u32 %i, %me;\n"
 	"	cvt.u64.u32 %stride, %nr;\n"
 	"MORE:\n"
 	"	setp.ge.u32 %q, %i, %n;\n"
@@ -201,10 +213,11 @@ static const char cf_ferry_ptx[] =
 	"	bra MORE;\n"
 	"MOVED:\n"
 	"	bar.sync 0;\n"
-	"	add.u32 %next, %next, 1;\n"
+	"	add.u32 %got, %next, 1;\n"
+	"	add.u32 %next, %next, %rows;\n"
 	"	@%out bra LOOP;\n"
 	"	membar.sys;\n"
-	"	st.volatile.global.u32 [%word+64], %next;\n"
+	"	st.volatile.global.u32 [%word+64], %got;\n"
 	"	bra LOOP;\n"
 	"LEAVE:\n"
 	"	@%out bra END;\n"

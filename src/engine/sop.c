@@ -163,7 +163,8 @@ static void begin_locked(struct cf_run *run, struct cf_sop *sop)
 		.extra = run != &sop->run,
 	};
 	cf_sops_begin();
-	if (sop->ferried)
+	/* one that rings may be there already */
+	if (sop->ferried && !sop->ferry.rings)
 		cf_ferry_begin(&sop->ferry);
 	if (!sop->belled)
 		atomic_fetch_sub_explicit(&sop->words->gate, 1,
@@ -294,6 +295,15 @@ void cf_sop_graph_gone(void *arg)
 
 /* ------------------------------------------------- for the submitter */
 
+void cf_sop_wait_no_more(struct cf_sop *sop)
+{
+	if (sop->ferried)
+		cf_ferry_end(&sop->ferry);
+	else
+		atomic_store_explicit(&sop->words->gate, 0,
+				      memory_order_release);
+}
+
 int cf_sop_stop_or_wait(struct cf_sop *sop, CUresult res)
 {
 	int err = CF_ECUDA(res);
@@ -303,8 +313,7 @@ int cf_sop_stop_or_wait(struct cf_sop *sop, CUresult res)
 		sop->state = CF_SOP_GIVEN_UP;
 		sop->held = false;
 		if (sop->belled)
-			atomic_store_explicit(&sop->words->gate, 0,
-					      memory_order_release);
+			cf_sop_wait_no_more(sop);
 	} else {
 		/* what it moved with is not behind it */
 		cf_ferry_lose(&sop->ferry);

@@ -4,12 +4,12 @@
  *
  * The stream rings the operation's bell (bell.h) and waits for its gate. The
  * worker that finds it rung reads the parameters, moves the bytes, writes
- * *bytes_p and opens the gate; with a ferry behind the gate (core/ferry.h) he
- * opens it for the first bytes and ends the ferry after *bytes_p. So the
- * stream's order is the order of everything. In a graph, or where a driver has
- * no batches of memory operations, a host function closes the gate and posts
- * the operation instead, the same pair of nodes at every launch. Nobody ever
- * waits in a callback.
+ * *bytes_p and opens the gate. With a ferry (core/ferry.h) the kernel rings and
+ * is what the stream waits for: it is ended after *bytes_p. So the stream's
+ * order is the order of everything. In a graph, or without bells, a host
+ * function closes the gate and posts the operation instead, the same nodes at
+ * every launch; a ferry's gate is opened for the first bytes. Nobody ever waits
+ * in a callback.
  */
 #ifndef CF_ENGINE_SOP_H
 #define CF_ENGINE_SOP_H
@@ -125,6 +125,8 @@ void cf_sop_never_mind(struct cf_sop *sop);
  * anything that follows is submitted, and answers 0.
  */
 int cf_sop_stop_or_wait(struct cf_sop *sop, CUresult res);
+/* It rings, but its stream shall not wait for it any more. */
+void cf_sop_wait_no_more(struct cf_sop *sop);
 /* A captured one will do nothing when a launch comes to it. */
 void cf_sop_disarm(struct cf_sop *sop);
 

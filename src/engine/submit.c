@@ -66,7 +66,7 @@ static CUresult add_ferry(const struct cf_cuda *cuda, const struct cf_sop *sop,
 			  CUstream stream)
 {
 	return sop->ferried ? cf_ferry_launch(cuda, cf_dock_ferry(sop->dock),
-					      &sop->ferry, stream) :
+					      &sop->ferry, 0, 0, stream) :
 			      CF_CU_SUCCESS;
 }
 
@@ -78,17 +78,27 @@ static int take_back(struct cf_sop *sop, CUresult res)
 {
 	if (!cf_bell_disarm(sop))
 		return cf_sop_stop_or_wait(sop, res);
-	atomic_store_explicit(&sop->words->gate, 0, memory_order_release);
+	cf_sop_wait_no_more(sop);
 	cf_sop_never_mind(sop);
 	return CF_ECUDA(res);
 }
 
+/* The ferry alone: it rings, and the stream waits for it anyway. */
+static CUresult add_ringing_ferry(const struct cf_cuda *cuda,
+				  struct cf_sop *sop, CUstream stream)
+{
+	sop->ferry.rings = true;
+	cf_ferry_begin(&sop->ferry);
+	cf_bell_arm(sop);
+	return cf_ferry_launch(cuda, cf_dock_ferry(sop->dock), &sop->ferry,
+			       sop->door, sop->ticket, stream);
+}
+
 /* The bell, the wait and the mark: one entry of the stream, and no callback. */
-static int ring_in_stream(const struct cf_cuda *cuda, struct cf_sop *sop,
-			  CUstream stream)
+static CUresult add_bell_and_wait(const struct cf_cuda *cuda,
+				  struct cf_sop *sop, CUstream stream)
 {
 	CUstreamBatchMemOpParams ops[3] = { 0 };
-	CUresult res;
 
 	ops[0].writeValue.operation = CF_CU_STREAM_MEM_OP_WRITE_VALUE_32;
 	ops[0].writeValue.address = sop->door;
@@ -102,9 +112,15 @@ static int ring_in_stream(const struct cf_cuda *cuda, struct cf_sop *sop,
 	atomic_store_explicit(&sop->words->gate, UINT32_MAX,
 			      memory_order_relaxed);
 	cf_bell_arm(sop);
-	res = cuda->stream_batch_mem_op(stream, sop->ferried ? 2 : 3, ops, 0);
-	if (res == CF_CU_SUCCESS)
-		res = add_ferry(cuda, sop, stream);
+	return cuda->stream_batch_mem_op(stream, 3, ops, 0);
+}
+
+static int ring_in_stream(const struct cf_cuda *cuda, struct cf_sop *sop,
+			  CUstream stream)
+{
+	CUresult res = sop->ferried ? add_ringing_ferry(cuda, sop, stream) :
+				      add_bell_and_wait(cuda, sop, stream);
+
 	if (res != CF_CU_SUCCESS)
 		return take_back(sop, res);
 	/* a worker was reserved: there is one to look */
@@ -233,6 +249,7 @@ static bool find_ferry(const struct cf_cuda *cuda, struct cf_sop *sop,
 
 	errand->ferry = NULL;
 	errand->facts.base = NULL;
+	sop->ferry.rings = false;
 	if (!cf_dock_ferry(sop->dock) || !sop->ferry.place)
 		return false;
 	cf_memory_facts((uintptr_t)errand->call.base, mem);
