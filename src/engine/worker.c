@@ -10,6 +10,8 @@
  *
  * A worker without work looks at `posted` a while before it sleeps: a
  * caller in a loop then finds it awake, and an idle process burns nothing.
+ * Who has taken work and sees more calls the next ones, so that a caller has
+ * few to wake.
  *
  * Each team has its own; what follows says workers of either.
  *
@@ -22,11 +24,16 @@
 #include <stdatomic.h>
 #include "core/pause.h"
 #include "engine/settle.h"
+#include "seam/os.h"
 
 #define MAX_WORKERS 64
 #define MAX_SPARE 960
 /* A pause is 15 to 50 ns: some 50 us, about what a sleep and a wake cost. */
 #define SPIN_LOOKS 2000
+/* A call is 3 us where a processor has to be woken for it: none makes many. */
+#define PASS_ON 2
+/* Naps are short here, and 50 us late by default. */
+#define TIMER_SLACK_NS 1000
 
 struct workers {
 	pthread_mutex_t lock; /* guards all but tasks and posted */
@@ -35,11 +42,11 @@ struct workers {
 	struct cf_job *first;
 	struct cf_task *task, **last_task;
 	pthread_t threads[MAX_WORKERS + MAX_SPARE];
-	unsigned max, nr, busy, sleeping;
+	unsigned max, nr, busy, sleeping, spinning;
 	int spare; /* who are not there for all work; for a moment below 0 */
 	bool ending;
 	/* in the queue: lock to write, read relaxed by those who ask */
-	_Atomic unsigned tasks;
+	_Atomic unsigned tasks, jobs;
 	/* counts queued work; relaxed: it only ends a spin */
 	_Atomic unsigned posted;
 };
@@ -84,8 +91,10 @@ static struct cf_job *join_locked(struct workers *w)
 	if (!job)
 		return NULL;
 	job->helpers++;
-	if (--job->wanted == 0)
+	if (--job->wanted == 0) {
 		w->first = job->next;
+		w->jobs--;
+	}
 	return job;
 }
 
@@ -102,15 +111,37 @@ static struct cf_task *take_task_locked(struct workers *w)
 	return task;
 }
 
+/* How many sleepers to call: there is work, and nobody who is awake for it. */
+static unsigned wakes_locked(const struct workers *w, unsigned most)
+{
+	const struct cf_job *job = w->first;
+	unsigned work = w->tasks;
+
+	for (; job && work < most + w->spinning; job = job->next)
+		work += job->wanted;
+	work -= work < w->spinning ? work : w->spinning;
+	work = work < most ? work : most;
+	return work < w->sleeping ? work : w->sleeping;
+}
+
+/* The lock is free: who is awake already should not stand before it. */
+static void wake(struct workers *w, unsigned nr)
+{
+	while (nr--)
+		pthread_cond_signal(&w->work);
+}
+
 /* w->lock held; released and taken again while the task runs. */
 static bool run_task_locked(struct workers *w)
 {
 	struct cf_task *task = take_task_locked(w);
+	unsigned wakes = wakes_locked(w, PASS_ON);
 
 	if (!task)
 		return false;
 	w->busy++;
 	pthread_mutex_unlock(&w->lock);
+	wake(w, wakes);
 	task->run(task);
 	pthread_mutex_lock(&w->lock);
 	w->busy--;
@@ -121,11 +152,13 @@ static bool run_task_locked(struct workers *w)
 static bool help_locked(struct workers *w)
 {
 	struct cf_job *job = join_locked(w);
+	unsigned wakes = wakes_locked(w, PASS_ON);
 
 	if (!job)
 		return false;
 	w->busy++;
 	pthread_mutex_unlock(&w->lock);
+	wake(w, wakes);
 	job->help(job);
 	pthread_mutex_lock(&w->lock);
 	w->busy--;
@@ -143,9 +176,11 @@ static void wait_locked(struct workers *w)
 {
 	unsigned seen = atomic_load_explicit(&w->posted, memory_order_relaxed);
 
+	w->spinning++;
 	pthread_mutex_unlock(&w->lock);
 	spin_while(&w->posted, seen);
 	pthread_mutex_lock(&w->lock);
+	w->spinning--;
 	if (has_work_locked(w) || w->ending)
 		return;
 	w->sleeping++;
@@ -162,6 +197,7 @@ static void *worker(void *team)
 	struct cf_settler me;
 
 	mine = w;
+	(void)cf_os->set_timer_slack(TIMER_SLACK_NS);
 	cf_settle_begin(&me);
 	pthread_mutex_lock(&w->lock);
 	while (!w->ending)
@@ -219,9 +255,8 @@ static void post_locked(struct workers *w, struct cf_job *job, unsigned wanted)
 	while (*last)
 		last = &(*last)->next;
 	*last = job;
+	w->jobs++;
 	atomic_fetch_add_explicit(&w->posted, 1, memory_order_relaxed);
-	for (unsigned i = 0; i < wanted && i < w->sleeping; i++)
-		pthread_cond_signal(&w->work);
 }
 
 /* Nobody joins from here on. */
@@ -231,8 +266,10 @@ static void withdraw_locked(struct workers *w, struct cf_job *job)
 
 	while (*at && *at != job)
 		at = &(*at)->next;
-	if (*at)
+	if (*at) {
 		*at = job->next;
+		w->jobs--;
+	}
 	job->wanted = 0;
 }
 
@@ -252,11 +289,14 @@ static void spin_for_helpers(struct cf_job *job)
 void cf_workers_run(struct cf_job *job, unsigned wanted)
 {
 	struct workers *w = own_team();
+	unsigned wakes;
 
 	pthread_mutex_lock(&w->lock);
 	provide_locked(w, wanted);
 	post_locked(w, job, w->nr ? wanted : 0);
+	wakes = wakes_locked(w, PASS_ON);
 	pthread_mutex_unlock(&w->lock);
+	wake(w, wakes);
 	job->lead(job);
 	pthread_mutex_lock(&w->lock);
 	withdraw_locked(w, job);
@@ -286,13 +326,12 @@ static void queue_task_locked(struct workers *w, struct cf_task *task)
 	w->last_task = &task->next;
 	w->tasks++;
 	atomic_fetch_add_explicit(&w->posted, 1, memory_order_relaxed);
-	if (w->sleeping)
-		pthread_cond_signal(&w->work);
 }
 
 int cf_workers_post(enum cf_team team, struct cf_task *task)
 {
 	struct workers *w = &teams[team];
+	unsigned wakes;
 	int err;
 
 	pthread_mutex_lock(&w->lock);
@@ -300,7 +339,9 @@ int cf_workers_post(enum cf_team team, struct cf_task *task)
 	err = w->nr ? 0 : -spawn_locked(w);
 	if (!err)
 		queue_task_locked(w, task);
+	wakes = wakes_locked(w, 1);
 	pthread_mutex_unlock(&w->lock);
+	wake(w, wakes);
 	return err;
 }
 
@@ -338,6 +379,14 @@ void cf_worker_step_back(void)
 bool cf_workers_have_tasks(void)
 {
 	return atomic_load_explicit(&own_team()->tasks, memory_order_relaxed);
+}
+
+bool cf_workers_have_work(void)
+{
+	struct workers *w = own_team();
+
+	return atomic_load_explicit(&w->tasks, memory_order_relaxed) ||
+	       atomic_load_explicit(&w->jobs, memory_order_relaxed);
 }
 
 static void end_team(struct workers *w)
@@ -380,10 +429,12 @@ static void begin_afresh(struct workers *w)
 	w->busy = 0;
 	w->spare = 0;
 	w->sleeping = 0;
+	w->spinning = 0;
 	w->first = NULL;
 	w->task = NULL;
 	w->last_task = &w->task;
 	w->tasks = 0;
+	w->jobs = 0;
 	pthread_cond_init(&w->work, NULL);
 	pthread_cond_init(&w->done, NULL);
 	pthread_mutex_unlock(&w->lock);

@@ -78,6 +78,8 @@ void cf_worker_step_back(void);
 /* Whether a task waits for a worker of the caller's team; a hint, for a long
  * one to make room. */
 bool cf_workers_have_tasks(void);
+/* The same for any work of the team's. */
+bool cf_workers_have_work(void);
 
 /* Ends the workers; nothing runs and nothing is posted. */
 void cf_workers_close(void);

@@ -11,6 +11,7 @@
 #include <sys/auxv.h>
 #include <sys/ioctl.h>
 #include <sys/mman.h>
+#include <sys/prctl.h>
 #include <sys/syscall.h>
 #include <sys/uio.h>
 #include <unistd.h>
@@ -192,6 +193,11 @@ static int os_get_affinity(pid_t tid, unsigned long *mask, size_t size)
 	return sched_getaffinity(tid, size, (cpu_set_t *)mask) < 0 ? -errno : 0;
 }
 
+static int os_set_timer_slack(unsigned long ns)
+{
+	return prctl(PR_SET_TIMERSLACK, ns) < 0 ? -errno : 0;
+}
+
 static int os_set_affinity(const unsigned long *mask, size_t size)
 {
 	return sched_setaffinity(0, size, (const cpu_set_t *)mask) < 0 ?
@@ -321,6 +327,7 @@ const struct cf_os cf_os_real = {
 	.memory_policy = os_memory_policy,
 	.get_affinity = os_get_affinity,
 	.set_affinity = os_set_affinity,
+	.set_timer_slack = os_set_timer_slack,
 	.get_dents = os_get_dents,
 	.read_link = os_read_link,
 	.pipe = os_pipe,

@@ -57,6 +57,8 @@ struct cf_os {
 	/* which processors; tid 0: the calling thread. size in bytes */
 	int (*get_affinity)(pid_t tid, unsigned long *mask, size_t size);
 	int (*set_affinity)(const unsigned long *mask, size_t size);
+	/* so late may the calling thread's timers be; 0 or -errno */
+	int (*set_timer_slack)(unsigned long ns);
 	/* entries of a directory, as struct dirent64; 0: no more */
 	ssize_t (*get_dents)(int fd, void *buf, size_t size);
 	/* where a link leads, without a zero at the end; bytes or -errno */

@@ -57,6 +57,7 @@ const char *fault_name(enum fault_call call)
 		[FAULT_MEMORY_POLICY] = "memory_policy",
 		[FAULT_GET_AFFINITY] = "get_affinity",
 		[FAULT_SET_AFFINITY] = "set_affinity",
+		[FAULT_SET_TIMER_SLACK] = "set_timer_slack",
 		[FAULT_GET_DENTS] = "get_dents",
 		[FAULT_READ_LINK] = "read_link",
 		[FAULT_PIPE] = "pipe",
@@ -292,6 +293,13 @@ static int fault_set_affinity(const unsigned long *mask, size_t size)
 		       cf_os_real.set_affinity(mask, size);
 }
 
+static int fault_set_timer_slack(unsigned long ns)
+{
+	return should_fail(FAULT_SET_TIMER_SLACK) ?
+		       -rule.err :
+		       cf_os_real.set_timer_slack(ns);
+}
+
 static ssize_t fault_get_dents(int fd, void *buf, size_t size)
 {
 	return should_fail(FAULT_GET_DENTS) ?
@@ -402,6 +410,7 @@ static const struct cf_os faulty = {
 	.memory_policy = fault_memory_policy,
 	.get_affinity = fault_get_affinity,
 	.set_affinity = fault_set_affinity,
+	.set_timer_slack = fault_set_timer_slack,
 	.get_dents = fault_get_dents,
 	.read_link = fault_read_link,
 	.pipe = fault_pipe,
