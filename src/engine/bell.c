@@ -2,10 +2,10 @@
 /*
  * bell - looks at bells, and hands on what has rung.
  *
- * DESIGN  Who finds bells rung gives its place to another worker, if any are
- * still armed, and carries the first operation itself: that saves a wake, and
- * no operation waits for another stream's. The worker that carried last is
- * still awake when the next one is wanted.
+ * DESIGN  Who finds bells rung passes the watch on, if any are still armed,
+ * and carries the first operation itself: that saves a wake, and no operation
+ * waits for another stream's. When it is over he lingers, and is there for the
+ * stream's next one, or to take the watch from whoever has one now.
  *
  * No order among bells is assumed: that in which threads submit to one stream
  * is known to the driver alone.
@@ -23,7 +23,7 @@
 #include "seam/os.h"
 
 #define SPIN_NS (50 * 1000)	 /* after news; a sleep costs as much */
-#define NAP_MIN_NS (50 * 1000)	 /* then sleeps, */
+#define NAP_MIN_NS (20 * 1000)	 /* then sleeps, */
 #define NAP_MAX_NS (4000 * 1000) /* by how long it has been quiet: */
 #define NAP_SHARE 32		 /* the part of it that news may be late */
 #define LOOKS 16		 /* between two looks at the clock */
@@ -33,13 +33,15 @@ static struct {
 	pthread_mutex_t lock;
 	pthread_cond_t news; /* monotonic; for one that naps, and its end */
 	_Atomic(struct cf_board *) boards;
-	_Atomic unsigned armed; /* of all boards */
-	_Atomic unsigned calls; /* of cf_bell_watch */
-	_Atomic bool watched;	/* lock to write: a worker looks, or will */
-	_Atomic bool napping;	/* lock to write */
-	unsigned watchers;	/* lock; who looks, carries or asks */
-	_Atomic uint64_t asked; /* when contexts were asked about last */
-	struct cf_task task;	/* of who watches */
+	_Atomic unsigned armed;	    /* of all boards */
+	_Atomic unsigned calls;	    /* of cf_bell_watch */
+	_Atomic bool watched;	    /* lock to write: a worker looks, or will */
+	_Atomic bool napping;	    /* lock to write */
+	_Atomic bool adrift;	    /* the watch is whose takes it */
+	_Atomic unsigned lingering; /* who could take it at once */
+	unsigned watchers;	    /* lock; who looks, carries or asks */
+	_Atomic uint64_t asked;	    /* when contexts were asked about last */
+	struct cf_task task;	    /* of who watches */
 } bells = { .lock = PTHREAD_MUTEX_INITIALIZER };
 static pthread_once_t once = PTHREAD_ONCE_INIT;
 
@@ -172,28 +174,36 @@ static bool stop_if_quiet(void)
 	return over;
 }
 
-/* Another worker shall look, or this one again when it has nothing to do. */
-static void pass_on(void)
+/*
+ * Another worker shall look: one that lingers, or whoever is free, also this
+ * one. 0, or -errno where there is no worker.
+ */
+static int pass_on(void)
 {
-	/* there is a worker, this one */
-	(void)cf_workers_post(CF_TEAM_STREAM, &bells.task);
+	bool adrift = true;
+
+	atomic_store(&bells.adrift, true);
+	if (atomic_load(&bells.lingering) ||
+	    !atomic_compare_exchange_strong(&bells.adrift, &adrift, false))
+		return 0;
+	return cf_workers_post(CF_TEAM_STREAM, &bells.task);
 }
 
-static void post(struct cf_sop *sop)
+static bool take_watch(void)
 {
-	cf_sop_rung(sop, true);
+	bool adrift = true;
+
+	return atomic_load(&bells.adrift) &&
+	       atomic_compare_exchange_strong(&bells.adrift, &adrift, false);
 }
 
-static void hand_on(struct cf_sop *first)
+/* Whatever else has rung is for others. */
+static void post_rest(void)
 {
-	struct cf_sop *more;
+	struct cf_sop *sop;
 
-	while ((more = find(true)))
-		post(more);
-	if (!stop_if_quiet())
-		pass_on();
-	cf_workers_spare(CF_TEAM_STREAM, -1);
-	cf_sop_rung(first, false);
+	while ((sop = find(true)))
+		cf_sop_rung(sop, true);
 }
 
 /* Ends when somebody calls. */
@@ -272,41 +282,89 @@ static void count_watcher(int more)
 	pthread_mutex_unlock(&bells.lock);
 }
 
-static void watch(struct cf_task *task)
+/*
+ * The operation that has rung; or NULL: the watch is over, or another's, and
+ * this worker shall ask after contexts or not. Whatever is answered, it has
+ * not got the watch any more.
+ */
+static struct cf_sop *keep_watch(bool *asks)
 {
 	unsigned calls = atomic_load(&bells.calls);
 	uint64_t since = now_ns(), now = since;
-	bool asks = false;
 	struct cf_sop *sop;
 
-	(void)task;
-	count_watcher(1);
-	cf_workers_spare(CF_TEAM_STREAM, 1);
 	while (!(sop = look(now - since < SPIN_NS)) && !stop_if_quiet()) {
-		/* work of others that perhaps nobody else can do */
-		if (cf_workers_have_tasks()) {
-			pass_on();
+		now = now_ns();
+		*asks = shall_ask(now);
+		/* or there is work that perhaps nobody else can do */
+		if (*asks || cf_workers_have_tasks()) {
+			(void)pass_on();
 			break;
 		}
 		if (calls != atomic_load(&bells.calls)) {
 			calls = atomic_load(&bells.calls);
-			since = now_ns();
-		}
-		now = now_ns();
-		if (shall_ask(now)) {
-			pass_on();
-			asks = true;
-			break;
+			since = now;
 		}
 		if (now - since > SPIN_NS)
 			nap(nap_after(now - since), calls);
 	}
+	if (!sop)
+		return NULL;
+	post_rest();
+	if (!stop_if_quiet())
+		(void)pass_on();
+	return sop;
+}
+
+/*
+ * The next operation of a stream rings when the last one is over: who carried
+ * that is there, and awake. Ends when there is other work, or with the watch.
+ */
+static struct cf_sop *linger(bool *has_watch)
+{
+	uint64_t since = now_ns();
+	struct cf_sop *sop;
+
+	atomic_fetch_add(&bells.lingering, 1);
+	do {
+		sop = look(true);
+		*has_watch = !sop && take_watch();
+	} while (!sop && !*has_watch && !cf_workers_have_work() &&
+		 now_ns() - since < SPIN_NS);
+	atomic_fetch_sub(&bells.lingering, 1);
+	/* who passed the watch on may have counted on this one */
+	if (!*has_watch)
+		*has_watch = take_watch();
 	if (sop)
-		hand_on(sop);
-	else
-		cf_workers_spare(CF_TEAM_STREAM, -1);
-	if (asks)
-		look_after_contexts();
+		post_rest();
+	if (sop && *has_watch) {
+		*has_watch = false;
+		(void)pass_on();
+	}
+	return sop;
+}
+
+static void watch(struct cf_task *task)
+{
+	bool has_watch = true, asks = false;
+	struct cf_sop *sop = NULL;
+
+	(void)task;
+	count_watcher(1);
+	do {
+		if (has_watch) {
+			cf_workers_spare(CF_TEAM_STREAM, 1);
+			sop = keep_watch(&asks);
+			cf_workers_spare(CF_TEAM_STREAM, -1);
+		}
+		if (asks)
+			look_after_contexts();
+		has_watch = false;
+		if (sop) {
+			cf_sop_rung(sop, false);
+			sop = linger(&has_watch);
+		}
+	} while (sop || has_watch);
 	count_watcher(-1);
 }
 
@@ -319,7 +377,7 @@ static int begin_watch(void)
 		bells.task.run = watch;
 		atomic_store(&bells.asked, now_ns());
 		atomic_store(&bells.watched, true);
-		err = cf_workers_post(CF_TEAM_STREAM, &bells.task);
+		err = pass_on();
 		if (err)
 			atomic_store(&bells.watched, false);
 	}
@@ -370,6 +428,8 @@ void cf_bells_fork_child(void)
 	atomic_store(&bells.armed, 0);
 	atomic_store(&bells.watched, false);
 	atomic_store(&bells.napping, false);
+	atomic_store(&bells.adrift, false);
+	atomic_store(&bells.lingering, 0);
 	bells.watchers = 0;
 	init_news();
 	pthread_mutex_unlock(&bells.lock);

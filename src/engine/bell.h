@@ -3,9 +3,11 @@
  * bell - how streams announce that they have come to their operations.
  *
  * An operation's stream writes the operation's ticket to a word in pinned
- * memory, its bell. While bells are armed, one worker looks at them: without
- * a pause for a moment after the last news, then now and then, ever more
- * seldom. Nobody looks while none is armed, and no callback is needed.
+ * memory, its bell. While bells are armed, one worker has the watch and looks
+ * at them: without a pause for a moment after the last news, then now and
+ * then, ever more seldom. Whoever has just carried an operation looks, too,
+ * for a moment: the stream's next one is due. Nobody looks while none is
+ * armed, and no callback is needed.
  *
  * A board is the bells of a chunk, side by side, so that a look at all of
  * them is a look at few cache lines. It is listed from the publication of its
