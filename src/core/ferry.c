@@ -11,7 +11,7 @@
 #define LONGEST_NAP 50	   /* naps of that length */
 #define ASK_AFTER 64	   /* naps: whether there is hope */
 #define TWO_ROWS ((size_t)256 << 10) /* are worth their while from here on, */
-#define FOUR_ROWS ((size_t)8 << 20)  /* and four */
+#define FOUR_ROWS ((size_t)2 << 20)  /* and four */
 
 void cf_ferry_init(struct cf_ferry *ferry, const struct cf_ferry_ops *ops)
 {

@@ -44,7 +44,10 @@
 #define MAX_STEP (128 * KIB)
 #define VERY_LARGE (128 * MIB)
 #define LARGE_STEP (1 * MIB) /* with its source, what a core's cache holds */
-#define FERRY_MIN_STEP (256 * KIB) /* an order costs some 10 us */
+/* orders of a ferry: what is short is cut to be several, what is long to have
+ * the first one soon; a row is idle some 5 us between two */
+#define FERRY_MIN_STEP (64 * KIB)
+#define FERRY_STEP (128 * KIB)
 #define FERRY_MAX_STEP (512 * KIB)
 /* reads that one carries: alone in two halves, so that they overlap */
 #define HALVE_FROM (512 * KIB)
@@ -254,6 +257,15 @@ static bool is_large(const struct cf_piece *piece, unsigned company)
 	       (company > 2 && piece->size >= CROWD_SPLIT);
 }
 
+/* Of several that run the rows have enough to do as it is. */
+static size_t ferry_step(size_t size, unsigned company)
+{
+	size_t most = power_below(size / (company > 1 ? 32 : 64));
+
+	return clamp(clamp(most, FERRY_STEP, FERRY_MAX_STEP), FERRY_MIN_STEP,
+		     power_below(size / 4));
+}
+
 static size_t staged_step(const struct cf_piece *piece, unsigned carriers,
 			  unsigned company)
 {
@@ -261,8 +273,7 @@ static size_t staged_step(const struct cf_piece *piece, unsigned carriers,
 	size_t step = slot;
 
 	if (piece->ferry && carriers > 1)
-		step = clamp(power_below(piece->size / 8), FERRY_MIN_STEP,
-			     FERRY_MAX_STEP);
+		step = ferry_step(piece->size, company);
 	else if (cf_file_is_direct(piece->handle, piece->via))
 		step = DIRECT_STEP;
 	else if (carriers > 1 && is_large(piece, company))

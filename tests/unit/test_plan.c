@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /* test_plan - parts, helpers and what configuration has to say to them. */
+#include "core/ferry.h"
 #include "engine/plan.h"
 #include "engine/worker.h"
 #include "path/fleet.h"
@@ -114,6 +115,28 @@ static void no_part_is_larger_than_a_slot(void **state)
 	}
 }
 
+/* Each part is an order; one alone would have the kernel wait for all of it. */
+static void what_a_ferry_moves_is_cut_in_several_parts(void **state)
+{
+	struct cf_ferry ferry = { .rows = 1 };
+	struct cf_piece piece = { .op = CF_READ,
+				  .handle = &file,
+				  .via = CF_VIA_CACHE,
+				  .ferry = &ferry,
+				  .mem.kind = CF_MEMORY_DEVICE };
+
+	configure(0);
+	for (piece.size = 256 * TH_KIB; piece.size <= 64 * TH_MIB;
+	     piece.size += 64 * TH_KIB + 1) {
+		size_t step = cf_plan_make(&piece, &cf_path_staged, 1).step;
+
+		assert_true(step >= 64 * TH_KIB && step <= 512 * TH_KIB);
+		assert_true(step <= piece.size / 4);
+		assert_true(step <=
+			    cf_plan_make(&piece, &cf_path_staged, 2).step);
+	}
+}
+
 static void the_first_part_ends_where_a_block_does(void **state)
 {
 	struct cf_piece piece = { .op = CF_READ,
@@ -164,6 +187,7 @@ int main(void)
 		cmocka_unit_test(
 			a_userspace_file_system_is_called_by_one_thread),
 		cmocka_unit_test(no_part_is_larger_than_a_slot),
+		cmocka_unit_test(what_a_ferry_moves_is_cut_in_several_parts),
 		cmocka_unit_test(the_first_part_ends_where_a_block_does),
 		cmocka_unit_test(
 			a_fleet_is_deep_and_a_large_one_has_one_carrier),
