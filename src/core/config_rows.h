@@ -253,7 +253,7 @@ CF_BOOL(BATCH_KERNEL, "opencufile.batch_kernel", true, "OCF_BATCH_KERNEL", NO_PA
 	"small entries of batches share a kernel launch")
 CF_BOOL(STREAM_FERRY, "opencufile.stream_ferry", true, "OCF_STREAM_FERRY", NO_PARAM, WORKS,
 	"a kernel in the stream itself moves what stream operations read and write")
-CF_BOOL(STREAM_BELLS, "opencufile.stream_bells", false, "OCF_STREAM_BELLS", NO_PARAM, WORKS,
+CF_BOOL(STREAM_BELLS, "opencufile.stream_bells", true, "OCF_STREAM_BELLS", NO_PARAM, WORKS,
 	"streams announce their operations by memory operations instead of host functions")
 CF_TEXT(HYBRID, "opencufile.hybrid", "cached", "off|cached|both", 0, "OCF_HYBRID", NO_PARAM, WORKS,
 	"reads may leave O_DIRECT for what is cached, or also the page cache for what is not")

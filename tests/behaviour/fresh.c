@@ -149,5 +149,5 @@ bool fresh_bells(void)
 {
 	const char *value = getenv("OCF_STREAM_BELLS");
 
-	return value && !strcmp(value, "1");
+	return !value || !strcmp(value, "1");
 }

@@ -457,7 +457,7 @@ static const struct effect {
 	{ .key = "opencufile.stream_ferry",
 	  .elsewhere = "path/test_stream_held" },
 	{ .key = "opencufile.stream_bells",
-	  .elsewhere = "behaviour/test_streams" },
+	  .elsewhere = "behaviour/test_stream_depth" },
 	{ .key = "opencufile.batch_kernel", .elsewhere = "path_batch_copies" },
 	{ .key = "opencufile.combine", .elsewhere = "path_order_combine" },
 	{ .key = "opencufile.hybrid", .elsewhere = "path/test_via" },

@@ -41,7 +41,7 @@ static struct world *world_make(void)
 	struct world *w = calloc(1, sizeof(*w));
 
 	if (!fresh_bells())
-		th_skip("needs OCF_STREAM_BELLS=1");
+		th_skip("not with OCF_STREAM_BELLS=0");
 	th_mem_need(TH_DEVICE);
 	w->bytes = th_bytes(NR * PART);
 	w->got = malloc(NR * PART);
