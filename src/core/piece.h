@@ -29,7 +29,8 @@ struct cf_piece {
 	bool registered;  /* a buffer of the client's holds all of it */
 	bool combine;	  /* a small copy may share a launch with others */
 	unsigned flights; /* parts kept under way by a ring; 0: no ring */
-	bool demote; /* what is read leaves the core's caches before a copy */
+	bool flagged; /* a copy that is alone is looked for, not waited for */
+	bool demote;  /* what is read leaves the core's caches before a copy */
 	bool through_alias; /* mem.addr is the alias's, for the CPU */
 	enum cf_via via;
 	struct cf_handle *handle;

@@ -52,7 +52,8 @@
 /* reads that one carries: alone in two halves, so that they overlap */
 #define HALVE_FROM (512 * KIB)
 #define MAX_HALF (1 * MIB)
-#define DEMOTE_CROWD 8 /* requests that make the link the bound */
+#define FLAG_MAX (256 * KIB) /* longer copies are waited for with less ado */
+#define DEMOTE_CROWD 8	     /* requests that make the link the bound */
 #define DEMOTE_MAX (2 * MIB)
 
 #define DIRECT_STEP (1 * MIB)
@@ -85,6 +86,7 @@ static _Atomic size_t split_from;
 static _Atomic size_t ring_from;
 static _Atomic size_t max_step;
 static _Atomic bool can_demote;
+static _Atomic bool may_flag;
 
 static unsigned nr_cpus(void)
 {
@@ -178,6 +180,9 @@ void cf_plan_configure(const struct cf_config *config)
 	cf_workers_configure(workers);
 	atomic_store_explicit(&can_demote, cf_cache_can_demote(),
 			      memory_order_relaxed);
+	atomic_store_explicit(
+		&may_flag, !cf_config_bool(config, CF_CFG_STREAM_MEMOPS_BYPASS),
+		memory_order_relaxed);
 	atomic_store_explicit(&max_workers, workers, memory_order_relaxed);
 	atomic_store_explicit(&max_helpers, helpers_allowed(config),
 			      memory_order_relaxed);
@@ -307,6 +312,18 @@ static bool should_demote(const struct cf_piece *piece, unsigned carriers,
 	return company >= DEMOTE_CROWD && piece->size <= DEMOTE_MAX;
 }
 
+/*
+ * Of one part: one more call of the driver, which others would wait for. A
+ * write has its event anyway, and gains nothing.
+ */
+static bool should_flag(const struct cf_piece *piece, unsigned carriers,
+			unsigned company)
+{
+	return piece->op == CF_READ && carriers == 1 && company == 1 &&
+	       piece->size <= FLAG_MAX &&
+	       atomic_load_explicit(&may_flag, memory_order_relaxed);
+}
+
 /* Parts that wrote one page, each its way, would collide. */
 static size_t skew_of(const struct cf_piece *piece)
 {
@@ -393,6 +410,7 @@ struct cf_plan cf_plan_make(const struct cf_piece *piece,
 		.skew = skew_of(piece),
 		.helpers = carriers - 1,
 		.demote = staged && should_demote(piece, carriers, company),
+		.flagged = staged && should_flag(piece, carriers, company),
 	};
 }
 

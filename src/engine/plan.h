@@ -12,6 +12,7 @@ struct cf_plan {
 	unsigned helpers; /* threads beside the caller */
 	unsigned flights; /* parts under way through a ring; 0: none */
 	bool demote;	  /* see core/cache.h */
+	bool flagged;	  /* see path/flag.h */
 };
 
 /* What configuration and machine allow; at open. */

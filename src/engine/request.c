@@ -362,6 +362,7 @@ ssize_t cf_request_travel(struct cf_request *req)
 		  atomic_fetch_add_explicit(&running, 1, memory_order_relaxed);
 	plan = cf_plan_make(&req->piece, path, company);
 	req->piece.demote = plan.demote;
+	req->piece.flagged = plan.flagged;
 	req->piece.flights = plan.flights;
 	c.crew.helpers = plan.helpers;
 	cf_feed_init(&feed, req->piece.size, plan.skew, plan.step);

@@ -12,6 +12,7 @@
 
 #include <errno.h>
 #include "path/direct.h"
+#include "path/flag.h"
 #include "path/slot_io.h"
 
 #define SLOTS 4 /* of one carrier, at most */
@@ -27,6 +28,7 @@ struct stage {
 	struct cf_pool *pool;
 	struct cf_slot *slots[SLOTS];
 	size_t nr_slots;
+	bool flagged;  /* a flag is behind its only copy */
 	bool entered;  /* counted among those with a small copy */
 	bool gathered; /* its copy shared a launch, and is done */
 };
@@ -35,6 +37,23 @@ static CUdeviceptr device_addr(const struct stage *stage,
 			       const struct cf_part *part)
 {
 	return (CUdeviceptr)stage->piece->mem.addr + part->at;
+}
+
+/* The one copy there is. */
+static bool has_flag_room(const struct stage *stage, const struct cf_part *part)
+{
+	const struct cf_piece *piece = stage->piece;
+
+	return piece->flagged && part->size == piece->size &&
+	       piece->size + 2 * piece->handle->page_align + CF_FLAG_ROOM <=
+		       stage->slots[0]->size;
+}
+
+static void flag(struct stage *stage, const struct cf_part *part, CUresult res)
+{
+	if (res == CF_CU_SUCCESS && has_flag_room(stage, part))
+		stage->flagged = cf_flag_put(stage->cuda, stage->slots[0],
+					     stage->lane->stream);
 }
 
 static int mark(const struct stage *stage, size_t k, CUresult res)
@@ -82,6 +101,7 @@ static int copy_in(struct stage *stage, const struct cf_part *part, size_t k,
 	}
 	res = stage->cuda->memcpy_htod_async(dst, mem, size,
 					     stage->lane->stream);
+	flag(stage, part, res);
 	/* The last copy needs no mark: the end waits for the stream. */
 	return cf_feed_has_more(stage->feed) ? mark(stage, k, res) :
 					       cf_cuda_code(res);
@@ -111,6 +131,15 @@ static int copy_out(struct stage *stage, const struct cf_part *part, size_t k)
 	return mark(stage, k,
 		    stage->cuda->memcpy_dtoh_async(mem, src, part->size,
 						   stage->lane->stream));
+}
+
+/* For all copies of a read. */
+static CUresult wait_all(const struct stage *stage)
+{
+	if (stage->gathered ||
+	    (stage->flagged && cf_flag_is_up(stage->slots[0])))
+		return CF_CU_SUCCESS;
+	return stage->cuda->stream_synchronize(stage->lane->stream);
 }
 
 static int wait_copy(const struct stage *stage, size_t k)
@@ -171,9 +200,7 @@ static int run_read(struct stage *stage)
 		break;
 	}
 	/* Seen by every stream once the copies are done. */
-	res = stage->gathered ?
-		      CF_CU_SUCCESS :
-		      stage->cuda->stream_synchronize(stage->lane->stream);
+	res = wait_all(stage);
 	if (res != CF_CU_SUCCESS || (n < 0 && cf_is_cuda_error((int)n)))
 		cf_feed_short(stage->feed, first,
 			      n < 0 ? (int)n : CF_ECUDA(res));

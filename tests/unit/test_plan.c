@@ -66,6 +66,17 @@ static void small_reads_are_their_callers_own(void **state)
 			 HELPERS);
 }
 
+/* A flag is one more call of the driver, which others would stand behind. */
+static void a_small_read_that_is_alone_has_a_flag(void **state)
+{
+	configure(0);
+	assert_true(plan(&file, CF_READ, 4096, 1).flagged);
+	assert_true(plan(&direct_file, CF_READ, 4096, 1).flagged);
+	assert_false(plan(&file, CF_READ, 4096, 2).flagged);
+	assert_false(plan(&file, CF_READ, 256 * TH_KIB, 1).flagged);
+	assert_false(plan(&file, CF_WRITE, 4096, 1).flagged);
+}
+
 static void who_runs_beside_many_has_no_helpers(void **state)
 {
 	configure(0);
@@ -181,6 +192,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(small_reads_are_their_callers_own),
+		cmocka_unit_test(a_small_read_that_is_alone_has_a_flag),
 		cmocka_unit_test(who_runs_beside_many_has_no_helpers),
 		cmocka_unit_test(
 			buffered_writes_have_one_carrier_and_direct_ones_four),

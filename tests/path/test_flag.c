@@ -1,0 +1,138 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * A small read that is alone (path/flag.h): looked for, waited for where it
+ * takes long, and all the same bytes where a driver has no such flags.
+ */
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include "harness.h"
+
+#define SIZE (256 * TH_KIB)
+#define AT 4097 /* of the bytes that move, in memory and in the file */
+#define PART (60 * TH_KIB + 3)
+
+struct world {
+	struct th_file file;
+	struct th_mem mem;
+	unsigned char *bytes, *got;
+	CUfileHandle_t fh;
+};
+
+static void world_make(struct world *w)
+{
+	th_need_fake();
+	th_open();
+	w->bytes = th_bytes(SIZE);
+	w->got = malloc(SIZE);
+	assert_non_null(w->got);
+	th_file_make(&w->file, TH_BUFFERED, O_RDWR, w->bytes, SIZE);
+	th_mem_alloc(&w->mem, TH_DEVICE, SIZE);
+	th_mem_set(&w->mem, 0xa5);
+	w->fh = th_handle(w->file.fd);
+	/* what only a first request does is done */
+	assert_int_equal(cuFileRead(w->fh, w->mem.ptr, 1, 0, 0), 1);
+	th_mem_set(&w->mem, 0xa5);
+}
+
+static void world_end(struct world *w)
+{
+	cuFileHandleDeregister(w->fh);
+	th_mem_free(&w->mem);
+	th_file_end(&w->file);
+	free(w->bytes);
+	free(w->got);
+	th_close();
+}
+
+/* Calls that wait for a copy. */
+static unsigned long waits(void)
+{
+	return th_fake()->calls("cuStreamSynchronize") +
+	       th_fake()->calls("cuEventSynchronize");
+}
+
+static unsigned long flags(void)
+{
+	return th_fake()->calls("cuStreamWriteValue32_v2");
+}
+
+static void read_and_check(struct world *w)
+{
+	assert_int_equal(cuFileRead(w->fh, w->mem.ptr, PART, AT, AT), PART);
+	th_mem_get(&w->mem, 0, w->got, SIZE);
+	for (size_t i = 0; i < AT; i++)
+		assert_int_equal(w->got[i], 0xa5);
+	assert_memory_equal(w->got + AT, w->bytes + AT, PART);
+	for (size_t i = AT + PART; i < SIZE; i++)
+		assert_int_equal(w->got[i], 0xa5);
+	th_mem_set(&w->mem, 0xa5);
+}
+
+static void a_small_read_that_is_alone_is_looked_for(void **state)
+{
+	unsigned long flagged, waited;
+	struct world w;
+
+	world_make(&w);
+	flagged = flags();
+	read_and_check(&w);
+	assert_int_equal(flags(), flagged + 1);
+	/* a moment of 50 us may be missed, but not for ever */
+	do {
+		waited = waits();
+		assert_int_equal(cuFileRead(w.fh, w.mem.ptr, 512, AT, AT), 512);
+	} while (waits() > waited);
+	world_end(&w);
+}
+
+static void a_copy_that_takes_long_is_waited_for(void **state)
+{
+	unsigned long waited;
+	struct world w;
+
+	world_make(&w);
+	th_fake()->copy_delay_us(5000);
+	waited = waits();
+	assert_int_equal(cuFileRead(w.fh, w.mem.ptr, 512, 0, 0), 512);
+	assert_int_equal(waits(), waited + 1);
+	th_fake()->copy_delay_us(0);
+	th_mem_set(&w.mem, 0xa5);
+	th_fake()->copy_delay_us(5000);
+	read_and_check(&w);
+	th_fake()->copy_delay_us(0);
+	world_end(&w);
+}
+
+/* The last: it is remembered for the process. */
+static void a_driver_without_flags_is_asked_once(void **state)
+{
+	unsigned long flagged, waited;
+	struct world w;
+
+	world_make(&w);
+	flagged = flags();
+	waited = waits();
+	assert_int_equal(th_fake()->plan("cuStreamWriteValue32_v2:1=801"), 0);
+	read_and_check(&w);
+	th_fake()->plan_clear();
+	assert_int_equal(flags(), flagged + 1);
+	assert_int_equal(waits(), waited + 1);
+	read_and_check(&w);
+	assert_int_equal(flags(), flagged + 1);
+	assert_int_equal(waits(), waited + 2);
+	world_end(&w);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(a_small_read_that_is_alone_is_looked_for),
+		cmocka_unit_test(a_copy_that_takes_long_is_waited_for),
+		cmocka_unit_test(a_driver_without_flags_is_asked_once),
+	};
+
+	th_start(60);
+	return th_finish(
+		cmocka_run_group_tests_name("flag", tests, NULL, NULL));
+}
