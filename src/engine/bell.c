@@ -193,6 +193,7 @@ static bool take_watch(void)
 {
 	bool adrift = true;
 
+	/* not relaxed: pass_on's look at lingering relies on the order */
 	return atomic_load(&bells.adrift) &&
 	       atomic_compare_exchange_strong(&bells.adrift, &adrift, false);
 }
@@ -204,6 +205,14 @@ static void post_rest(void)
 
 	while ((sop = find(true)))
 		cf_sop_rung(sop, true);
+}
+
+/* Who goes to carry an operation has the watch no more. */
+static void hand_on(void)
+{
+	post_rest();
+	if (!stop_if_quiet())
+		(void)pass_on();
 }
 
 /* Ends when somebody calls. */
@@ -308,39 +317,41 @@ static struct cf_sop *keep_watch(bool *asks)
 		if (now - since > SPIN_NS)
 			nap(nap_after(now - since), calls);
 	}
-	if (!sop)
-		return NULL;
-	post_rest();
-	if (!stop_if_quiet())
-		(void)pass_on();
+	if (sop)
+		hand_on();
 	return sop;
 }
 
 /*
  * The next operation of a stream rings when the last one is over: who carried
- * that is there, and awake. Ends when there is other work, or with the watch.
+ * that is there, and awake. Ends when there is other work, which was there
+ * before any news, or with the watch.
  */
 static struct cf_sop *linger(bool *has_watch)
 {
 	uint64_t since = now_ns();
-	struct cf_sop *sop;
+	struct cf_sop *sop = NULL;
 
 	atomic_fetch_add(&bells.lingering, 1);
-	do {
+	while (!sop && !*has_watch && !cf_workers_have_work() &&
+	       now_ns() - since < SPIN_NS) {
 		sop = look(true);
 		*has_watch = !sop && take_watch();
-	} while (!sop && !*has_watch && !cf_workers_have_work() &&
-		 now_ns() - since < SPIN_NS);
+	}
 	atomic_fetch_sub(&bells.lingering, 1);
 	/* who passed the watch on may have counted on this one */
 	if (!*has_watch)
 		*has_watch = take_watch();
-	if (sop)
+	if (!sop)
+		return NULL;
+	if (*has_watch) {
+		cf_workers_spare(CF_TEAM_STREAM, 1);
+		hand_on();
+		cf_workers_spare(CF_TEAM_STREAM, -1);
+	} else {
 		post_rest();
-	if (sop && *has_watch) {
-		*has_watch = false;
-		(void)pass_on();
 	}
+	*has_watch = false;
 	return sop;
 }
 
