@@ -9,10 +9,20 @@
  * was accepted is carried or failed, and told, once, before its stream is past
  * its gate; one that was refused is not; nobody and no stream waits for ever; a
  * page of words is given to another only when its stream is past it; nothing
- * runs once the close has returned; and no stream meets words that are gone.
+ * runs once the close has returned; no stream meets words that are gone; the
+ * watch is one worker's, or a task, or adrift, and never two of these; and
+ * while it is adrift somebody is bound to look for it before he carries.
  *
- * BELLS 0: host functions. BREAK leaves out one step; each must be found
- * (tests/model/run.py).
+ * What a stream waits for and is past by is a gate and a mark, or a ferry that
+ * rings: its end and where it has left are the same two words here.
+ *
+ * BELLS 0: host functions. STREAMS 2: operations in turn in two streams, so
+ * that two bells ring at once; TROUBLE 0: without a driver that says no, a
+ * context that dies and a stream that comes late, which are done with one
+ * stream: all at once would be too many states. How long who has no news looks
+ * is not modelled: one that lingers may leave at any time. Boards are one.
+ *
+ * BREAK leaves out one step; each must be found (tests/model/run.py).
  */
 #ifndef OPS
 #define OPS 2
@@ -23,11 +33,21 @@
 #ifndef BELLS
 #define BELLS 1
 #endif
-#define SOPS 2
+#ifndef STREAMS
+#define STREAMS 1
+#endif
+#ifndef WORKERS
 #define WORKERS 2
+#endif
+#ifndef TROUBLE
+#define TROUBLE 1
+#endif
+#define SOPS 2
 
 mtype = { QUEUED, BEGUN, DONE, GIVEN_UP };	/* enum cf_sop_state */
-mtype = { RING, CALL, WAIT, MARK };		/* what a stream is given */
+/* What a stream is given: a bell with its wait and mark, which is a kernel or
+ * one entry; a call; a wait with its mark. */
+mtype = { RING, CALL, WAIT };
 
 /* struct cf_sop, its words and its bell */
 mtype state[SOPS];
@@ -41,12 +61,19 @@ byte told[OPS];
 /* sops, bells, workers, docks */
 bool open = true, closed, words_gone, dead;
 byte inside, begun, armed, watchers;
-bool watched, bells_lock;
+bool watched, bells_lock, adrift;
+byte lingering;
 byte watches;		       /* tasks: to watch */
 chan runs = [SOPS] of { byte }; /* tasks: to carry */
-chan stream = [8] of { mtype, byte, byte };
-bool stream_idle = true, client_gone;
+chan stream[STREAMS] = [2 * OPS] of { mtype, byte, byte };
+bool client_gone;
 bool late; /* what the stream does before all this lasts until the close */
+
+/* What no code knows: somebody has the watch; is about to know whether it is
+ * taken; will look whether it is adrift before he does anything else. */
+bool kept;
+byte passing, lookers;
+#define ALL_EMPTY (empty(stream[0]) && empty(stream[STREAMS - 1]))
 
 /* go_home_locked, cf_dock_give_back */
 inline go_home_locked(s, marked)
@@ -151,113 +178,262 @@ inline find(s, must_ring)
 	fi
 }
 
-/* stop_if_quiet */
+/* stop_if_quiet: a lock comes and goes with the first and last step under it */
 inline stop_if_quiet(quiet)
 {
 	quiet = false;
 	if
 	:: armed == 0 ->
-		atomic { !bells_lock -> bells_lock = true };
-		watched = false;
+		atomic { !bells_lock -> bells_lock = true; watched = false };
 		if
 		:: BREAK == 6 -> quiet = true /* does not look again */
 		:: else -> quiet = armed == 0
 		fi;
-		watched = !quiet;
-		bells_lock = false
+		atomic {
+			watched = !quiet;
+			kept = kept && !quiet;
+			bells_lock = false
+		}
+	:: else
+	fi
+}
+
+/* Whoever gets the watch is the only one who has it. */
+inline get_watch()
+{
+	assert(!kept && !adrift && watches == 0);
+	kept = true
+}
+
+/* take_watch: it is loaded first, which makes no difference */
+inline take_watch(got)
+{
+	if
+	:: BREAK == 14 -> /* no exchange */
+		got = adrift;
+		if
+		:: got -> atomic { adrift = false; get_watch() }
+		:: else
+		fi
+	:: else ->
+		atomic {
+			got = adrift;
+			adrift = false;
+			if
+			:: got -> get_watch()
+			:: else
+			fi
+		}
+	fi
+}
+
+/* 12: looks at who lingers before, and not after; 13: does not take it back */
+inline pass_on(mine)
+{
+	if
+	:: BREAK == 12 -> mine = lingering == 0
+	:: else
+	fi;
+	atomic { assert(kept); kept = false; adrift = true; passing++ };
+	atomic {
+		if
+		:: BREAK != 12 -> mine = lingering == 0
+		:: else
+		fi;
+		if
+		:: !mine -> passing--
+		:: else
+		fi
+	};
+	if
+	:: mine ->
+		if
+		:: BREAK != 13 -> take_watch(mine)
+		:: else
+		fi;
+		atomic {
+			passing--;
+			if
+			:: mine -> kept = false; mine = false; watches++
+			:: else
+			fi
+		}
 	:: else
 	fi
 }
 
 /* cf_bell_watch */
-inline bell_watch()
+inline bell_watch(mine)
 {
 	if
 	:: !watched ->
-		atomic { !bells_lock -> bells_lock = true };
+		atomic {
+			!bells_lock;
+			mine = !watched && armed > 0;
+			if
+			:: mine -> bells_lock = true; watched = true; get_watch()
+			:: else
+			fi
+		};
 		if
-		:: !watched && armed > 0 -> watched = true; watches++
+		:: mine -> pass_on(mine); bells_lock = false
 		:: else
-		fi;
-		bells_lock = false
+		fi
 	:: else
 	fi
+}
+
+/* post_rest */
+inline post_rest(more)
+{
+	do
+	:: find(more, true);
+		if
+		:: more == SOPS -> break
+		:: else ->
+			begin(more, went, was_open);
+			if
+			:: went && (was_open || BREAK == 16) -> runs!more
+			:: went && !was_open && BREAK != 16 ->
+				finish(more, false)
+			:: else
+			fi
+		fi
+	od
+}
+
+/* What who has the watch does with what has rung, before he carries one. */
+inline hand_on(more)
+{
+	post_rest(more);
+	stop_if_quiet(flag);
+	if
+	:: !flag -> pass_on(flag)
+	:: else
+	fi
+}
+
+/* keep_watch: s is SOPS, or has rung; the watch is not this one's any more */
+inline keep_watch(s, more, asks)
+{
+	do
+	:: find(s, true);
+		if
+		:: s < SOPS -> hand_on(more); break
+		:: else
+		fi;
+		stop_if_quiet(flag);
+		if
+		:: flag -> break
+		:: else
+		fi;
+		/* no news: some time goes by */
+		if
+		:: armed == 0
+		:: dead -> asks = true; pass_on(flag); break
+		:: len(runs) > 0 -> pass_on(flag); break
+		:: expected[0] && rung[0] == expected[0]
+		:: expected[1] && rung[1] == expected[1]
+		fi
+	od
+}
+
+/* linger: looks at bells and for the watch, until something comes, or other
+ * work, or the time is over */
+inline linger(s, more, has)
+{
+	atomic { lingering++; lookers++ };
+	s = SOPS;
+	if
+	:: find(s, true)
+	:: take_watch(has)
+	:: true
+	fi;
+	lingering--;
+	/* 11: does not look once more; 15: only where no bell has rung */
+	atomic {
+		if
+		:: !has && BREAK != 11 && (s == SOPS || BREAK != 15) ->
+			take_watch(has)
+		:: else
+		fi;
+		lookers--
+	};
+	if
+	:: s < SOPS && has && BREAK != 17 -> has = false; hand_on(more)
+	:: s < SOPS && has && BREAK == 17 -> has = false
+	:: s < SOPS && !has -> post_rest(more)
+	:: else
+	fi
+}
+
+/* look_after_contexts */
+inline look_after_contexts(more)
+{
+	do
+	:: find(more, false);
+		if
+		:: more == SOPS -> break
+		:: else ->
+			begin(more, went, was_open);
+			if
+			:: went -> finish(more, true)
+			:: else
+			fi
+		fi
+	od
 }
 
 proctype worker()
 {
 	byte s, more;
-	bool went, was_open, quiet;
+	bool went, was_open, flag, has, asks;
 
 end:	do
-	:: runs?s -> assert(!closed); finish(s, false)
-	:: atomic { watches > 0 -> watches-- };
+	:: atomic { runs?s -> assert(!closed) }; finish(s, false); s = 0
+	:: atomic { watches > 0 -> watches--; get_watch(); has = true };
 		watchers++; /* while watched is still true */
 		do
-		:: find(s, true);
-			if
-			:: s < SOPS -> break
-			:: else
-			fi;
-			stop_if_quiet(quiet);
-			if
-			:: quiet -> watchers--; goto end
+		:: if
+			:: has -> has = false; keep_watch(s, more, asks)
 			:: else
 			fi;
 			if
-			:: dead -> /* look_after_contexts */
-				find(s, false);
-				if
-				:: s < SOPS ->
-					begin(s, went, was_open);
-					if
-					:: went -> finish(s, true)
-					:: else
-					fi
-				:: else
-				fi
+			:: asks -> look_after_contexts(more); asks = false
 			:: else
 			fi;
-			/* no news: some time goes by */
 			if
-			:: armed == 0
-			:: dead
-			:: len(runs) > 0 -> watches++; watchers--; goto end
-			:: expected[0] && rung[0] == expected[0]
-			:: expected[1] && rung[1] == expected[1]
+			:: s == SOPS -> break
+			:: else
+			fi;
+			begin(s, went, was_open);
+			if
+			:: went -> finish(s, false)
+			:: else
+			fi;
+			linger(s, more, has);
+			if
+			:: s == SOPS && !has -> break
+			:: else
 			fi
 		od;
-		/* hand_on */
-		do
-		:: find(more, true);
-			if
-			:: more == SOPS -> break
-			:: else ->
-				begin(more, went, was_open);
-				if
-				:: went -> runs!more
-				:: else
-				fi
-			fi
-		od;
-		stop_if_quiet(quiet);
-		if
-		:: !quiet -> watches++
-		:: else
-		fi;
-		begin(s, went, was_open);
-		if
-		:: went -> finish(s, false)
-		:: else
-		fi;
-		watchers--
+		atomic { watchers--; s = 0; more = 0; went = 0; was_open = 0; flag = 0 }
 	od
+}
+
+/* The watch is never lost, nor adrift where nobody looks for it at once. */
+active proctype witness()
+{
+end:	atomic {
+		(watched && !kept && !adrift && watches == 0) ||
+		(adrift && passing == 0 && lookers == 0) -> assert(false)
+	}
 }
 
 /* ----------------------------------------------------------------- stream */
 
 /* The GPU's side, and the driver's thread for callbacks. */
-proctype gpu()
+proctype gpu(byte k)
 {
 	mtype what;
 	byte s, t;
@@ -266,10 +442,15 @@ proctype gpu()
 	!late || closed;
 end:	do
 	:: dead -> break
-	:: atomic { !dead && nempty(stream) ->
-			stream?what, s, t; stream_idle = false };
+	:: atomic {
+			!dead && nempty(stream[k]) -> stream[k]?<what, s, t>;
+			assert(what == CALL || !words_gone);
+			if
+			:: what == RING -> rung[s] = t
+			:: else
+			fi
+		};
 		if
-		:: what == RING -> assert(!words_gone); rung[s] = t
 		:: what == CALL ->
 			begin(s, went, was_open);
 			if
@@ -277,19 +458,23 @@ end:	do
 			:: went && !was_open -> finish(s, false)
 			:: else
 			fi
-		:: what == WAIT ->
-			assert(!words_gone);
+		:: what != CALL ->
 			if
-			:: !shut_gate[s] ->
+			:: atomic { !shut_gate[s] ->
+				assert(!words_gone);
 				assert(ticket[s] == t || BREAK == 4);
-				assert(dead || told[op_of[s]] == 1 || !accepted[op_of[s]])
+				assert(dead || told[op_of[s]] == 1 ||
+				       !accepted[op_of[s]]) }
 			:: dead -> break
+			fi;
+			if
+			:: dead -> break
+			:: atomic { !dead ->
+				assert(!words_gone && ticket[s] == t);
+				passed[s] = t }
 			fi
-		:: what == MARK ->
-			assert(!words_gone && ticket[s] == t);
-			passed[s] = t
 		fi;
-		stream_idle = true
+		atomic { stream[k]?what, s, t; s = 0; t = 0; went = 0; was_open = 0 }
 	od
 }
 
@@ -329,15 +514,13 @@ inline let_go(s)
 /* ring_in_stream */
 inline ring_in_stream(s)
 {
-	shut_gate[s] = true;
-	atomic { armed++; expected[s] = ticket[s] };
+	atomic { shut_gate[s] = true; armed++; expected[s] = ticket[s] };
 	if
 	:: atomic { accepted[op] = true;
-			stream!RING, s, ticket[s]; stream!WAIT, s, ticket[s];
-			stream!MARK, s, ticket[s] };
-		bell_watch();
+			stream[op % STREAMS]!RING, s, ticket[s] };
+		bell_watch(mine);
 		let_go(s)
-	:: /* the driver says no: take_back */
+	:: TROUBLE -> /* the driver says no: take_back */
 		k = s;
 		take(k);
 		if
@@ -353,11 +536,10 @@ inline ring_in_stream(s)
 inline put_in_stream(s)
 {
 	if
-	:: stream!CALL, s, ticket[s];
+	:: stream[op % STREAMS]!CALL, s, ticket[s];
 		if
 		:: atomic { accepted[op] = true;
-				stream!WAIT, s, ticket[s];
-				stream!MARK, s, ticket[s] };
+				stream[op % STREAMS]!WAIT, s, ticket[s] };
 			let_go(s)
 		:: true -> stop_or_wait(s) /* no wait behind it */
 		fi
@@ -368,6 +550,7 @@ inline put_in_stream(s)
 proctype client()
 {
 	byte op, s, k;
+	bool mine;
 
 	do
 	:: op == OPS -> break
@@ -421,16 +604,24 @@ active proctype closer()
 		od;
 		run worker();
 		run worker();
-		run gpu();
+		if
+		:: WORKERS > 2 -> run worker()
+		:: else
+		fi;
+		run gpu(0);
+		if
+		:: STREAMS > 1 -> run gpu(1)
+		:: else
+		fi;
 		run client()
 	};
 	/* at once, or when all is done, or while the stream is elsewhere, or the
 	 * context dies, at any time */
 	if
 	:: true
-	:: true -> client_gone && empty(stream) && stream_idle && begun == 0
-	:: late = true
-	:: dead = true
+	:: true -> client_gone && ALL_EMPTY && begun == 0
+	:: TROUBLE -> late = true
+	:: TROUBLE -> dead = true
 	fi;
 	open = false;
 	inside == 0;
@@ -462,7 +653,7 @@ active proctype closer()
 		fi
 	};
 	/* and when the stream has come to its end, dead or not: */
-	client_gone && (dead || (empty(stream) && stream_idle && begun == 0));
+	client_gone && (dead || (ALL_EMPTY && begun == 0));
 	s = 0;
 	do
 	:: s < OPS ->
