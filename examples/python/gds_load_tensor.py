@@ -5,7 +5,8 @@
 
 For those who want each call in sight; cufile.open does the same and checks
 more. Every CUfileError_t has to be looked at: these calls do not raise.
-OPENCUFILE_LIBRARY may name the library.
+OPENCUFILE_LIBRARY may name the library. Without it the package cufile is asked
+where it has its own, for "libcufile.so.0" would be the copy that PyTorch brings.
 """
 import ctypes
 import math
@@ -14,6 +15,8 @@ import sys
 import tempfile
 
 import torch
+
+import cufile
 
 
 class Error(ctypes.Structure):
@@ -32,7 +35,7 @@ class Descr(ctypes.Structure):
 
 
 def load_library():
-    name = os.environ.get("OPENCUFILE_LIBRARY", "libcufile.so.0")
+    name = os.environ.get("OPENCUFILE_LIBRARY") or cufile.library_path()
     library = ctypes.CDLL(name, use_errno=True)
     for call, answer, arguments in (
             ("cuFileHandleRegister", Error, [ctypes.c_void_p, ctypes.c_void_p]),

@@ -84,6 +84,21 @@ def test_a_copy_goes_before_another_library_that_the_process_has(
     assert "impostor" in said
 
 
+def test_the_ctypes_example_takes_the_package_s_copy_and_not_pytorch_s(
+        cufile, with_copy):
+    if "OCF_IMPOSTOR" not in os.environ:
+        pytest.skip("OCF_IMPOSTOR names no other library")
+    (with_copy / "torch.py").write_text(
+        "import ctypes, os\n"
+        "ctypes.CDLL(os.environ['OCF_IMPOSTOR'], ctypes.RTLD_GLOBAL)\n")
+    shutil.copy(ROOT / "examples/python/gds_load_tensor.py", with_copy)
+    said = python("import gds_load_tensor\n"
+                  "library = gds_load_tensor.load_library()\n"
+                  "print(hasattr(library, 'ocf_explain_read'))",
+                  OPENCUFILE_LIBRARY=None, PYTHONPATH=str(with_copy))
+    assert said == "True"
+
+
 def test_an_opencufile_that_the_process_has_goes_before_the_copy(cufile, with_copy):
     said = python(WHERE, OPENCUFILE_LIBRARY=None, PYTHONPATH=str(with_copy),
                   LD_PRELOAD=LIBRARY)
