@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Puts the library that OPENCUFILE_BUNDLE names into the wheel, if it is set:
-a file, or a folder with the library and all that it needs.
+a file, or a folder with the library and all that it needs. OPENCUFILE_RUN
+names ocf-run, which then is a command of the wheel.
 
 Such a wheel is for one platform, which OPENCUFILE_PLATFORM may name, and still
 for every Python.
@@ -13,6 +14,7 @@ from setuptools.command.build_py import build_py
 from wheel.bdist_wheel import bdist_wheel
 
 BUNDLE = os.environ.get("OPENCUFILE_BUNDLE")
+RUN = os.environ.get("OPENCUFILE_RUN")
 
 
 class BuildPy(build_py):
@@ -37,4 +39,5 @@ class BdistWheel(bdist_wheel):
         return "py3", "none", platform if BUNDLE else "any"
 
 
-setup(cmdclass={"build_py": BuildPy, "bdist_wheel": BdistWheel})
+setup(scripts=[RUN] if RUN else [],
+      cmdclass={"build_py": BuildPy, "bdist_wheel": BdistWheel})

@@ -169,7 +169,8 @@ build_wheel() {
 	mkdir -p "$copy"
 	git ls-files -z python 2>/dev/null | xargs -0 cp --parents -t "$copy" ||
 		cp -r python "$copy"
-	(cd "$copy/python" && OPENCUFILE_BUNDLE=$bundle \
+	install -m 755 tools/ocf-run "$copy/python/ocf-run"
+	(cd "$copy/python" && OPENCUFILE_BUNDLE=$bundle OPENCUFILE_RUN=ocf-run \
 		OPENCUFILE_PLATFORM=$(platform_of "$bundle") "$python" -c '
 import sys
 import setuptools.build_meta

@@ -284,6 +284,22 @@ def test_the_wheel_reads_with_the_libraries_that_it_brings(wheel_installed, tmp_
     assert all(path.resolve().parent == wheel_installed.resolve() for path in found)
 
 
+def test_the_wheel_brings_ocf_run_which_finds_its_library(packages, tmp_path):
+    if subprocess.run(["python3", "-m", "venv", "--help"], check=False,
+                      capture_output=True).returncode or \
+            subprocess.run(["python3", "-c", "import ensurepip"], check=False,
+                           capture_output=True).returncode:
+        pytest.skip("no python3-venv")
+    run("python3", "-m", "venv", tmp_path / "venv")
+    run(tmp_path / "venv/bin/pip", "install", "--no-deps", "--no-index",
+        "--disable-pip-version-check", next(packages.glob("cufile-*.whl")))
+    env = plain_environment()
+    said = run(tmp_path / "venv/bin/ocf-run", tmp_path / "venv/bin/python", "-c",
+               "import cufile; print(cufile.library_path())", env=env)
+    library, = (tmp_path / "venv").glob("lib/python3*/site-packages/cufile/libcufile.so.0")
+    assert os.path.samefile(said.strip(), library)
+
+
 def test_the_wheel_has_the_licences_of_what_it_brings(wheel_installed):
     texts = {path.name: path.read_text()
              for path in (wheel_installed / "licenses").iterdir()}

@@ -131,6 +131,25 @@ def test_wrong_command_lines_have_their_own_status():
     assert done.returncode == 127 and "no-such-command-at-all" in done.stderr
 
 
+def test_help_is_given_on_standard_output():
+    for option in ("-h", "--help"):
+        done = run(option)
+        assert (done.returncode, done.stderr) == (0, "")
+        assert "-n " in done.stdout and "OPENCUFILE_LIBRARY" in done.stdout
+
+
+def test_the_library_of_a_wheel_is_found_beside_it(tmp_path):
+    folder = tmp_path / "lib/python3.13/site-packages/cufile"
+    folder.mkdir(parents=True)
+    (tmp_path / "bin").mkdir()
+    shutil.copy(RUN, tmp_path / "bin/ocf-run")
+    shutil.copy(LIBRARY, folder / "libcufile.so.0")
+    done = subprocess.run([tmp_path / "bin/ocf-run", "-n", "true"], check=False,
+                          env=plain_environment(OPENCUFILE_LIBRARY=None),
+                          capture_output=True, text=True)
+    assert done.stdout == f"{folder}/libcufile.so.0\n", done.stderr
+
+
 def test_the_library_that_was_installed_with_it_is_found(tmp_path):
     (tmp_path / "bin").mkdir()
     (tmp_path / "lib/x86_64-linux-gnu").mkdir(parents=True)
