@@ -8,6 +8,7 @@
  * unless it is not JSON at all.
  */
 #include <errno.h>
+#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -189,11 +190,32 @@ static int apply_value(const struct cf_config_row *row, struct cf_value *v,
 	return -EINVAL;
 }
 
+/* A value as the file has it; the long ones are cut, or not told. */
+static void tell_value(yyjson_val *val, char *text, size_t size)
+{
+	if (yyjson_is_str(val))
+		snprintf(text, size, "\"%.40s\"", yyjson_get_str(val));
+	else if (yyjson_is_bool(val))
+		snprintf(text, size, "%s",
+			 yyjson_get_bool(val) ? "true" : "false");
+	else if (yyjson_is_uint(val))
+		snprintf(text, size, "%" PRIu64, yyjson_get_uint(val));
+	else if (yyjson_is_sint(val))
+		snprintf(text, size, "%" PRId64, yyjson_get_sint(val));
+	else if (yyjson_is_real(val))
+		snprintf(text, size, "%g", yyjson_get_real(val));
+	else
+		snprintf(text, size, "%s",
+			 yyjson_is_arr(val) ? "this list" :
+			 yyjson_is_obj(val) ? "this object" :
+					      "null");
+}
+
 static int apply_row(struct json *json, enum cf_cfg id, yyjson_val *key,
 		     yyjson_val *val)
 {
 	const struct cf_config_row *row = &cf_config_rows[id];
-	char expects[160], what[192];
+	char expects[160], told[64], what[256];
 	int err;
 
 	if (json->seen[id])
@@ -206,7 +228,8 @@ static int apply_row(struct json *json, enum cf_cfg id, yyjson_val *key,
 	if (err != -EINVAL)
 		return err;
 	cf_row_expects(row, expects, sizeof(expects));
-	snprintf(what, sizeof(what), "ignored: expected %s", expects);
+	tell_value(val, told, sizeof(told));
+	snprintf(what, sizeof(what), "%s ignored: expected %s", told, expects);
 	note(json, CF_LOG_ERROR, key, row->key, what);
 	return 0;
 }
@@ -277,8 +300,8 @@ static void check_mount(struct json *json, const char *name, yyjson_val *mount,
 }
 
 /*
- * A NIC list for each mount. They belong to RDMA, of which there is none
- * here, so their form is looked at and they are forgotten.
+ * A NIC list for each mount. They belong to RDMA, by which the library itself
+ * moves nothing, so their form is looked at and they are forgotten.
  */
 static void check_mount_table(struct json *json, const char *name,
 			      yyjson_val *table, yyjson_val *val)

@@ -90,8 +90,26 @@ static void try_key(struct nearest *best, struct name wanted, const char *key)
 	} while (key[len++]);
 }
 
+/* What gdscheck -p, in the words of the original, calls keys of the file. */
+static const char *shown_as(const char *name)
+{
+	static const char *const names[][2] = {
+		{ "properties.use_compat_mode",
+		  "properties.allow_compat_mode" },
+		{ "properties.max_batch_io_size", "properties.io_batchsize" },
+		{ "properties.rdma_peer_affinity_policy",
+		  "properties.rdma_load_balancing_policy" },
+	};
+
+	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++)
+		if (!strcmp(name, names[i][0]))
+			return names[i][1];
+	return NULL;
+}
+
 bool cf_config_near_key(const char *name, char *text, size_t size)
 {
+	const char *shown = shown_as(name);
 	struct name wanted = { name, strlen(name) };
 	/* of what stands behind the dots: xfs is no misspelt nfs */
 	struct nearest best = {
@@ -99,6 +117,10 @@ bool cf_config_near_key(const char *name, char *text, size_t size)
 	};
 	size_t bound = best.apart;
 
+	if (shown) {
+		snprintf(text, size, "%s", shown);
+		return true;
+	}
 	for (int id = 0; id < CF_CFG_NR; id++)
 		if (cf_row_has_json_key(&cf_config_rows[id]))
 			try_key(&best, wanted, cf_config_rows[id].key);

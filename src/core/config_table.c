@@ -23,7 +23,7 @@
 #define NO_TIMEOUT "a cancel takes the time it needs"
 #define NO_QUEUE "requests do not queue: their callers carry them"
 #define NO_P2PDMA "peer to peer is used wherever it works (opencufile.alias)"
-#define NO_RDMA "there is no RDMA transport"
+#define NO_RDMA "this library itself moves no byte by RDMA"
 #define ALL_ASYNC "asynchronous requests travel as the others do"
 #define NO_TOPOLOGY "no route depends on the PCI tree"
 #define ALL_POSIX "all file IO has plain POSIX semantics"

@@ -84,7 +84,7 @@ static void every_row_has_a_help_and_what_does_nothing_says_why(void **state)
 	assert_true(nr > 100);
 	assert_true(idle > 0 && idle < nr);
 	assert_string_equal(row("fs.weka.rdma_write_support").no_effect,
-			    "there is no RDMA transport");
+			    "this library itself moves no byte by RDMA");
 	assert_null(row("properties.allow_compat_mode").no_effect);
 	assert_string_equal(row("properties.allow_compat_mode").env,
 			    "CUFILE_ALLOW_COMPAT_MODE");
@@ -122,7 +122,7 @@ static void what_the_file_has_wrong_is_told_line_by_line(void **state)
 	assert_string_equal(text, want);
 	assert_ok(ocf_config_note(2, text, sizeof(text)));
 	assert_non_null(strstr(text, ":4:16: execution.max_io_threads: "
-				     "ignored: expected an integer from 0"));
+				     "99 ignored: expected an integer from 0"));
 	assert_int_equal(ocf_config_note(3, text, sizeof(text)).err, BAD);
 	assert_ok(ocf_config_note(0, text, 4));
 	assert_int_equal(strlen(text), 3);

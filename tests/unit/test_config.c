@@ -540,7 +540,7 @@ static void a_bad_value_is_reported_with_line_column_and_key(void **state)
 	(void)state;
 	snprintf(
 		head, sizeof(head),
-		"%s:5:24: execution.max_io_threads: ignored: expected an integer from 0 to 32",
+		"%s:5:24: execution.max_io_threads: 99 ignored: expected an integer from 0 to 32",
 		named_file);
 	assert_string_equal(cf_config_note_text(c, 0), head);
 	assert_null(cf_config_note_text(c, 1));
@@ -654,6 +654,47 @@ static void assert_meant(const char *text, const char *meant)
 	assert_string_equal(end, want);
 	assert_null(cf_config_note_text(c, 1));
 	cf_config_free(c);
+}
+
+static void a_name_that_gdscheck_shows_is_told_the_key(void **state)
+{
+	(void)state;
+	assert_meant("{\"properties\": {\"use_compat_mode\": true}}",
+		     "properties.allow_compat_mode");
+	assert_meant("{\"properties\": {\"max_batch_io_size\": 64}}",
+		     "properties.io_batchsize");
+}
+
+static void a_value_that_is_ignored_is_told(void **state)
+{
+	static const char *const values[][2] = {
+		{ "99", "99" },
+		{ "-3", "-3" },
+		{ "1.5", "1.5" },
+		{ "\"4\"", "\"4\"" },
+		{ "true", "true" },
+		{ "null", "null" },
+		{ "[4]", "this list" },
+		{ "{}", "this object" },
+		{ "\"0123456789012345678901234567890123456789012345\"",
+		  "\"0123456789012345678901234567890123456789\"" },
+	};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(values) / sizeof(values[0]); i++) {
+		char text[128], want[128];
+		struct cf_config *c;
+
+		snprintf(text, sizeof(text),
+			 "{\"execution\": {\"max_io_threads\": %s}}",
+			 values[i][0]);
+		c = load_text(text);
+		snprintf(want, sizeof(want), ": %s ignored: expected an ",
+			 values[i][1]);
+		assert_non_null(strstr(cf_config_note_text(c, 0), want));
+		assert_row(c, CF_CFG_MAX_IO_THREADS, "4", CF_CFG_FROM_DEFAULT);
+		cf_config_free(c);
+	}
 }
 
 static void a_key_that_looks_like_another_is_told_which(void **state)
@@ -1196,6 +1237,8 @@ int main(int argc, char **argv)
 		test(files_that_are_no_object_leave_the_defaults),
 		test(a_malformed_file_fails_the_open_under_api_check_aggressive),
 		test(unknown_keys_are_reported_once_each_and_ignored),
+		test(a_name_that_gdscheck_shows_is_told_the_key),
+		test(a_value_that_is_ignored_is_told),
 		test(a_key_that_looks_like_another_is_told_which),
 		test(a_variable_that_looks_like_another_is_told_which),
 		test(the_last_of_duplicate_keys_wins_and_is_reported),
