@@ -342,6 +342,15 @@ class TestPlatform:
         text = run("-p", CUFILE_ENV_PATH_JSON=settings).stdout
         assert " --rdma devices        : Configured\n" in text
 
+    def test_a_machine_without_a_gpu_is_told_so(self, tmp_path):
+        bare = tmp_path / "bare"
+        (bare / "sys/bus/pci/devices").mkdir(parents=True)
+        (bare / "proc/self").mkdir(parents=True)
+        (bare / "proc/self/mountinfo").write_text("")
+        text = run("-p", "--root", bare).stdout
+        assert framed("GPU INFO:") + " none on the PCI bus\n" in text
+        assert framed("PEER TO PEER INFO:") + " there is no GPU\n" in text
+
     def test_mistakes_of_the_file_are_told_on_stderr(self, tmp_path):
         settings = tmp_path / "cufile.json"
         settings.write_text('{"profile": {"nvtx": 3}}')
@@ -560,7 +569,7 @@ class TestFile:
 
     @pytest.mark.parametrize("make, words", [
         (lambda path: None, "No such file"),
-        (lambda path: path.mkdir(), "neither a regular file"),
+        (lambda path: path.symlink_to("/proc"), "no file can be made there"),
         (os.mkfifo, "neither a regular file"),
     ])
     def test_what_cannot_be_checked_is_status_3(self, tmp_path, make, words):
@@ -569,6 +578,20 @@ class TestFile:
         answer = ask(tmp_path / "it", status=3)
         assert answer["file"] == str(tmp_path / "it")
         assert words in answer["error"]
+
+    def test_of_a_directory_it_answers_for_a_new_file_and_leaves_none(self, data):
+        answer, of_file = ask(data.parent), ask(data)
+        before = sorted(os.listdir(data.parent))
+        assert answer["file"] == str(data.parent)
+        assert answer["writable"] is True
+        for op in ("read", "write"):
+            assert [(row["memory"], row["aligned"], row["path"])
+                    for row in answer[op]] == \
+                [(row["memory"], row["aligned"], row["path"])
+                 for row in of_file[op]]
+        text = run("-f", data.parent).stdout
+        assert text.startswith(f"file         a new one in {data.parent}\n")
+        assert sorted(os.listdir(data.parent)) == before
 
     def test_a_name_that_is_no_text_is_answered_in_valid_json(self, tmp_path):
         name = os.fsencode(tmp_path) + b"/\xff\"\n"
@@ -621,6 +644,23 @@ class TestMounts:
                  (tmp_path / "mounts").read_text().splitlines()
                  if line.startswith(str(at)))
         assert f" {kind} " in line and "staged" in line
+
+
+    def test_a_mount_under_another_is_left_out(self, tmp_path):
+        at = tmp_path / "at"
+        at.mkdir()
+        script = (f"mount -t tmpfs under '{at}' && mount -t tmpfs over '{at}' && "
+                  f"'{GDSCHECK}' -V")
+        if subprocess.run(["unshare", "-m", "true"], check=False,
+                          capture_output=True).returncode:
+            pytest.skip("no mount namespace of one's own")
+        done = subprocess.run(["unshare", "-m", "sh", "-c", script],
+                              env=environment(), capture_output=True, text=True,
+                              check=False, timeout=60)
+        assert done.returncode == 0, done.stderr
+        line, = (line for line in done.stdout.splitlines()
+                 if line.startswith(str(at)))
+        assert " over " in line
 
 
 class TestConfig:

@@ -39,11 +39,25 @@ static bool is_for_us(struct asks *asks, char *why, size_t size)
 		snprintf(why, size, "%s", strerror(errno));
 		return false;
 	}
+	asks->in_directory = S_ISDIR(asks->st.st_mode);
+	if (asks->in_directory)
+		return true;
 	asks->writable = S_ISREG(asks->st.st_mode);
 	if (asks->writable || S_ISBLK(asks->st.st_mode))
 		return true;
 	snprintf(why, size, "neither a regular file nor a block device");
 	return false;
+}
+
+/* A file without a name in a directory; the descriptor, or -1 and why. */
+static int make_file(const char *dir, char *why, size_t size)
+{
+	int fd = open(dir, O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);
+
+	if (fd < 0)
+		snprintf(why, size, "no file can be made there: %s",
+			 strerror(errno));
+	return fd;
 }
 
 /* In strict mode some files are refused for good; others are as they are. */
@@ -106,15 +120,13 @@ static bool ask_opened(struct asks *asks, int fd, bool direct, char *why,
 	return !wrong;
 }
 
-bool asks_make(struct asks *asks, const char *name, char *why, size_t size)
+/* The answers for what opens by this name. */
+static bool ask_by_name(struct asks *asks, const char *name, char *why,
+			size_t size)
 {
 	int fd, direct;
 	bool writable, ok;
 
-	memset(asks, 0, sizeof(*asks));
-	asks->name = name;
-	if (!is_for_us(asks, why, size))
-		return false;
 	fd = open_as(name, 0, &asks->writable);
 	if (fd < 0) {
 		snprintf(why, size, "%s", strerror(errno));
@@ -130,6 +142,28 @@ bool asks_make(struct asks *asks, const char *name, char *why, size_t size)
 	ok = ok && ask_opened(asks, fd, false, why, size);
 	if (direct >= 0)
 		close(direct);
+	close(fd);
+	return ok;
+}
+
+bool asks_make(struct asks *asks, const char *name, char *why, size_t size)
+{
+	char made[64];
+	bool ok;
+	int fd;
+
+	memset(asks, 0, sizeof(*asks));
+	asks->name = name;
+	if (!is_for_us(asks, why, size))
+		return false;
+	if (!asks->in_directory)
+		return ask_by_name(asks, name, why, size);
+	fd = make_file(name, why, size);
+	if (fd < 0)
+		return false;
+	snprintf(made, sizeof(made), "/proc/self/fd/%d", fd);
+	asks->writable = !fstat(fd, &asks->st);
+	ok = ask_by_name(asks, made, why, size);
 	close(fd);
 	return ok;
 }

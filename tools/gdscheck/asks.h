@@ -26,6 +26,7 @@ struct ask {
 
 struct asks {
 	const char *name;
+	bool in_directory; /* name is one: a file made there for the question */
 	struct stat st;
 	struct place place;
 	struct peers peers; /* the asker's, where there is a block device */
@@ -36,7 +37,10 @@ struct asks {
 	struct ask asks[NR_OPS][NR_ASKS];
 };
 
-/* False: reported in why, and nothing is held. */
+/*
+ * Of a directory it is a file without a name that is asked about, which is
+ * gone afterwards. False: reported in why, and nothing is held.
+ */
 bool asks_make(struct asks *asks, const char *name, char *why, size_t size);
 
 const char *asks_memory(ocf_memory_t memory);

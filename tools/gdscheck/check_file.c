@@ -87,6 +87,8 @@ static void print_facts(const struct asks *asks)
 
 	if (S_ISBLK(asks->st.st_mode))
 		printf("%-13s%s, a block device\n", "file", asks->name);
+	else if (asks->in_directory)
+		printf("%-13sa new one in %s\n", "file", asks->name);
 	else
 		printf("%-13s%s, %lld bytes\n", "file", asks->name,
 		       (long long)asks->st.st_size);

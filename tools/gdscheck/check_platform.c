@@ -170,6 +170,8 @@ static void gpu_section(void)
 	static struct gpu_facts gpus[MAX_GPUS];
 	int nr = gpus_find(gpus);
 
+	if (!nr)
+		printf(" none on the PCI bus\n");
 	for (int i = 0; i < nr; i++)
 		printf(" GPU index %d %s bar:1 bar size (MiB):%llu %s, IOMMU "
 		       "State: %s\n",
@@ -237,6 +239,8 @@ bool platform_check(void)
 	gpu_section();
 	heading("PEER TO PEER INFO:");
 	peers_find(&peers, platform_cuda_version(), true);
+	if (!peers.nr_gpus)
+		printf(" there is no GPU\n");
 	peers_print(&peers, " ");
 	heading("PLATFORM INFO:");
 	platform_section();

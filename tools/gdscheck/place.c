@@ -21,11 +21,6 @@
 #define STATX_MNT_ID 0x1000U
 #endif
 
-struct line {
-	unsigned id;
-	struct place place;
-};
-
 /* Blanks and such stand there as \040. */
 static void unescape(char *text)
 {
@@ -46,14 +41,13 @@ static void unescape(char *text)
 }
 
 /* ID PARENT MAJOR:MINOR ROOT MOUNT OPTIONS [FIELD...] - TYPE SOURCE SUPER */
-static bool parse_line(const char *text, struct line *line)
+static bool parse_line(const char *text, struct place *p)
 {
-	struct place *p = &line->place;
 	const char *rest = strstr(text, " - ");
 
-	*line = (struct line){ .place.node = -1 };
+	*p = (struct place){ .node = -1 };
 	if (!rest ||
-	    sscanf(text, "%u %*u %u:%u %*s %1023s %1023s", &line->id, &p->major,
+	    sscanf(text, "%u %*u %u:%u %*s %1023s %1023s", &p->id, &p->major,
 		   &p->minor, p->mount, p->options) != 5 ||
 	    sscanf(rest, " - %63s %1023s", p->type, p->source) < 1)
 		return false;
@@ -157,7 +151,7 @@ static bool find_mount(int fd, struct place *place)
 	FILE *mounts = sys_open("/proc/self/mountinfo");
 	struct stat st = { 0 };
 	char text[8192];
-	struct line line;
+	struct place line;
 	unsigned id = 0;
 	bool by_id = mount_of(fd, &id), found = false;
 
@@ -169,10 +163,10 @@ static bool find_mount(int fd, struct place *place)
 	while (fgets(text, sizeof(text), mounts)) {
 		if (!parse_line(text, &line) ||
 		    (by_id ? line.id != id :
-			     line.place.major != major(st.st_dev) ||
-				     line.place.minor != minor(st.st_dev)))
+			     line.major != major(st.st_dev) ||
+				     line.minor != minor(st.st_dev)))
 			continue;
-		*place = line.place;
+		*place = line;
 		found = true;
 	}
 	fclose(mounts);
@@ -198,13 +192,13 @@ void place_each(bool (*each)(const struct place *place, void *arg), void *arg)
 {
 	FILE *mounts = sys_open("/proc/self/mountinfo");
 	char text[8192];
-	struct line line;
+	struct place line;
 
 	while (mounts && fgets(text, sizeof(text), mounts)) {
 		if (!parse_line(text, &line))
 			continue;
-		look_at_device(&line.place);
-		if (!each(&line.place, arg))
+		look_at_device(&line);
+		if (!each(&line, arg))
 			break;
 	}
 	if (mounts)

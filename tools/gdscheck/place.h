@@ -18,6 +18,7 @@ struct place {
 	char model[128];
 	char driver[64]; /* of the adapter or the disk */
 	int node;	 /* NUMA; -1: not known */
+	unsigned id;	 /* the kernel's number of the mount */
 };
 
 /* False: it is in no mount that can be seen. */
