@@ -6,6 +6,7 @@ waits for requests that run, in the library, and for futures, here. It has no
 position: each request says where.
 """
 import ctypes
+import errno
 import operator
 import os
 import threading
@@ -226,8 +227,10 @@ class File:
     def _failure(self, operation: str, result: int, size: int,
                  file_offset: int) -> CuFileError:
         number = ctypes.get_errno() if result == -1 else -result
+        # the usual cause: a write to what was opened for reading
+        mode = f", opened with mode {self._mode!r}" if number == errno.EBADF else ""
         return CuFileError(f"{operation} of {size} bytes at {file_offset} of "
-                           f"{self._name}", number, path=self._path)
+                           f"{self._name}{mode}", number, path=self._path)
 
     # ------------------------------------------------------------ futures
 

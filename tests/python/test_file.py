@@ -232,6 +232,7 @@ def test_reading_a_write_only_file_names_path_and_code(cufile, place, tmp_path):
     assert (error.name, error.errno, error.code) == ("EBADF", errno.EBADF, 0)
     assert error.filename == path
     assert str(path) in str(error) and "64 bytes at 0" in str(error)
+    assert "opened with mode 'w'" in str(error)
     assert array.get() == before
 
 
@@ -241,6 +242,7 @@ def test_writing_a_read_only_file_names_path_and_code(cufile, place, data_file):
         file.write(place.give(place.array(64)), file_offset=7)
     assert caught.value.errno == errno.EBADF
     assert "64 bytes at 7" in str(caught.value)
+    assert "opened with mode 'r'" in str(caught.value)
     assert path.read_bytes() == data
 
 
