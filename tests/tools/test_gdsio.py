@@ -433,6 +433,14 @@ def test_without_a_gpu_host_memory_is_used_with_a_note(fake):
     assert done.stderr.count("\n") == 1
 
 
+@pytest.mark.parametrize("xfer", [5, 7])
+def test_streams_without_a_gpu_are_refused_in_words(fake, xfer):
+    said = fake.refuses("-f", "a", "-s", "1M", "-x", xfer, "-I", 1, status=1,
+                        FAKECUDA_GPUS="0")
+    assert re.fullmatch(r"gdsio: cuFileWriteAsync a: CU_FILE_\w+ \(50\d\d\), "
+                        r"streams \(-x 5 and 7\) want a GPU", said)
+
+
 def test_host_memory_on_demand_needs_no_note(gdsio):
     done = gdsio.run("-f", "a", "-s", "1M", "--host", "-I", 1, "--json")
     assert not done.stderr

@@ -68,11 +68,27 @@ static void end_streams(struct worker *worker)
 	free(flights);
 }
 
+/* Where there is no GPU the code alone would read like a defect. */
+static bool refused(const struct worker *worker, CUfileError_t status,
+		    const char *call, const char *name)
+{
+	if (!worker->gpu && (status.err == CU_FILE_ASYNC_NOT_SUPPORTED ||
+			     status.err == CU_FILE_CUDA_DRIVER_ERROR))
+		return fail("%s %s: %s (%d), streams (-x 5 and 7) want a GPU",
+			    call, name,
+			    status.err == CU_FILE_CUDA_DRIVER_ERROR ?
+				    "CU_FILE_CUDA_DRIVER_ERROR" :
+				    "CU_FILE_ASYNC_NOT_SUPPORTED",
+			    (int)status.err);
+	return check(status, call, name);
+}
+
 static bool submit(struct worker *worker, const struct slot *slot,
 		   struct flight *flight)
 {
 	const struct request *r = &slot->request;
 	void *base = worker->buffer.base;
+	const char *call = r->write ? "cuFileWriteAsync" : "cuFileReadAsync";
 	CUfileError_t status;
 
 	flight->size = r->size;
@@ -90,8 +106,7 @@ static bool submit(struct worker *worker, const struct slot *slot,
 	if (status.err == CU_FILE_SUCCESS)
 		return true;
 	return worker_fails(worker) &&
-	       check(status, r->write ? "cuFileWriteAsync" : "cuFileReadAsync",
-		     r->target->name);
+	       refused(worker, status, call, r->target->name);
 }
 
 /* A result is bytes, or -errno, or -(cuFile code). */
