@@ -154,6 +154,17 @@ def test_every_error_code_has_the_name_of_the_header(page):
     assert wrong == []
 
 
+def test_the_guide_has_every_code_that_the_library_answers():
+    """What the sources name, but for success and the end of the list."""
+    codes = set(re.findall(r"CUFILE_OP\(\d+, (\w+),", read_all("include/cufile.h")))
+    named = set(re.findall(r"\bCU_FILE_[A-Z_]+\b", read_all(
+        *(f"src/{floor}/*.c" for floor in ("core", "path", "engine", "api")))))
+    table = (ROOT / "docs/guide.md").read_text().partition("## Errors")[2]
+    assert len(codes & named) > 20
+    assert codes & named - {"CU_FILE_SUCCESS"} <= set(
+        re.findall(r"^\| \d+ `(\w+)`", table, re.M))
+
+
 def test_the_reference_has_every_call():
     for header, exports in (("cufile", "symbols"), ("opencufile", "additions")):
         page = (ROOT / f"docs/reference/{header}.md").read_text()
