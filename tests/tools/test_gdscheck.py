@@ -335,12 +335,31 @@ class TestPlatform:
         assert f" NVMe               : {words}\n" in text
         assert f" WekaFS             : {words}\n" in text
 
-    def test_addresses_of_rdma_devices_are_configured(self, tmp_path):
+    @pytest.mark.parametrize("names, up, down", [
+        (["10.0.0.1"], 1, 0), (["mlx5_0"], 1, 0), (["10.0.0.2"], 0, 1),
+        (["10.0.0.9"], 0, 1), (["mlx5_7"], 0, 1), (["fe80::1"], 1, 0),
+        (["10.0.0.1", "10.0.0.2", "mlx5_1"], 1, 2),
+    ])
+    def test_rdma_devices_are_up_where_their_ports_are(self, tmp_path, names,
+                                                       up, down):
+        nics = tmp_path / "root/sys/class/infiniband"
+        for nic, state, gids in (
+                ("mlx5_0", "4: ACTIVE", ["fe80:0000:0000:0000:0000:0000:0000:0001",
+                                         "0000:0000:0000:0000:0000:ffff:0a00:0001"]),
+                ("mlx5_1", "1: DOWN", ["0000:0000:0000:0000:0000:ffff:0a00:0002"])):
+            (nics / nic / "ports/1/gids").mkdir(parents=True)
+            (nics / nic / "ports/1/state").write_text(state + "\n")
+            for i, gid in enumerate(gids):
+                (nics / nic / f"ports/1/gids/{i}").write_text(gid + "\n")
         settings = tmp_path / "cufile.json"
         settings.write_text(json.dumps(
-            {"properties": {"rdma_dev_addr_list": ["10.0.0.1"]}}))
-        text = run("-p", CUFILE_ENV_PATH_JSON=settings).stdout
+            {"properties": {"rdma_dev_addr_list": names}}))
+        text = run("-p", "--root", tmp_path / "root",
+                   CUFILE_ENV_PATH_JSON=settings).stdout
         assert " --rdma devices        : Configured\n" in text
+        assert f" --rdma_device_status  : Up: {up} Down: {down}\n" in text
+        assert (" Userspace RDMA     : "
+                f"{'Supported' if up else 'Unsupported'}\n") in text
 
     def test_a_machine_without_a_gpu_is_told_so(self, tmp_path):
         bare = tmp_path / "bare"

@@ -17,6 +17,7 @@
 #include <sys/utsname.h>
 #include "check_config.h"
 #include "gpus.h"
+#include "nics.h"
 #include "peers.h"
 #include "report.h"
 #include "sysfs.h"
@@ -121,6 +122,33 @@ static const char *ways(bool nvfs, bool compat)
 	return compat ? "compat" : "Unsupported";
 }
 
+/*
+ * NICs serve user-space file systems alone. The library has no plug-in, and
+ * tries at a registration what a NIC that is up can do.
+ */
+static void rdma_lines(void)
+{
+	char list[1024] = "[]";
+	struct nics nics;
+
+	(void)config_value("properties.rdma_dev_addr_list", list, sizeof(list));
+	nics_count(list, &nics);
+	printf(" %-18s : %s\n", "Userspace RDMA",
+	       nics.up ? "Supported" : "Unsupported");
+	printf(" --Mellanox PeerDirect : %s\n",
+	       sys_exists("/sys/module/nvidia_peermem") ||
+			       sys_exists("/sys/module/nv_peer_mem") ?
+		       "Enabled" :
+		       "Disabled");
+	printf(" --DmaBuf support      : %s\n",
+	       maps_dma_bufs() ? "Enabled" : "Disabled");
+	printf(" --rdma library        : Not Loaded (libcufile_rdma.so)\n");
+	printf(" --rdma devices        : %s\n",
+	       nics.up + nics.down ? "Configured" : "Not configured");
+	printf(" --rdma_device_status  : Up: %d Down: %d\n", nics.up,
+	       nics.down);
+}
+
 /* "compat" is the word for a detour through host memory. */
 static void drivers_section(void)
 {
@@ -149,20 +177,7 @@ static void drivers_section(void)
 	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++)
 		printf(" %-18s : %s\n", rows[i].name,
 		       ways(hooked & 1u << rows[i].target, compat));
-	printf(" %-18s : Unsupported\n", "Userspace RDMA");
-	printf(" --Mellanox PeerDirect : %s\n",
-	       sys_exists("/sys/module/nvidia_peermem") ||
-			       sys_exists("/sys/module/nv_peer_mem") ?
-		       "Enabled" :
-		       "Disabled");
-	printf(" --DmaBuf support      : %s\n",
-	       maps_dma_bufs() ? "Enabled" : "Disabled");
-	printf(" --rdma library        : Not Loaded (libcufile_rdma.so)\n");
-	printf(" --rdma devices        : %s\n",
-	       is_set("properties.rdma_dev_addr_list", "[]") ?
-		       "Not configured" :
-		       "Configured");
-	printf(" --rdma_device_status  : Up: 0 Down: 0\n");
+	rdma_lines();
 }
 
 static void gpu_section(void)
