@@ -89,7 +89,7 @@ typedef struct CUstream_st *CUstream;
 	CUFILE_OP(5010, CU_FILE_NVFS_DRIVER_ERROR,                            \
 		  "a call into the nvidia-fs kernel driver failed")           \
 	CUFILE_OP(5011, CU_FILE_CUDA_DRIVER_ERROR,                            \
-		  "CUDA Driver API error, see cu_err")                        \
+		  "CUDA Driver API error")                                    \
 	CUFILE_OP(5012, CU_FILE_CUDA_POINTER_INVALID,                         \
 		  "this is no device pointer")                                \
 	CUFILE_OP(5013, CU_FILE_CUDA_MEMORY_TYPE_INVALID,                     \

@@ -22,7 +22,7 @@ CODES = {
     5009: ("CU_FILE_DEVICE_NOT_SUPPORTED", "this GPU cannot be used"),
     5010: ("CU_FILE_NVFS_DRIVER_ERROR",
            "a call into the nvidia-fs kernel driver failed"),
-    5011: ("CU_FILE_CUDA_DRIVER_ERROR", "CUDA Driver API error, see cu_err"),
+    5011: ("CU_FILE_CUDA_DRIVER_ERROR", "CUDA Driver API error"),
     5012: ("CU_FILE_CUDA_POINTER_INVALID", "this is no device pointer"),
     5013: ("CU_FILE_CUDA_MEMORY_TYPE_INVALID",
            "this kind of memory does not work here"),

@@ -398,7 +398,8 @@ static void four_error_texts_are_those_the_contract_names(void **state)
 		"GPUDirect Storage not supported on current platform");
 	assert_string_equal(CUFILE_ERRSTR(-5022), "invalid arguments");
 	assert_string_equal(CUFILE_ERRSTR(5018), "unsupported file type");
-	assert_memory_equal(CUFILE_ERRSTR(5011), "CUDA Driver API error", 21);
+	/* with a point and the driver's own name of it behind */
+	assert_string_equal(CUFILE_ERRSTR(5011), "CUDA Driver API error");
 }
 
 static void every_code_has_a_text_and_others_have_one_in_common(void **state)
