@@ -44,6 +44,7 @@ static struct shadow {
 } shadows[MAX_SHADOWS];
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static const void *unforked[MAX_SHADOWS]; /* lock; that no child gets */
 static atomic_size_t counts[FAKE_NR_COUNTS];
 static atomic_uint violations, requests, open_nodes, maps;
 
@@ -131,6 +132,8 @@ static int open_disk(const char *path, int flags)
 			return cf_os_real.open(getenv("FAKE_SLAVES"), flags, 0);
 		return -ENOENT;
 	}
+	if (strstr(path, "/nvme1n1/device/transport") && fake_nvfs.transport_1)
+		return file_of(fake_nvfs.transport_1);
 	if (ends_with(path, "/device/transport") && fake_nvfs.transport)
 		return file_of(fake_nvfs.transport);
 	if (ends_with(path, "/integrity/format"))
@@ -190,7 +193,7 @@ static int fake_statx(int fd, unsigned mask, struct statx *stx)
 	int err = cf_os_real.statx(fd, mask, stx);
 
 	stx->stx_mask &= ~0x1000u;
-	stx->stx_attributes = 0;
+	stx->stx_attributes = fake_nvfs.attributes;
 	return err;
 }
 
@@ -237,15 +240,47 @@ static int fake_map_shared(int fd, size_t size, void **mem)
 	return 0;
 }
 
+/* lock held. The driver still writes there. */
+static bool is_pinned(const void *mem)
+{
+	for (int i = 0; i < MAX_SHADOWS; i++)
+		if (shadows[i].state != FREE && shadows[i].fence == mem)
+			return true;
+	return false;
+}
+
+/* lock held */
+static const void **find_unforked(const void *mem)
+{
+	for (int i = 0; i < MAX_SHADOWS; i++)
+		if (unforked[i] == mem)
+			return &unforked[i];
+	return NULL;
+}
+
+/* lock held */
+static void forget_unforked(const void *mem)
+{
+	const void **at = find_unforked(mem);
+
+	if (at)
+		*at = NULL;
+}
+
 static int fake_unmap(void *mem, size_t size)
 {
 	struct shadow *s;
 	pthread_t thread;
 	bool join = false;
 
+	pthread_mutex_lock(&lock);
+	if (is_pinned(mem))
+		VIOLATION("a fence page unmapped before its shadow");
+	pthread_mutex_unlock(&lock);
 	if (fails(FAKE_UNMAP))
 		return -fault.err;
 	pthread_mutex_lock(&lock);
+	forget_unforked(mem);
 	s = find((uintptr_t)mem);
 	if (s) {
 		if (size != s->size)
@@ -299,6 +334,8 @@ static int map_locked(const struct cf_nvfs_map_arg *m)
 			  s->size);
 		return -EINVAL;
 	}
+	if (!find_unforked((void *)(uintptr_t)m->fence))
+		VIOLATION("a fence page that a child would share");
 	s->state = MAPPED;
 	s->gpu = m->gpu;
 	s->gpu_size = (uint64_t)m->size;
@@ -616,8 +653,16 @@ static void *fake_map_anon(size_t size)
 
 static int fake_madvise(void *mem, size_t size, int advice)
 {
-	return fails(FAKE_MADVISE) ? -fault.err :
-				     cf_os_real.madvise(mem, size, advice);
+	const void **free;
+
+	if (fails(FAKE_MADVISE))
+		return -fault.err;
+	pthread_mutex_lock(&lock);
+	free = find_unforked(NULL);
+	if (advice == MADV_DONTFORK && free)
+		*free = mem;
+	pthread_mutex_unlock(&lock);
+	return cf_os_real.madvise(mem, size, advice);
 }
 
 static int fake_clock(clockid_t clock, struct timespec *ts)

@@ -25,14 +25,16 @@ struct fake_hole {
 
 struct fake_nvfs {
 	/* the machine */
-	int open_err;	       /* of the nodes; 0: they are there */
-	const char *version;   /* of /proc/driver/nvidia-fs/version */
-	const char *modules;   /* of .../modules */
-	const char *fs, *opts; /* of the mount under the file */
-	const char *transport; /* of the disk; NULL: it has none */
-	const char *level;     /* of md; NULL: it is no RAID */
+	int open_err;		 /* of the nodes; 0: they are there */
+	const char *version;	 /* of /proc/driver/nvidia-fs/version */
+	const char *modules;	 /* of .../modules */
+	const char *fs, *opts;	 /* of the mount under the file */
+	const char *transport;	 /* of the disk; NULL: it has none */
+	const char *level;	 /* of md; NULL: it is no RAID */
+	const char *transport_1; /* of a RAID's second disk, if it is another */
 	bool integrity;
-	int flags; /* what FS_IOC_GETFLAGS answers */
+	int flags;	     /* what FS_IOC_GETFLAGS answers */
+	uint64_t attributes; /* what statx answers of the file */
 	/* the driver */
 	bool unhooked; /* the disk does not know it, whatever modules says */
 	unsigned async_us; /* a queued request takes so long */

@@ -5,6 +5,7 @@
  */
 #include <errno.h>
 #include <fcntl.h>
+#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/wait.h>
@@ -457,6 +458,7 @@ struct crowd {
 	struct rig *r;
 	size_t share;
 	struct th_bad bad;
+	atomic_uint done;
 };
 
 /* Each has its own part of file and memory. */
@@ -494,31 +496,38 @@ static void threads_never_meet_on_a_mapping(void **state)
 	end(&r);
 }
 
+#define NR_MOVERS 5
+
+/* Thread 0 takes the buffer away and brings it back while others move. */
 static void come_and_go(void *arg, unsigned i)
 {
 	struct crowd *c = arg;
 
-	for (int k = 0; k < TH_SCALE(40); k++) {
-		if (i) {
-			move_own_part(&(struct crowd){ c->r, c->share, { 0 } },
-				      i);
-			return;
-		}
+	if (i) {
+		move_own_part(c, i);
+		atomic_fetch_add(&c->done, 1);
+		return;
+	}
+	while (atomic_load(&c->done) < NR_MOVERS) {
 		cuFileBufDeregister(c->r->mem.ptr);
 		cuFileBufRegister(c->r->mem.ptr, SIZE, 0);
+		th_sleep_ms(1);
 	}
 }
 
 static void a_buffer_may_come_and_go_under_requests(void **state)
 {
-	struct crowd c = { .share = SIZE / 6 };
+	struct crowd c = { .share = SIZE / (NR_MOVERS + 1) };
 	struct rig r;
 
 	begin(&r, SIZE);
 	memcpy(r.gpu, r.bytes, SIZE);
 	th_mem_put(&r.mem, 0, r.gpu, SIZE);
 	c.r = &r;
-	th_threads(6, come_and_go, &c);
+	/* so long that buffers go while requests have their mappings */
+	fake_nvfs.async_us = 300;
+	th_threads(NR_MOVERS + 1, come_and_go, &c);
+	th_bad_check(&c.bad);
 	rig_check(&r, "after a storm");
 	end(&r);
 }

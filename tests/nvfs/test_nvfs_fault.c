@@ -90,6 +90,7 @@ static void an_unmap_that_fails_stops_nobody(void **state)
 	fake_nvfs_fail(FAKE_UNMAP, 1, true, EINVAL);
 	assert_int_equal(cuFileBufDeregister(r.mem.ptr).err, 0);
 	assert_int_equal(fake_nvfs_live(), 1);
+	assert_int_equal(fake_nvfs_violations(), 0);
 	fake_nvfs_fail(FAKE_UNMAP, 0, false, 0);
 	assert_int_equal(cuFileBufRegister(r.mem.ptr, SIZE, 0).err, 0);
 	rig_read(&r, TH_MIB, 4096, 0, TH_MIB);

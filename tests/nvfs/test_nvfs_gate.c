@@ -143,6 +143,29 @@ static void every_kind_of_storage_has_its_answer(void **state)
 	}
 }
 
+/* In whatever order they are looked at. */
+static void every_disk_of_a_raid_must_be_hooked(void **state)
+{
+	static const struct {
+		const char *first, *second, *modules, *why;
+	} cases[] = {
+		{ "pcie\n", "rdma\n", "nvme: 1\n", UNHOOKED },
+		{ "rdma\n", "pcie\n", "nvme: 1\n", UNHOOKED },
+		{ "tcp\n", "pcie\n", "nvme: 1\n", STORAGE },
+		{ "pcie\n", "tcp\n", "nvme: 1\n", STORAGE },
+		{ "pcie\n", "rdma\n", "nvme: 1\nnvme_rdma: 1\n", NULL },
+	};
+
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		begin();
+		fake_nvfs.level = "raid0\n";
+		fake_nvfs.transport = cases[i].first;
+		fake_nvfs.transport_1 = cases[i].second;
+		fake_nvfs.modules = cases[i].modules;
+		expect(cases[i].why);
+	}
+}
+
 static void disks_that_check_their_data_are_left_alone(void **state)
 {
 	begin();
@@ -159,6 +182,26 @@ static void inodes_whose_data_lies_elsewhere_are_left_alone(void **state)
 		fake_nvfs.flags = flags[i];
 		expect(INODE);
 	}
+}
+
+/* Compressed, immutable, append-only, encrypted, with verity, DAX. */
+static void attributes_of_any_file_system_are_looked_at(void **state)
+{
+	static const uint64_t attributes[] = { 0x4,   0x10,	0x20,
+					       0x800, 0x100000, 0x200000 };
+
+	for (size_t i = 0; i < sizeof(attributes) / sizeof(attributes[0]);
+	     i++) {
+		begin();
+		fake_nvfs.fs = i & 1 ? "xfs" : "lustre";
+		fake_nvfs.modules = "nvme: 1\nlnet: 1\n";
+		fake_nvfs.attributes = attributes[i];
+		expect(INODE);
+	}
+	begin();
+	fake_nvfs.fs = "xfs";
+	fake_nvfs.attributes = 0x40; /* left out of backups */
+	expect(NULL);
 }
 
 /* ------------------------------------------------------- what is asked for */
@@ -373,8 +416,10 @@ int main(void)
 		RIG_TEST(versions_below_2_12_are_too_old),
 		RIG_TEST(storage_that_is_not_listed_is_never_used),
 		RIG_TEST(every_kind_of_storage_has_its_answer),
+		RIG_TEST(every_disk_of_a_raid_must_be_hooked),
 		RIG_TEST(disks_that_check_their_data_are_left_alone),
 		RIG_TEST(inodes_whose_data_lies_elsewhere_are_left_alone),
+		RIG_TEST(attributes_of_any_file_system_are_looked_at),
 		RIG_TEST(pieces_that_do_not_fit_say_why),
 		RIG_TEST(a_buffered_file_is_left_to_the_page_cache),
 		RIG_TEST(other_memory_is_left_alone),
