@@ -147,6 +147,25 @@ static void a_write_may_make_the_file_longer(void **state)
 
 /* ------------------------------------------------------------------ holes */
 
+/* Nothing of the path itself is in a stream that comes behind it. */
+static void a_write_sees_what_a_default_stream_still_does(void **state)
+{
+	struct rig r;
+
+	begin(&r, SIZE);
+	for (int i = 1; i < 4; i++) {
+		th_need_fake()->legacy_delay_us(20000);
+		assert_int_equal(
+			cuMemsetD8Async((uintptr_t)r.mem.ptr, i, SIZE, NULL),
+			0);
+		memset(r.gpu, i, SIZE);
+		rig_write(&r, SIZE, 0, 0, SIZE);
+		th_need_fake()->legacy_delay_us(0);
+	}
+	assert_int_equal(fake_nvfs_count(FAKE_BYTES), 3 * SIZE);
+	end(&r);
+}
+
 static void holes_are_read_as_zeros(void **state)
 {
 	static const struct fake_hole holes[] = {
@@ -621,6 +640,7 @@ int main(void)
 		RIG_TEST(small_buffers_are_mapped_too),
 		RIG_TEST(a_read_ends_with_the_file),
 		RIG_TEST(a_write_may_make_the_file_longer),
+		RIG_TEST(a_write_sees_what_a_default_stream_still_does),
 		RIG_TEST(holes_are_read_as_zeros),
 		RIG_TEST(a_read_from_storage_that_lies_is_right_all_the_same),
 		RIG_TEST(one_operation_blocks_and_several_are_a_batch),

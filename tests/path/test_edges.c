@@ -183,6 +183,34 @@ static void numbers_out_of_range_are_refused(void **state)
 	th_close();
 }
 
+/* An end that comes out below its start lies in any range, and in none. */
+static void ranges_that_wrap_around_are_refused(void **state)
+{
+	enum th_mem_kind kind = *(enum th_mem_kind *)*state;
+	char *top = (char *)(UINTPTR_MAX - 99);
+	struct bench b = { 0 };
+
+	th_mem_need(kind);
+	th_open();
+	bench_init(&b, kind, TH_BUFFERED, 100, 4096);
+	for (int registered = 0; registered < 2; registered++) {
+		refused(cuFileRead(b.fh, b.mem.ptr, LLONG_MAX, 0, LLONG_MAX),
+			EINVAL);
+		refused(cuFileWrite(b.fh, b.mem.ptr, LLONG_MAX, 0, LLONG_MAX),
+			EINVAL);
+		refused(cuFileRead(b.fh, top, 4096, 0, 0), EINVAL);
+		refused(cuFileWrite(b.fh, top, 50, 0, 50), EINVAL);
+		refused(cuFileRead(b.fh, top, 1, 0, 4096), EINVAL);
+		if (!registered)
+			assert_int_equal(
+				cuFileBufRegister(b.mem.ptr, 4096, 0).err, 0);
+	}
+	assert_int_equal(cuFileBufDeregister(b.mem.ptr).err, 0);
+	assert_int_equal(th_file_size(&b.file), 100);
+	bench_fini(&b);
+	th_close();
+}
+
 static void range_beyond_the_allocation_is_5014(void **state)
 {
 	enum th_mem_kind kind = *(enum th_mem_kind *)*state;
@@ -307,6 +335,8 @@ int main(void)
 		EVERY(write_extends_the_file_exactly),
 		EVERY(size_zero_moves_nothing_and_answers_zero),
 		EACH(numbers_out_of_range_are_refused, TH_MALLOC),
+		EACH(ranges_that_wrap_around_are_refused, TH_MALLOC),
+		EACH(ranges_that_wrap_around_are_refused, TH_DEVICE),
 		EACH(range_beyond_the_allocation_is_5014, TH_DEVICE),
 		EACH(range_beyond_the_allocation_is_5014, TH_MANAGED),
 		EACH(range_beyond_the_allocation_is_5014, TH_VMM),

@@ -78,6 +78,12 @@ static void an_error_at_the_very_start_is_the_result(void **state)
 	cf_feed_init(&feed, 10000, 0, 1000);
 	cf_feed_short(&feed, 0, 0);
 	assert_int_equal(cf_feed_result(&feed), 0);
+	/* who says more of the same byte is heard, once */
+	cf_feed_init(&feed, 10000, 0, 1000);
+	cf_feed_short(&feed, 0, 0);
+	cf_feed_short(&feed, 0, -EIO);
+	cf_feed_short(&feed, 0, -ENOSPC);
+	assert_int_equal(cf_feed_result(&feed), -EIO);
 }
 
 static void a_bound_holds_parts_back_until_it_moves(void **state)

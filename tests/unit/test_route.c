@@ -11,6 +11,7 @@
 #include <string.h>
 #include <unistd.h>
 #include "core/nic.h"
+#include "engine/request.h"
 #include "engine/route.h"
 
 #define NR_KINDS 3
@@ -707,9 +708,19 @@ static void path_names_are_short_and_different(void **state)
 	assert_null(cf_path_at(1000));
 }
 
+/* A path that gave up has moved them, whatever becomes of the rest. */
+static void bytes_that_were_moved_count_before_an_error(void **state)
+{
+	assert_int_equal(cf_request_in_all(0, -EIO), -EIO);
+	assert_int_equal(cf_request_in_all(7, -EIO), 7);
+	assert_int_equal(cf_request_in_all(7, 0), 7);
+	assert_int_equal(cf_request_in_all(7, 3), 10);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(bytes_that_were_moved_count_before_an_error),
 		cmocka_unit_test(host_memory_takes_the_host_path),
 		cmocka_unit_test(device_and_managed_memory_are_staged),
 		cmocka_unit_test(
