@@ -11,7 +11,7 @@
 #define SLOT_KIB 64
 #define PART (5 * SLOT_KIB * TH_KIB + 123)
 
-static void open_with_one_slot(void)
+static void open_with_slots(size_t nr)
 {
 	assert_int_equal(
 		cuFileSetParameterSizeT(
@@ -22,10 +22,15 @@ static void open_with_one_slot(void)
 	assert_int_equal(
 		cuFileSetParameterSizeT(
 			CUFILE_PARAM_PROPERTIES_MAX_DEVICE_CACHE_SIZE_KB,
-			SLOT_KIB)
+			nr * SLOT_KIB)
 			.err,
 		0);
 	th_open();
+}
+
+static void open_with_one_slot(void)
+{
+	open_with_slots(1);
 }
 
 struct crowd {
@@ -127,6 +132,54 @@ static void eight_threads_share_one_slot(void **state)
 	th_close();
 }
 
+#define COPY_US 3000
+
+/* A disk is quicker than the copies: who does not wait for them is seen. */
+static void move_by_slow_copies(enum th_file_kind kind, size_t slots)
+{
+	struct crowd c = { 0 };
+	struct th_mem mem;
+
+	/* small enough that a ring carries it, where there is one */
+	assert_int_equal(
+		cuFileSetParameterSizeT(
+			CUFILE_PARAM_EXECUTION_MIN_IO_THRESHOLD_SIZE_KB,
+			2 * SLOT_KIB)
+			.err,
+		0);
+	open_with_slots(slots);
+	th_file_make(&c.file, kind, O_RDWR, NULL, PART);
+	c.fh = th_handle(c.file.fd);
+	th_mem_alloc(&mem, TH_DEVICE, 2 * PART);
+	th_need_fake()->copy_delay_us(COPY_US);
+	for (int r = 0; r < 2; r++)
+		there_and_back(&c, &mem, 0);
+	th_need_fake()->copy_delay_us(0);
+	th_bad_check(&c.bad);
+	th_mem_free(&mem);
+	cuFileHandleDeregister(c.fh);
+	th_file_end(&c.file);
+	th_close();
+}
+
+static void a_slot_is_used_again_when_its_copy_is_done(void **state)
+{
+	enum th_file_kind kind = *(enum th_file_kind *)*state;
+
+	(void)th_need_fake();
+	for (size_t slots = 1; slots <= 4; slots++)
+		for (int way = 0; way < 4; way++) {
+			setenv("OCF_IO_URING", way & 1 ? "1" : "0", 1);
+			assert_int_equal(
+				cuFileSetParameterBool(
+					CUFILE_PARAM_EXECUTION_PARALLEL_IO,
+					way & 2)
+					.err,
+				0);
+			move_by_slow_copies(kind, slots);
+		}
+}
+
 /* Nobody who fails keeps the one slot. */
 static void failures_give_the_only_slot_back(void **state)
 {
@@ -214,6 +267,9 @@ static void without_slot_memory_a_request_answers_enomem(void **state)
 
 static int teardown(void **state)
 {
+	if (th_fake())
+		th_fake()->copy_delay_us(0);
+	unsetenv("OCF_IO_URING");
 	fault_end();
 	return th_teardown_close(state);
 }
@@ -228,6 +284,16 @@ int main(void)
 		  .initial_state = &buffered },
 		{ .name = "eight_threads_share_one_slot (O_DIRECT)",
 		  .test_func = eight_threads_share_one_slot,
+		  .teardown_func = teardown,
+		  .initial_state = &direct },
+		{ .name = "a_slot_is_used_again_when_its_copy_is_done "
+			  "(buffered)",
+		  .test_func = a_slot_is_used_again_when_its_copy_is_done,
+		  .teardown_func = teardown,
+		  .initial_state = &buffered },
+		{ .name = "a_slot_is_used_again_when_its_copy_is_done "
+			  "(O_DIRECT)",
+		  .test_func = a_slot_is_used_again_when_its_copy_is_done,
 		  .teardown_func = teardown,
 		  .initial_state = &direct },
 		cmocka_unit_test(a_small_request_pins_small_slots_only),
