@@ -2,10 +2,12 @@
 /*
  * Sixty-four threads, the same few files and buffers: all register, read and
  * deregister them at once, and all write into the same blocks of a file that
- * each has opened O_DIRECT for itself.
+ * each has opened O_DIRECT for itself. Readers beside writers of the same bytes
+ * see what the file had or what was written, and nothing else.
  */
 #include <errno.h>
 #include <fcntl.h>
+#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -185,6 +187,128 @@ static void sixty_four_writers_share_blocks_and_lose_no_byte(void **state)
 	free(got);
 }
 
+/* ------------------------------------------------- readers beside writers */
+
+#define NR_WRITERS 2u
+#define NR_READERS 3u
+#define SCENE ((size_t)192 * 1024 + 333)
+#define SCENE_AT ((size_t)300) /* no block's beginning */
+#define SCENE_FILE (SCENE_AT + SCENE + 4096)
+
+struct scene {
+	struct th_bad bad;
+	struct th_file file;
+	CUfileHandle_t fh;
+	struct th_mem mem[NR_WRITERS + NR_READERS];
+	atomic_uint at_work; /* writers */
+	unsigned rounds;
+};
+
+static const unsigned char marks[] = { 0x00, 0x5b, 0xa7, 0xfc };
+
+/* A byte tells where it belongs; what was written there, by its mark. */
+static unsigned char byte_of(size_t at, unsigned mark)
+{
+	return (unsigned char)(at * 167 + (at >> 8) * 31) ^ marks[mark & 3];
+}
+
+static void write_again_and_again(struct scene *s, unsigned i)
+{
+	unsigned char *bytes = malloc(SCENE);
+	ssize_t n;
+
+	for (unsigned r = 0; r < s->rounds; r++) {
+		for (size_t at = 0; at < SCENE; at++)
+			bytes[at] = byte_of(SCENE_AT + at, r + i);
+		th_mem_put(&s->mem[i], 0, bytes, SCENE);
+		n = cuFileWrite(s->fh, s->mem[i].ptr, SCENE, SCENE_AT, 0);
+		if (n != (ssize_t)SCENE)
+			th_bad_note(&s->bad, "write: %zd, errno %d", n, errno);
+	}
+	free(bytes);
+	atomic_fetch_sub(&s->at_work, 1);
+}
+
+static void look_at(struct scene *s, const unsigned char *got, ssize_t n)
+{
+	if (n != (ssize_t)SCENE_FILE)
+		th_bad_note(&s->bad, "read: %zd, errno %d", n, errno);
+	for (ssize_t at = 0; at < n; at++) {
+		unsigned char mark = got[at] ^ byte_of((size_t)at, 0);
+
+		if (!memchr(marks, mark, sizeof(marks))) {
+			th_bad_note(&s->bad, "byte %zd is nobody's: 0x%02x", at,
+				    got[at]);
+			return;
+		}
+	}
+}
+
+/* The last reader is one that knows nothing of the library. */
+static void read_again_and_again(struct scene *s, unsigned i)
+{
+	unsigned char *got = malloc(SCENE_FILE);
+	ssize_t n;
+
+	while (atomic_load(&s->at_work)) {
+		if (i + 1 == NR_WRITERS + NR_READERS) {
+			n = pread(s->file.plain, got, SCENE_FILE, 0);
+		} else {
+			n = cuFileRead(s->fh, s->mem[i].ptr, SCENE_FILE, 0, 0);
+			th_mem_get(&s->mem[i], 0, got, SCENE_FILE);
+		}
+		look_at(s, got, n);
+	}
+	free(got);
+}
+
+static void play(void *arg, unsigned i)
+{
+	if (i < NR_WRITERS)
+		write_again_and_again(arg, i);
+	else
+		read_again_and_again(arg, i);
+}
+
+/* Never what neither file nor writer had: a slot's old bytes, or zeros. */
+static void readers_see_the_files_bytes_or_a_writers(void **state)
+{
+	enum th_file_kind kind = *(enum th_file_kind *)*state;
+	struct scene s = { .rounds = TH_TSAN ? 8 : TH_SCALE(60),
+			   .at_work = NR_WRITERS };
+	unsigned char *bytes = malloc(SCENE_FILE);
+
+	th_need_gpu();
+	for (size_t at = 0; at < SCENE_FILE; at++)
+		bytes[at] = byte_of(at, 0);
+	th_file_make(&s.file, kind, O_RDWR, bytes, SCENE_FILE);
+	s.fh = th_handle(s.file.fd);
+	/* GPU and host memory by turns */
+	for (unsigned i = 0; i < NR_WRITERS + NR_READERS; i++)
+		th_mem_alloc(&s.mem[i], i & 1 ? TH_MALLOC : TH_DEVICE,
+			     SCENE_FILE);
+	th_threads(NR_WRITERS + NR_READERS, play, &s);
+	th_bad_check(&s.bad);
+	for (unsigned i = 0; i < NR_WRITERS + NR_READERS; i++)
+		th_mem_free(&s.mem[i]);
+	cuFileHandleDeregister(s.fh);
+	th_file_end(&s.file);
+	free(bytes);
+}
+
+#define BESIDE(which) \
+	{ \
+		.name = "readers_see_the_files_bytes_or_a_writers (" #which \
+			")", \
+		.test_func = readers_see_the_files_bytes_or_a_writers, \
+		.setup_func = th_setup_open, \
+		.teardown_func = th_teardown_close, \
+		.initial_state = &(enum th_file_kind) \
+		{ \
+			which \
+		} \
+	}
+
 #define EACH(test, which) \
 	{ \
 		.name = #test " (" #which ")", .test_func = test, \
@@ -206,6 +330,9 @@ int main(void)
 		     TH_DEVICE),
 		EACH(sixty_four_writers_share_blocks_and_lose_no_byte,
 		     TH_MALLOC),
+		BESIDE(TH_ODIRECT),
+		BESIDE(TH_BUFFERED),
+		BESIDE(TH_TMPFS),
 	};
 
 	th_start(110);
