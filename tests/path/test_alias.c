@@ -49,6 +49,29 @@ static void edges_take_the_staged_way(void **state)
 	aw_end(&w);
 }
 
+/* The file ends in the piece's tail, in its blocks, and in its head. */
+static void a_read_across_the_end_counts_from_its_start(void **state)
+{
+	static const size_t ends[] = { 100 * TH_KIB + 30, 20 * TH_KIB + 100,
+				       200 };
+	const size_t size = 100 * TH_KIB, at = 100;
+	struct aw_world w;
+
+	aw_begin(&w, AW_HONEST, TH_ODIRECT);
+	for (size_t i = 0; i < sizeof(ends) / sizeof(ends[0]); i++) {
+		size_t n = ends[i] - at;
+
+		assert_int_equal(ftruncate(w.file.plain, (off_t)ends[i]), 0);
+		th_mem_set(&w.mem, 0xa5);
+		assert_int_equal(cuFileRead(w.fh, w.mem.ptr, size, at, at), n);
+		th_mem_get(&w.mem, 0, w.got, 2 * size);
+		th_all("before", w.got, 0xa5, at);
+		th_equal("up to the end", w.got + at, w.content + at, n);
+		th_all("behind", w.got + at + size, 0xa5, size - at);
+	}
+	aw_end(&w);
+}
+
 static void a_wrong_address_is_found_out_at_registration(void **state)
 {
 	static const enum aw_lie lies[] = { AW_OTHER_MEMORY, AW_NO_MEMORY,
@@ -399,6 +422,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		TEST(direct_io_goes_straight_into_the_memory),
 		TEST(edges_take_the_staged_way),
+		TEST(a_read_across_the_end_counts_from_its_start),
 		TEST(a_wrong_address_is_found_out_at_registration),
 		TEST(registration_leaves_the_memory_as_it_is),
 		TEST(a_provider_that_has_none_leaves_memory_staged),

@@ -63,7 +63,13 @@ static void other_errors_are_the_requests_own(void **state)
 	errno = 0;
 	assert_int_equal(cuFileWrite(w.fh, w.mem.ptr, AW_SIZE, 0, 0), -1);
 	assert_int_equal(errno, ENOSPC);
+	/* what lies before the first whole block has gone another way */
+	assert_int_equal(cuFileWrite(w.fh, w.mem.ptr, TH_MIB, 100, 100),
+			 AW_BLOCK - 100);
 	atomic_store(&aw_refusal, 0);
+	th_mem_get(&w.mem, 100, w.content + 100, AW_BLOCK - 100);
+	th_file_get(&w.file, 0, w.got, AW_SIZE);
+	th_equal("the file", w.got, w.content, AW_SIZE);
 	assert_string_equal(aw_path_of(&w, true, AW_SIZE, 0, 0, &why), "alias");
 	assert_true(aw_both_ways(&w) > 0);
 	aw_end(&w);
