@@ -147,6 +147,27 @@ static void a_write_may_make_the_file_longer(void **state)
 
 /* ------------------------------------------------------------------ holes */
 
+/* Where the GPU asks for it: before the read's end, in one or in parts. */
+static void a_read_is_flushed_before_it_ends(void **state)
+{
+	const char *flush = "cuFlushGPUDirectRDMAWrites";
+	unsigned long before;
+	struct rig r;
+
+	th_need_fake()->writes_ordering(0, 1);
+	begin(&r, SIZE);
+	before = th_fake()->calls(flush);
+	rig_read(&r, SIZE, 0, 0, SIZE);
+	assert_int_equal(th_fake()->calls(flush), before + 1);
+	rig_read(&r, 64 * TH_KIB, 0, 0, 64 * TH_KIB);
+	assert_int_equal(th_fake()->calls(flush), before + 2);
+	rig_write(&r, SIZE, 0, 0, SIZE);
+	assert_int_equal(th_fake()->calls(flush), before + 2);
+	assert_true(fake_nvfs_count(FAKE_BYTES) > 2 * SIZE);
+	th_fake()->writes_ordering(100, 1);
+	end(&r);
+}
+
 /* Nothing of the path itself is in a stream that comes behind it. */
 static void a_write_sees_what_a_default_stream_still_does(void **state)
 {
@@ -640,6 +661,7 @@ int main(void)
 		RIG_TEST(small_buffers_are_mapped_too),
 		RIG_TEST(a_read_ends_with_the_file),
 		RIG_TEST(a_write_may_make_the_file_longer),
+		RIG_TEST(a_read_is_flushed_before_it_ends),
 		RIG_TEST(a_write_sees_what_a_default_stream_still_does),
 		RIG_TEST(holes_are_read_as_zeros),
 		RIG_TEST(a_read_from_storage_that_lies_is_right_all_the_same),
