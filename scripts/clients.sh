@@ -6,7 +6,9 @@
 #   OCF_CLIENTS  a folder beside the project with what was fetched: fio (a
 #                built fio with the engine libcufile, and in lib/ whatever
 #                it needs), cuda-python, cufile-python and kvikio (their
-#                tests; KvikIO's are the files of its python/kvikio/tests)
+#                tests; KvikIO's are the files of its python/kvikio/tests),
+#                samples (NVIDIA's, built: cufile_sample_001 and so on, and in
+#                lib/ a libcudart.so.13 where the driver is the fake one)
 #   PYTHON       the interpreter that has kvikio, cuda-bindings, torch
 #
 # What is not there is skipped. On a machine without libcuda.so.1 the fake
@@ -17,7 +19,8 @@ set -uo pipefail
 cd "$(dirname "$0")/.." || exit
 build=$(realpath "${1:?usage: clients.sh BUILD [NAME...]}")
 shift
-[ $# -gt 0 ] || set -- fio kvikio kvikio-tests cuda-python cufile-python torch
+[ $# -gt 0 ] || set -- samples fio kvikio kvikio-tests \
+	cuda-python cufile-python torch
 clients=${OCF_CLIENTS:-../clients}
 clients=$(realpath -m "$clients")
 python=${PYTHON:-python3}
@@ -28,11 +31,21 @@ lib=$build/src/libcufile.so.0
 ln -s "$lib" "$work/libcufile.so"
 path=$work
 ldconfig -p | grep -qF libcuda.so.1 || path=$path:$build/tests/fakecuda
-export LD_LIBRARY_PATH=$path:$clients/fio/lib${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}
+path=$path:$clients/fio/lib:$clients/samples/lib
+export LD_LIBRARY_PATH=$path${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}
 export CUFILE_LOGFILE_PATH=$work/log CUFILE_LOGGING_LEVEL=TRACE
 export CUFILE_LOGFILE_MAX_SIZE_MB=64
 
 passed=0 failed=0
+
+fail() {
+	echo "FAILED  $1: $2"
+	tail -20 "$work/said"
+	failed=$((failed + 1))
+}
+
+# What the log and the program must say, and what it must not, if not empty.
+proof='cufile IO mode' says='' complains=''
 
 # ours NAME COMMAND... : it must succeed, and our log must have its requests
 ours() {
@@ -40,23 +53,80 @@ ours() {
 	shift
 	rm -f "$work/log"
 	if ! (cd "$work" && LD_PRELOAD=$lib timeout 300 "$@") >"$work/said" 2>&1; then
-		echo "FAILED  $name"
-		tail -20 "$work/said"
-		failed=$((failed + 1))
+		fail "$name" "ended with an error, or did not end"
 		return
 	fi
-	requests=$(grep -c 'cufile IO mode' "$work/log" 2>/dev/null)
-	if [ "${requests:-0}" = 0 ]; then
-		echo "FAILED  $name: it went well, but not through this library"
-		failed=$((failed + 1))
+	if [ -n "$proof" ] && ! grep -qs "$proof" "$work/log"; then
+		fail "$name" "it went well, but not through this library"
 		return
 	fi
+	if [ -n "$says" ] && ! grep -qE "$says" "$work/said"; then
+		fail "$name" "it did not say \"$says\""
+		return
+	fi
+	if [ -n "$complains" ] && grep -qiE "$complains" "$work/said"; then
+		fail "$name" "it complains"
+		return
+	fi
+	requests=$(grep -cs 'cufile IO mode' "$work/log")
 	passed=$((passed + 1))
-	echo "ok      $name: $requests requests; $(grep -E '[0-9]+ passed|^version' "$work/said" | tail -1)"
+	echo "ok      $name: ${requests:-0} requests; $(grep -E '[0-9]+ passed|^version' "$work/said" | tail -1)"
 }
 
 skip() { echo "skip    $1: $2"; }
 have_module() { "$python" -c "import $1" 2>/dev/null; }
+
+# sample NUMBER WORDS ARGUMENT... : these are its last words
+sample() {
+	local program=$clients/samples/cufile_sample_$1 says=$2 name="sample $1"
+	# many end well after an error
+	local complains='error|fail|mismatch' proof='driver open:'
+	shift 2
+	[ -x "$program" ] || { skip "$name" "not built"; return; }
+	ours "$name" "$program" "$@"
+}
+
+# written FILE SIZE : bytes of 0xab, so many
+written() {
+	head -c "$2" /dev/zero | tr '\0' '\253' | cmp -s - "$work/$1" && return
+	echo "FAILED  $1 has other bytes than its sample wrote"
+	failed=$((failed + 1))
+}
+
+run_samples() {
+	local i
+	[ -d "$clients/samples" ] || { skip samples "no $clients/samples"; return; }
+	for i in big:34M m1:1M m2:2M m2b:2M b110:110M s1k:1000; do
+		head -c "${i#*:}" /dev/urandom >"$work/${i%:*}"
+	done
+	sample 001 'written bytes :131072' w1 0 && written w1 131072
+	sample 002 'written bytes :1048576' w2 0 && written w2 1048576
+	for i in 003 004 005 006 014 031 032 033 034; do
+		sample $i 'SHA SUM Match' big o$i 0
+	done
+	for i in 1 2 3; do
+		sample 015 'SHA SUM Match' big o15 0 $i
+	done
+	sample 007 ''
+	# it calls nothing: the words for errors are the header's
+	if [ -x "$clients/samples/cufile_sample_008" ]; then
+		proof='' says='unsupported file type' \
+			ours "sample 008" "$clients/samples/cufile_sample_008"
+	fi
+	sample 009 'Read Success' m2 m2b
+	for i in 012 013; do # requests by the million, and a line each
+		CUFILE_LOGGING_LEVEL=INFO sample $i 'Read Success' m2 m2b
+	done
+	sample 010 'Read Success' m2 0 0
+	sample 011 'Read Success' b110 0 0
+	sample 016 'Read Success' b110
+	sample 017 'Read Success' b110
+	sample 018 'Write success ret = 200' s1k
+	sample 020 'done got .* for 8 events' m1 0 8
+	sample 021 'Batch IO Canceled' m1 0 8
+	sample 022 'deregistering device memory' m1 0
+	sample 028 'written bytes :131072' w28 0 && written w28 131072
+}
 
 run_fio() {
 	[ -x "$clients/fio/fio" ] || { skip fio "no $clients/fio/fio"; return; }
