@@ -47,6 +47,7 @@ static void whole_blocks_never_meet_host_memory(void **state)
 /* Two that differ by whole blocks, any edges. */
 static void any_offsets_and_sizes_travel(void **state)
 {
+	unsigned long whole = 0; /* blocks that lie alike in memory and file */
 	struct rig r;
 
 	begin(&r, SIZE);
@@ -61,12 +62,14 @@ static void any_offsets_and_sizes_travel(void **state)
 			at = (at & ~(size_t)4095) | ((size_t)off & 4095);
 		if (at > SIZE - size)
 			at -= 4096;
+		if (!((at ^ (size_t)off) & 4095) && size > 8192)
+			whole += (size - 8192) & ~4095ul;
 		if (th_below(2))
 			rig_read(&r, size, off, at, (ssize_t)size);
 		else
 			rig_write(&r, size, off, at, (ssize_t)size);
 	}
-	assert_true(fake_nvfs_count(FAKE_BYTES) > SIZE);
+	assert_true(fake_nvfs_count(FAKE_BYTES) >= whole);
 	end(&r);
 }
 
