@@ -85,7 +85,7 @@ struct cf_ferry {
 	const struct cf_gpu *gpu; /* whose slots it may use, or NULL */
 	unsigned rows;		  /* of the launch; 0: there is none */
 	bool shared; /* in a graph: kernels of several launches may meet */
-	bool rings;  /* it is there, and no gate before it */
+	bool rings;  /* its kernel rings, and no gate is before it */
 	uint32_t run;
 	pthread_mutex_t hold_lock; /* held by who uses the hold */
 	pthread_mutex_t lock;	   /* innermost */

@@ -36,7 +36,7 @@
 #define TIMER_SLACK_NS 1000
 
 struct workers {
-	pthread_mutex_t lock; /* guards all but tasks and posted */
+	pthread_mutex_t lock; /* guards all but tasks, jobs and posted */
 	pthread_cond_t work;  /* a job was queued, or the end has come */
 	pthread_cond_t done;  /* a job's last helper came back */
 	struct cf_job *first;

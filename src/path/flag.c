@@ -7,7 +7,7 @@
 
 #define LOOKS 2000 /* some 50 us; who sleeps then has other work to do */
 
-/* A driver or GPU without memory operations is asked once. Relaxed: a hint. */
+/* A driver that cannot is asked once. Relaxed: a hint. */
 static atomic_bool refused;
 
 static _Atomic uint32_t *word_of(const struct cf_slot *slot)
@@ -19,16 +19,18 @@ bool cf_flag_put(const struct cf_cuda *cuda, const struct cf_slot *slot,
 		 CUstream stream)
 {
 	_Atomic uint32_t *word = word_of(slot);
+	CUresult res;
 
 	if (!slot->pinned || !cuda->stream_write_value32 ||
 	    atomic_load_explicit(&refused, memory_order_relaxed))
 		return false;
 	atomic_store_explicit(word, 0, memory_order_release);
-	if (cuda->stream_write_value32(stream, (CUdeviceptr)word, 1, 0) ==
-	    CF_CU_SUCCESS)
-		return true;
-	atomic_store_explicit(&refused, true, memory_order_relaxed);
-	return false;
+	res = cuda->stream_write_value32(stream, (CUdeviceptr)word, 1, 0);
+	/* no memory operations, or none on pinned memory; else a lost context
+	 */
+	if (res == CF_CU_NOT_SUPPORTED || res == CF_CU_INVALID_VALUE)
+		atomic_store_explicit(&refused, true, memory_order_relaxed);
+	return res == CF_CU_SUCCESS;
 }
 
 bool cf_flag_is_up(const struct cf_slot *slot)

@@ -104,6 +104,21 @@ static void a_copy_that_takes_long_is_waited_for(void **state)
 	world_end(&w);
 }
 
+static void a_failure_is_not_the_drivers_last_word(void **state)
+{
+	unsigned long flagged;
+	struct world w;
+
+	world_make(&w);
+	flagged = flags();
+	assert_int_equal(th_fake()->plan("cuStreamWriteValue32_v2:1=999"), 0);
+	read_and_check(&w);
+	th_fake()->plan_clear();
+	read_and_check(&w);
+	assert_int_equal(flags(), flagged + 2);
+	world_end(&w);
+}
+
 /* The last: it is remembered for the process. */
 static void a_driver_without_flags_is_asked_once(void **state)
 {
@@ -129,6 +144,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(a_small_read_that_is_alone_is_looked_for),
 		cmocka_unit_test(a_copy_that_takes_long_is_waited_for),
+		cmocka_unit_test(a_failure_is_not_the_drivers_last_word),
 		cmocka_unit_test(a_driver_without_flags_is_asked_once),
 	};
 

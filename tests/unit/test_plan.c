@@ -77,6 +77,22 @@ static void a_small_read_that_is_alone_has_a_flag(void **state)
 	assert_false(plan(&file, CF_WRITE, 4096, 1).flagged);
 }
 
+static void no_flags_without_memory_operations(void **state)
+{
+	struct cf_config_staged *staged = cf_config_staged();
+	struct cf_config *config = cf_config_new();
+
+	assert_non_null(config);
+	assert_int_equal(
+		cf_staged_set_bool(staged, CF_CFG_STREAM_MEMOPS_BYPASS, true),
+		0);
+	assert_int_equal(cf_config_load(config, staged), 0);
+	cf_staged_reset(staged);
+	cf_plan_configure(config);
+	cf_config_free(config);
+	assert_false(plan(&file, CF_READ, 4096, 1).flagged);
+}
+
 static void who_runs_beside_many_has_no_helpers(void **state)
 {
 	configure(0);
@@ -193,6 +209,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(small_reads_are_their_callers_own),
 		cmocka_unit_test(a_small_read_that_is_alone_has_a_flag),
+		cmocka_unit_test(no_flags_without_memory_operations),
 		cmocka_unit_test(who_runs_beside_many_has_no_helpers),
 		cmocka_unit_test(
 			buffered_writes_have_one_carrier_and_direct_ones_four),
