@@ -2,19 +2,18 @@
 /*
  * config_json - applies the text of a cufile.json to the rows.
  *
- * Positions: the reader parses in place, so a key's string points into the
- * buffer and its offset is known; lines are counted in an untouched copy.
  * The file may be written by anybody: nothing in it makes the load fail
  * unless it is not JSON at all.
  */
 #include <errno.h>
-#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <yyjson.h>
 
 #include "core/config_internal.h"
+#include "core/config_json_text.h"
+#include "core/config_json_value.h"
 #include "core/config_near.h"
 
 _Static_assert(CF_JSON_PADDING >= YYJSON_PADDING_SIZE,
@@ -24,17 +23,8 @@ _Static_assert(CF_JSON_PADDING >= YYJSON_PADDING_SIZE,
 
 struct json {
 	struct cf_config *c;
-	const char *file;
-	const char *buf;  /* parsed in place */
-	const char *text; /* as it was written */
-	size_t len;
+	struct cf_json_text text;
 	bool seen[CF_CFG_NR];
-	/* a place that is known: keys come in the file's order */
-	size_t known_offset, known_line, known_start;
-};
-
-struct where {
-	size_t line, column; /* from 1 */
 };
 
 /* Old spellings (contract 4.2): a section, and a key that has moved. */
@@ -45,170 +35,10 @@ static const struct {
 	{ "profile.io_batchsize", "properties.io_batchsize" },
 };
 
-/* Goes on from the place asked for last, so that a file is counted once. */
-static struct where where_is(struct json *json, size_t offset)
-{
-	if (offset < json->known_offset)
-		json->known_offset = json->known_line = json->known_start = 0;
-	for (; json->known_offset < offset; json->known_offset++)
-		if (json->text[json->known_offset] == '\n') {
-			json->known_line++;
-			json->known_start = json->known_offset + 1;
-		}
-	return (struct where){ .line = json->known_line + 1,
-			       .column = offset - json->known_start + 1 };
-}
-
-/* The opening quote of a key. */
-static struct where key_at(struct json *json, yyjson_val *key)
-{
-	return where_is(json, (size_t)(yyjson_get_str(key) - json->buf) - 1);
-}
-
 static void note(struct json *json, enum cf_log_level level, yyjson_val *key,
 		 const char *name, const char *what)
 {
-	struct where at;
-
-	if (json->c->nr_notes == CF_CFG_MAX_NOTES)
-		return;
-	at = key_at(json, key);
-	cf_config_note(json->c, level, "%s:%zu:%zu: %s: %s", json->file,
-		       at.line, at.column, name, what);
-}
-
-/* A string as C knows it: no NUL inside. */
-static const char *plain_string(yyjson_val *val)
-{
-	const char *text = yyjson_get_str(val);
-
-	return text && strlen(text) == yyjson_get_len(val) ? text : NULL;
-}
-
-static bool read_size(const struct cf_config_row *row, yyjson_val *val,
-		      uint64_t *size)
-{
-	if (yyjson_is_uint(val))
-		*size = yyjson_get_uint(val);
-	else if (yyjson_is_sint(val) && yyjson_get_sint(val) == -1 &&
-		 (row->flags & CF_CFG_NO_LIMIT))
-		*size = CF_CFG_UNLIMITED;
-	else
-		return false;
-	return cf_row_size_ok(row, *size);
-}
-
-/* The apply functions answer 0, -EINVAL (not for this row) or -ENOMEM. */
-
-static int apply_string(const struct cf_config_row *row, struct cf_value *v,
-			yyjson_val *val)
-{
-	const char *text = plain_string(val);
-	char buf[32];
-
-	if (text)
-		text = cf_row_choice(row, text, buf, sizeof(buf));
-	return text ? cf_value_set_text(v, text, CF_CFG_FROM_JSON) : -EINVAL;
-}
-
-static int apply_sizes(const struct cf_config_row *row, struct cf_value *v,
-		       yyjson_val *val)
-{
-	uint64_t sizes[CF_CFG_MAX_SLABS];
-	size_t nr = 0;
-	yyjson_arr_iter it;
-
-	if (!yyjson_is_arr(val) || yyjson_arr_size(val) > CF_CFG_MAX_SLABS)
-		return -EINVAL;
-	/* an empty list is a value only where it is the default */
-	if (!yyjson_arr_size(val) && row->text[0])
-		return -EINVAL;
-	it = yyjson_arr_iter_with(val);
-	while ((val = yyjson_arr_iter_next(&it))) {
-		if (!read_size(row, val, &sizes[nr++]))
-			return -EINVAL;
-	}
-	return cf_value_set_sizes(v, sizes, nr, CF_CFG_FROM_JSON);
-}
-
-static int apply_strings(struct cf_value *v, yyjson_val *val)
-{
-	yyjson_arr_iter it;
-	char **strings;
-	size_t nr = 0;
-	int err;
-
-	if (!yyjson_is_arr(val))
-		return -EINVAL;
-	strings = calloc(yyjson_arr_size(val) + 1, sizeof(*strings));
-	if (!strings)
-		return -ENOMEM;
-	it = yyjson_arr_iter_with(val);
-	while ((val = yyjson_arr_iter_next(&it))) {
-		const char *text = plain_string(val);
-
-		err = -EINVAL;
-		if (!text)
-			goto err_free;
-		err = -ENOMEM;
-		strings[nr] = strdup(text);
-		if (!strings[nr])
-			goto err_free;
-		nr++;
-	}
-	cf_value_take_strings(v, strings, nr, CF_CFG_FROM_JSON);
-	return 0;
-
-err_free:
-	cf_strings_free(strings, nr);
-	return err;
-}
-
-static int apply_value(const struct cf_config_row *row, struct cf_value *v,
-		       yyjson_val *val)
-{
-	uint64_t size;
-
-	switch (row->type) {
-	case CF_CFG_BOOL:
-		if (!yyjson_is_bool(val))
-			return -EINVAL;
-		cf_value_set_number(v, yyjson_get_bool(val), CF_CFG_FROM_JSON);
-		return 0;
-	case CF_CFG_SIZE:
-		if (!read_size(row, val, &size))
-			return -EINVAL;
-		cf_value_set_number(v, size, CF_CFG_FROM_JSON);
-		return 0;
-	case CF_CFG_STRING:
-		return apply_string(row, v, val);
-	case CF_CFG_SIZES:
-		return apply_sizes(row, v, val);
-	case CF_CFG_STRINGS:
-		return apply_strings(v, val);
-	}
-	return -EINVAL;
-}
-
-/* A value as the file has it; the long ones are cut, or not told. */
-static void tell_value(yyjson_val *val, char *text, size_t size)
-{
-	if (yyjson_is_str(val))
-		snprintf(text, size, "\"%.40s\"", yyjson_get_str(val));
-	else if (yyjson_is_bool(val))
-		snprintf(text, size, "%s",
-			 yyjson_get_bool(val) ? "true" : "false");
-	else if (yyjson_is_uint(val))
-		snprintf(text, size, "%" PRIu64, yyjson_get_uint(val));
-	else if (yyjson_is_sint(val))
-		snprintf(text, size, "%" PRId64, yyjson_get_sint(val));
-	else if (yyjson_is_real(val))
-		snprintf(text, size, "%g", yyjson_get_real(val));
-	else
-		snprintf(text, size, "%s",
-			 yyjson_is_arr(val) ? "this list" :
-			 yyjson_is_obj(val) ? "this object" :
-					      "null");
+	cf_json_note(json->c, &json->text, level, key, name, what);
 }
 
 static int apply_row(struct json *json, enum cf_cfg id, yyjson_val *key,
@@ -222,13 +52,14 @@ static int apply_row(struct json *json, enum cf_cfg id, yyjson_val *key,
 		note(json, CF_LOG_WARN, key, row->key,
 		     "given twice, the last one counts");
 	json->seen[id] = true;
-	err = apply_value(row, &json->c->values[id], val);
+	err = cf_json_apply_value(row, &json->c->values[id], val);
 	if (!err)
-		json->c->values[id].line = key_at(json, key).line;
+		json->c->values[id].line =
+			cf_json_place_of_key(&json->text, key).line;
 	if (err != -EINVAL)
 		return err;
 	cf_row_expects(row, expects, sizeof(expects));
-	tell_value(val, told, sizeof(told));
+	cf_json_tell_value(val, told, sizeof(told));
 	snprintf(what, sizeof(what), "%s ignored: expected %s", told, expects);
 	note(json, CF_LOG_ERROR, key, row->key, what);
 	return 0;
@@ -262,7 +93,7 @@ static bool is_list_of_strings(yyjson_val *val)
 	if (!yyjson_is_arr(val))
 		return false;
 	while ((val = yyjson_arr_iter_next(&it)))
-		if (!plain_string(val))
+		if (!cf_json_plain_string(val))
 			return false;
 	return true;
 }
@@ -319,7 +150,7 @@ static void check_mount_table(struct json *json, const char *name,
 /* False where no row can have that name. */
 static bool make_name(char *name, const char *section, yyjson_val *key)
 {
-	const char *text = plain_string(key);
+	const char *text = cf_json_plain_string(key);
 	int n;
 
 	if (!text || strchr(text, '.'))
@@ -393,19 +224,21 @@ static int apply_root(struct json *json, yyjson_val *root)
 	if (yyjson_is_obj(root))
 		return apply_section(json, "", root);
 	cf_config_note(json->c, CF_LOG_ERROR,
-		       "%s:1:1: ignored: expected an object", json->file);
+		       "%s:1:1: ignored: expected an object", json->text.file);
 	return -EINVAL;
 }
 
+/* buf: the text, which is parsed in place. */
 static int apply_text(struct json *json, char *buf)
 {
+	struct cf_json_text *text = &json->text;
 	yyjson_read_err failure;
 	yyjson_doc *doc = yyjson_read_opts(
-		buf, json->len,
+		buf, text->len,
 		YYJSON_READ_INSITU | YYJSON_READ_ALLOW_COMMENTS |
 			YYJSON_READ_ALLOW_TRAILING_COMMAS,
 		NULL, &failure);
-	struct where at;
+	struct cf_json_place at;
 	int err;
 
 	if (doc) {
@@ -415,9 +248,10 @@ static int apply_text(struct json *json, char *buf)
 	}
 	if (failure.code == YYJSON_READ_ERROR_MEMORY_ALLOCATION)
 		return -ENOMEM;
-	at = where_is(json, failure.pos < json->len ? failure.pos : json->len);
+	at = cf_json_place_of(text, failure.pos < text->len ? failure.pos :
+							      text->len);
 	cf_config_note(json->c, CF_LOG_ERROR,
-		       "%s:%zu:%zu: %s; the defaults are used", json->file,
+		       "%s:%zu:%zu: %s; the defaults are used", text->file,
 		       at.line, at.column, failure.msg);
 	return -EINVAL;
 }
@@ -425,17 +259,18 @@ static int apply_text(struct json *json, char *buf)
 int cf_config_apply_json(struct cf_config *c, const char *file, char *buf,
 			 size_t len)
 {
-	char *text = malloc(len + 1);
+	char *copy = malloc(len + 1);
 	struct json json = {
-		.c = c, .file = file, .buf = buf, .text = text, .len = len
+		.c = c,
+		.text = { .file = file, .buf = buf, .text = copy, .len = len },
 	};
 	int err;
 
-	if (!text)
+	if (!copy)
 		return -ENOMEM;
-	memcpy(text, buf, len);
+	memcpy(copy, buf, len);
 	memset(buf + len, 0, CF_JSON_PADDING);
 	err = apply_text(&json, buf);
-	free(text);
+	free(copy);
 	return err;
 }
