@@ -1,148 +1,36 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * buffer - an interval map: an array sorted by base, with running maxima.
+ * buffer - registers ranges, and looks up what holds a request.
  *
- * max_end[i] is the largest end among the first i + 1 ranges, so a lookup
- * that walks back from its address stops as soon as nothing further left can
- * reach it: one step where ranges do not nest.
- *
- * Lock: readers take one of several read-write locks, picked by thread, so
- * that they do not share a cache line; a writer takes write_lock and then
- * them all, in order. A fork takes write_lock alone: then nothing changes.
- * Innermost; nothing is called under it but malloc by the writer. An alias is
- * given back without it: its provider may take its time.
+ * Lock: stripes, innermost; nothing is called under it but malloc by the
+ * writer. An alias is given back without it: its provider may take its time.
  */
 #include "core/buffer.h"
 
 #include <cufile.h>
-#include <errno.h>
-#include <pthread.h>
 #include <stdatomic.h>
 #include <stdlib.h>
-#include <string.h>
 #include "core/log.h"
 #include "core/nvfs_map.h"
+#include "core/ranges.h"
+#include "core/stripes.h"
 
-#define NR_STRIPES 16
-
-struct range {
-	uintptr_t base, end; /* half open */
-	uintptr_t max_end;
-	uint64_t buffer_id; /* 0: host memory, or not known */
-	int ordinal;	    /* -1: host memory */
-	enum cf_alias_state alias_state;
-	struct cf_alias *alias;	  /* a reference, or NULL */
-	struct cf_remote *remote; /* likewise */
-};
-
-/* A cache line each. */
-struct stripe {
-	pthread_rwlock_t lock;
-} __attribute__((aligned(128)));
-
-static pthread_mutex_t write_lock = PTHREAD_MUTEX_INITIALIZER;
-static struct stripe stripes[NR_STRIPES] = {
-	[0 ... NR_STRIPES - 1] = { PTHREAD_RWLOCK_INITIALIZER },
-};
-static struct range *ranges;  /* stripes */
-static size_t nr_ranges;      /* stripes */
-static size_t room;	      /* stripes, writer only */
+static struct cf_stripes stripes = CF_STRIPES_INITIALIZER;
+static struct cf_ranges ranges; /* stripes */
 static atomic_size_t nr_hint; /* relaxed: spares the lock when there are none */
 static atomic_size_t nr_known;	/* the same: with an answer of set_alias */
 static atomic_size_t nr_remote; /* the same: that NICs reach */
 
-static pthread_rwlock_t *own_stripe(void)
-{
-	static _Atomic unsigned next;
-	static _Thread_local unsigned mine;
-
-	if (!mine)
-		mine = 1 + atomic_fetch_add_explicit(&next, 1,
-						     memory_order_relaxed);
-	return &stripes[mine % NR_STRIPES].lock;
-}
-
-static void lock_all(void)
-{
-	pthread_mutex_lock(&write_lock);
-	for (int i = 0; i < NR_STRIPES; i++)
-		pthread_rwlock_wrlock(&stripes[i].lock);
-}
-
-static void unlock_all(void)
-{
-	for (int i = NR_STRIPES - 1; i >= 0; i--)
-		pthread_rwlock_unlock(&stripes[i].lock);
-	pthread_mutex_unlock(&write_lock);
-}
-
-/* How many ranges have a base <= addr. Caller holds a stripe. */
-static size_t upper_locked(uintptr_t addr)
-{
-	size_t low = 0, high = nr_ranges;
-
-	while (low < high) {
-		size_t mid = low + (high - low) / 2;
-
-		if (ranges[mid].base <= addr)
-			low = mid + 1;
-		else
-			high = mid;
-	}
-	return low;
-}
-
 /* Caller holds all stripes. */
-static void remax_locked(size_t from)
+static void hint_locked(void)
 {
-	for (size_t i = from; i < nr_ranges; i++) {
-		uintptr_t before = i ? ranges[i - 1].max_end : 0;
-
-		ranges[i].max_end =
-			ranges[i].end > before ? ranges[i].end : before;
-	}
-	atomic_store_explicit(&nr_hint, nr_ranges, memory_order_relaxed);
-}
-
-/* Caller holds all stripes. */
-static int make_room_locked(void)
-{
-	size_t more = room ? room * 2 : 64;
-	struct range *grown;
-
-	if (nr_ranges < room)
-		return 0;
-	grown = realloc(ranges, more * sizeof(*grown));
-	if (!grown)
-		return -ENOMEM;
-	ranges = grown;
-	room = more;
-	return 0;
-}
-
-/* Caller holds all stripes. */
-static int insert_locked(const struct range *range)
-{
-	size_t at = upper_locked(range->base);
-	int err;
-
-	if (at && ranges[at - 1].base == range->base)
-		return -CU_FILE_MEMORY_ALREADY_REGISTERED;
-	err = make_room_locked();
-	if (err)
-		return err;
-	memmove(&ranges[at + 1], &ranges[at],
-		(nr_ranges - at) * sizeof(*ranges));
-	ranges[at] = *range;
-	nr_ranges++;
-	remax_locked(at);
-	return 0;
+	atomic_store_explicit(&nr_hint, ranges.nr, memory_order_relaxed);
 }
 
 int cf_buffer_register(const struct cf_memory *mem, size_t size)
 {
 	bool host = mem->kind == CF_MEMORY_HOST;
-	struct range range = {
+	struct cf_range range = {
 		.base = mem->addr,
 		.end = mem->addr + size,
 		.buffer_id = mem->buffer_id,
@@ -153,76 +41,71 @@ int cf_buffer_register(const struct cf_memory *mem, size_t size)
 
 	if (err)
 		return err;
-	lock_all();
-	err = insert_locked(&range);
-	unlock_all();
+	cf_stripes_lock(&stripes);
+	err = cf_ranges_insert(&ranges, &range);
+	hint_locked();
+	cf_stripes_unlock(&stripes);
 	return err;
 }
 
 void cf_buffer_set_alias(uintptr_t base, enum cf_alias_state state,
 			 struct cf_alias *alias)
 {
-	size_t at;
+	struct cf_range *range;
 
-	lock_all();
-	at = upper_locked(base);
-	if (at && ranges[at - 1].base == base &&
-	    ranges[at - 1].alias_state == CF_ALIAS_NOBODY) {
-		ranges[at - 1].alias_state = state;
-		ranges[at - 1].alias = alias;
+	cf_stripes_lock(&stripes);
+	range = cf_ranges_at(&ranges, base);
+	if (range && range->alias_state == CF_ALIAS_NOBODY) {
+		range->alias_state = state;
+		range->alias = alias;
 		atomic_fetch_add_explicit(&nr_known, 1, memory_order_relaxed);
 		alias = NULL;
 	}
-	unlock_all();
+	cf_stripes_unlock(&stripes);
 	/* somebody was quicker to deregister */
 	cf_alias_put(alias);
 }
 
 void cf_buffer_set_remote(const struct cf_memory *mem, struct cf_remote *remote)
 {
-	struct range *range;
-	size_t at;
+	struct cf_range *range;
 
-	lock_all();
-	at = upper_locked(mem->addr);
-	range = at ? &ranges[at - 1] : NULL;
-	if (range && range->base == mem->addr && !range->remote &&
-	    range->buffer_id == mem->buffer_id) {
+	cf_stripes_lock(&stripes);
+	range = cf_ranges_at(&ranges, mem->addr);
+	if (range && !range->remote && range->buffer_id == mem->buffer_id) {
 		range->remote = remote;
 		atomic_fetch_add_explicit(&nr_remote, 1, memory_order_relaxed);
 		remote = NULL;
 	}
-	unlock_all();
+	cf_stripes_unlock(&stripes);
 	cf_remote_put(remote);
 }
 
 /* Caller holds all stripes. *gone: what the range held, to give back. */
-static int remove_locked(uintptr_t base, struct range *gone)
+static int remove_locked(uintptr_t base, struct cf_range *gone)
 {
-	size_t at = upper_locked(base);
+	const struct cf_range *range = cf_ranges_at(&ranges, base);
 
-	if (!at || ranges[at - 1].base != base)
+	if (!range)
 		return -CU_FILE_MEMORY_NOT_REGISTERED;
-	*gone = ranges[at - 1];
+	*gone = *range;
 	if (gone->alias_state > CF_ALIAS_NOBODY)
 		atomic_fetch_sub_explicit(&nr_known, 1, memory_order_relaxed);
 	if (gone->remote)
 		atomic_fetch_sub_explicit(&nr_remote, 1, memory_order_relaxed);
-	memmove(&ranges[at - 1], &ranges[at],
-		(nr_ranges - at) * sizeof(*ranges));
-	nr_ranges--;
-	remax_locked(at - 1);
+	cf_ranges_remove(&ranges, range);
+	hint_locked();
 	return 0;
 }
 
 int cf_buffer_deregister(uintptr_t base)
 {
-	struct range gone = { 0 };
+	struct cf_range gone = { 0 };
 	int err;
 
-	lock_all();
+	cf_stripes_lock(&stripes);
 	err = remove_locked(base, &gone);
-	unlock_all();
+	cf_stripes_unlock(&stripes);
 	cf_alias_put(gone.alias);
 	cf_remote_put(gone.remote);
 	if (!err)
@@ -231,7 +114,7 @@ int cf_buffer_deregister(uintptr_t base)
 }
 
 /* Freed and allocated anew under the same address: not the same buffer. */
-static bool is_stale(const struct range *range, const struct cf_memory *mem)
+static bool is_stale(const struct cf_range *range, const struct cf_memory *mem)
 {
 	bool host = mem->kind == CF_MEMORY_HOST;
 
@@ -244,12 +127,11 @@ static bool is_stale(const struct range *range, const struct cf_memory *mem)
 static enum cf_cover cover_locked(const struct cf_memory *mem, uintptr_t base,
 				  uintptr_t start, size_t size)
 {
+	size_t i = cf_ranges_upper(&ranges, base);
 	enum cf_cover cover = CF_COVER_NONE;
+	const struct cf_range *range;
 
-	for (size_t i = upper_locked(base); i && ranges[i - 1].max_end > base;
-	     i--) {
-		const struct range *range = &ranges[i - 1];
-
+	while ((range = cf_ranges_left(&ranges, base, &i))) {
 		if (range->end <= base || is_stale(range, mem))
 			continue;
 		if (start >= range->base && start + size <= range->end)
@@ -262,7 +144,7 @@ static enum cf_cover cover_locked(const struct cf_memory *mem, uintptr_t base,
 enum cf_cover cf_buffer_cover(const struct cf_memory *mem, uintptr_t base,
 			      uintptr_t start, size_t size)
 {
-	pthread_rwlock_t *lock = own_stripe();
+	pthread_rwlock_t *lock = cf_stripes_own(&stripes);
 	enum cf_cover cover;
 
 	if (!atomic_load_explicit(&nr_hint, memory_order_relaxed))
@@ -273,19 +155,31 @@ enum cf_cover cf_buffer_cover(const struct cf_memory *mem, uintptr_t base,
 	return cover;
 }
 
+/*
+ * The next range further left that holds so much of mem's allocation, or NULL.
+ * Caller holds a stripe.
+ */
+static inline const struct cf_range *holder_locked(const struct cf_memory *mem,
+						   uintptr_t start, size_t size,
+						   size_t *i)
+{
+	const struct cf_range *range;
+
+	while ((range = cf_ranges_left(&ranges, start, i)))
+		if (start + size <= range->end && !is_stale(range, mem) &&
+		    range->buffer_id == mem->buffer_id)
+			break;
+	return range;
+}
+
 /* Caller holds a stripe. */
 static struct cf_alias *alias_locked(const struct cf_memory *mem, size_t size,
 				     enum cf_alias_state *state)
 {
-	uintptr_t start = mem->addr;
+	size_t i = cf_ranges_upper(&ranges, mem->addr);
+	const struct cf_range *range;
 
-	for (size_t i = upper_locked(start); i && ranges[i - 1].max_end > start;
-	     i--) {
-		const struct range *range = &ranges[i - 1];
-
-		if (start + size > range->end || is_stale(range, mem) ||
-		    range->buffer_id != mem->buffer_id)
-			continue;
+	while ((range = holder_locked(mem, mem->addr, size, &i))) {
 		*state = range->alias_state;
 		if (!range->alias)
 			continue;
@@ -298,7 +192,7 @@ static struct cf_alias *alias_locked(const struct cf_memory *mem, size_t size,
 struct cf_alias *cf_buffer_alias(const struct cf_memory *mem, size_t size,
 				 enum cf_alias_state *state)
 {
-	pthread_rwlock_t *lock = own_stripe();
+	pthread_rwlock_t *lock = cf_stripes_own(&stripes);
 	struct cf_alias *alias;
 
 	*state = CF_ALIAS_NOBODY;
@@ -314,24 +208,21 @@ struct cf_alias *cf_buffer_alias(const struct cf_memory *mem, size_t size,
 /* Caller holds a stripe. */
 static struct cf_remote *remote_locked(const struct cf_memory *mem, size_t size)
 {
-	uintptr_t start = mem->addr;
+	size_t i = cf_ranges_upper(&ranges, mem->addr);
+	const struct cf_range *range;
 
-	for (size_t i = upper_locked(start); i && ranges[i - 1].max_end > start;
-	     i--) {
-		const struct range *range = &ranges[i - 1];
-
-		if (!range->remote || start + size > range->end ||
-		    is_stale(range, mem) || range->buffer_id != mem->buffer_id)
-			continue;
-		cf_remote_get(range->remote);
-		return range->remote;
-	}
-	return NULL;
+	do
+		range = holder_locked(mem, mem->addr, size, &i);
+	while (range && !range->remote);
+	if (!range)
+		return NULL;
+	cf_remote_get(range->remote);
+	return range->remote;
 }
 
 struct cf_remote *cf_buffer_remote(const struct cf_memory *mem, size_t size)
 {
-	pthread_rwlock_t *lock = own_stripe();
+	pthread_rwlock_t *lock = cf_stripes_own(&stripes);
 	struct cf_remote *remote;
 
 	if (!atomic_load_explicit(&nr_remote, memory_order_relaxed))
@@ -345,77 +236,65 @@ struct cf_remote *cf_buffer_remote(const struct cf_memory *mem, size_t size)
 bool cf_buffer_find(const struct cf_memory *mem, uintptr_t start, size_t size,
 		    struct cf_buffer_range *out)
 {
-	pthread_rwlock_t *lock = own_stripe();
-	bool found = false;
+	pthread_rwlock_t *lock = cf_stripes_own(&stripes);
+	const struct cf_range *range;
+	size_t i;
 
 	pthread_rwlock_rdlock(lock);
-	for (size_t i = upper_locked(start);
-	     !found && i && ranges[i - 1].max_end > start; i--) {
-		const struct range *range = &ranges[i - 1];
-
-		found = start + size <= range->end && !is_stale(range, mem) &&
-			range->buffer_id == mem->buffer_id;
-		if (found)
-			*out = (struct cf_buffer_range){ range->base,
-							 range->end,
-							 range->buffer_id };
-	}
+	i = cf_ranges_upper(&ranges, start);
+	range = holder_locked(mem, start, size, &i);
+	if (range)
+		*out = (struct cf_buffer_range){ range->base, range->end,
+						 range->buffer_id };
 	pthread_rwlock_unlock(lock);
-	return found;
+	return range;
 }
 
 void cf_buffers_close(void)
 {
-	struct range *gone;
-	size_t nr_gone;
+	struct cf_ranges gone;
 
-	lock_all();
-	if (nr_ranges)
+	cf_stripes_lock(&stripes);
+	if (ranges.nr)
 		cf_log(CF_LOG_INFO, "close: %zu buffers were still registered",
-		       nr_ranges);
+		       ranges.nr);
 	gone = ranges;
-	nr_gone = nr_ranges;
-	ranges = NULL;
-	nr_ranges = 0;
-	room = 0;
-	atomic_store_explicit(&nr_hint, 0, memory_order_relaxed);
+	ranges = (struct cf_ranges){ .nr = 0 };
+	hint_locked();
 	atomic_store_explicit(&nr_known, 0, memory_order_relaxed);
 	atomic_store_explicit(&nr_remote, 0, memory_order_relaxed);
-	unlock_all();
-	for (size_t i = 0; i < nr_gone; i++) {
-		cf_alias_put(gone[i].alias);
-		cf_remote_put(gone[i].remote);
+	cf_stripes_unlock(&stripes);
+	for (size_t i = 0; i < gone.nr; i++) {
+		cf_alias_put(gone.at[i].alias);
+		cf_remote_put(gone.at[i].remote);
 	}
-	free(gone);
+	free(gone.at);
 }
 
 uint64_t cf_buffer_bytes(int ordinal)
 {
-	pthread_rwlock_t *lock = own_stripe();
+	pthread_rwlock_t *lock = cf_stripes_own(&stripes);
 	uint64_t bytes = 0;
 
 	pthread_rwlock_rdlock(lock);
-	for (size_t i = 0; i < nr_ranges; i++)
-		if (ranges[i].ordinal == ordinal)
-			bytes += ranges[i].end - ranges[i].base;
+	for (size_t i = 0; i < ranges.nr; i++)
+		if (ranges.at[i].ordinal == ordinal)
+			bytes += ranges.at[i].end - ranges.at[i].base;
 	pthread_rwlock_unlock(lock);
 	return bytes;
 }
 
 void cf_buffers_fork_prepare(void)
 {
-	pthread_mutex_lock(&write_lock);
+	cf_stripes_fork_prepare(&stripes);
 }
 
 void cf_buffers_fork_parent(void)
 {
-	pthread_mutex_unlock(&write_lock);
+	cf_stripes_fork_parent(&stripes);
 }
 
-/* Afresh: a lock may still count readers that the child does not have. */
 void cf_buffers_fork_child(void)
 {
-	for (int i = 0; i < NR_STRIPES; i++)
-		pthread_rwlock_init(&stripes[i].lock, NULL);
-	pthread_mutex_unlock(&write_lock);
+	cf_stripes_fork_child(&stripes);
 }

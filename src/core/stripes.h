@@ -1,0 +1,54 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * stripes - a read-write lock whose readers share no cache line.
+ *
+ * It is several locks: a reader takes one of them, picked by thread, a writer
+ * them all, in order, after a mutex that orders writers. A fork takes that
+ * mutex alone: then nobody writes.
+ */
+#ifndef CF_CORE_STRIPES_H
+#define CF_CORE_STRIPES_H
+
+#include <pthread.h>
+
+#define CF_NR_STRIPES 16
+
+/* A cache line each. */
+struct cf_stripe {
+	pthread_rwlock_t lock;
+} __attribute__((aligned(128)));
+
+struct cf_stripes {
+	pthread_mutex_t write_lock;
+	struct cf_stripe stripes[CF_NR_STRIPES];
+};
+
+#define CF_STRIPES_INITIALIZER \
+	{ \
+		.write_lock = PTHREAD_MUTEX_INITIALIZER, \
+		.stripes = { [0 ... CF_NR_STRIPES - \
+			      1] = { PTHREAD_RWLOCK_INITIALIZER } }, \
+	}
+
+extern _Thread_local unsigned cf_stripe_mine; /* 0: none yet */
+unsigned cf_stripe_choose(void);
+
+/* The lock that the calling thread takes to read, and lets go. */
+static inline pthread_rwlock_t *cf_stripes_own(struct cf_stripes *s)
+{
+	unsigned mine = cf_stripe_mine;
+
+	if (!mine)
+		mine = cf_stripe_choose();
+	return &s->stripes[mine % CF_NR_STRIPES].lock;
+}
+
+/* To write. */
+void cf_stripes_lock(struct cf_stripes *s);
+void cf_stripes_unlock(struct cf_stripes *s);
+
+void cf_stripes_fork_prepare(struct cf_stripes *s);
+void cf_stripes_fork_parent(struct cf_stripes *s);
+void cf_stripes_fork_child(struct cf_stripes *s);
+
+#endif
