@@ -15,7 +15,7 @@
 #include <string.h>
 #include <sys/stat.h>
 #include "core/buffer.h"
-#include "core/device.h"
+#include "core/gpu.h"
 #include "core/log.h"
 #include "core/stats_shard.h"
 #include "seam/os.h"

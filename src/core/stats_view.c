@@ -12,7 +12,7 @@
 #include <stdio.h>
 #include <string.h>
 #include "core/buffer.h"
-#include "core/device.h"
+#include "core/gpu.h"
 #include "core/log.h"
 #include "core/stats_internal.h"
 #include "core/windows.h"

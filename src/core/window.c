@@ -4,7 +4,7 @@
 
 #include <errno.h>
 #include <sys/mman.h>
-#include "core/device.h"
+#include "core/context.h"
 #include "core/log.h"
 #include "core/log_tag.h"
 #include "core/pagemap.h"

@@ -9,7 +9,7 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <time.h>
-#include "core/device.h"
+#include "core/context.h"
 #include "core/lane.h"
 #include "core/log.h"
 #include "core/log_tag.h"

@@ -2,7 +2,7 @@
 /* stream - checks what a stream is asked for, and opens and closes it all. */
 #include "engine/stream.h"
 
-#include "core/device.h"
+#include "core/context.h"
 #include "core/log.h"
 #include "core/log_tag.h"
 #include "engine/batch.h"

@@ -9,8 +9,8 @@
  */
 #include "path/ferried.h"
 
-#include "core/device.h"
 #include "core/ferry.h"
+#include "core/gpu.h"
 #include "path/slot_io.h"
 
 #define BERTHS 2

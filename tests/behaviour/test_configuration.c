@@ -12,7 +12,7 @@
 #include <string.h>
 #include <unistd.h>
 #include "core/config_table.h"
-#include "core/device.h"
+#include "core/gpu.h"
 #include "seam/os.h"
 
 #define BAD CU_FILE_INVALID_VALUE

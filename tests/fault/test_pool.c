@@ -4,7 +4,7 @@
 #include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
-#include "core/device.h"
+#include "core/gpu.h"
 #include "fault.h"
 #include "harness.h"
 

@@ -8,7 +8,7 @@
 #include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
-#include "core/device.h"
+#include "core/gpu.h"
 #include "harness.h"
 
 #define MAX_GPUS 4

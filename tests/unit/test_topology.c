@@ -13,7 +13,7 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <unistd.h>
-#include "core/device.h"
+#include "core/gpu.h"
 #include "core/topology.h"
 #include "engine/settle.h"
 #include "engine/worker.h"

@@ -1,0 +1,46 @@
+// SPDX-License-Identifier: Apache-2.0
+/* context - asks the driver who one is, and makes it current. */
+#include "core/context.h"
+
+/*
+ * Asked before a lane is touched: the driver refuses a dead context here, and
+ * crashes on its streams.
+ */
+unsigned long long cf_context_id(const struct cf_cuda *cuda, CUcontext ctx)
+{
+	unsigned long long id = 0;
+	unsigned version;
+
+	if (!cuda->ctx_get_id)
+		return cuda->ctx_get_api_version(ctx, &version) ==
+		       CF_CU_SUCCESS;
+	return cuda->ctx_get_id(ctx, &id) == CF_CU_SUCCESS ? id : 0;
+}
+
+int cf_context_enter(CUcontext ctx, struct cf_scope *scope)
+{
+	const struct cf_cuda *cuda = cf_cuda_loaded();
+	CUresult res;
+
+	if (!cuda)
+		return CF_ECUDA(CF_CU_DEINITIALIZED);
+	res = cuda->ctx_push(ctx);
+	if (res != CF_CU_SUCCESS)
+		return CF_ECUDA(res);
+	scope->capture_mode = CF_CU_STREAM_CAPTURE_MODE_RELAXED;
+	if (cuda->exchange_capture_mode)
+		cuda->exchange_capture_mode(&scope->capture_mode);
+	return 0;
+}
+
+void cf_context_leave(struct cf_scope *scope)
+{
+	const struct cf_cuda *cuda = cf_cuda_loaded();
+	CUcontext popped;
+
+	if (!cuda)
+		return;
+	if (cuda->exchange_capture_mode)
+		cuda->exchange_capture_mode(&scope->capture_mode);
+	cuda->ctx_pop(&popped);
+}
