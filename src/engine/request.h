@@ -51,6 +51,13 @@ int cf_request_check(struct cf_request *req, const struct cf_call *call,
 		     const enum cf_memory_kind *assumed, const char **problem);
 
 /*
+ * The CPU could not reach what looked like host memory. Either the driver came
+ * into the process since we last looked, and it is a GPU's: 0, and it has the
+ * route of such; or it was the parent's before a fork, and is nobody's here.
+ */
+int cf_request_look_again(struct cf_request *req);
+
+/*
  * Carries it, on the calling thread and with helpers where that pays. Bytes
  * from the front that made it, or a negative code.
  */

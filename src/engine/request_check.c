@@ -1,0 +1,258 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * request_check - checks a call once, and decides its route.
+ *
+ * What is checked here is what can be checked before a byte moves; the rest
+ * (a bad host address, a full disk) is found out by the path.
+ */
+#include "engine/request.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include "core/buffer.h"
+#include "core/device.h"
+#include "core/ferry.h"
+#include "core/log.h"
+#include "core/log_tag.h"
+#include "engine/session.h"
+#include "engine/via.h"
+#include "seam/os.h"
+
+static int refuse(const char **problem, int code, const char *why)
+{
+	*problem = why;
+	return code;
+}
+
+/* Everything that needs no table and no driver. */
+static int check_numbers(const struct cf_call *call, const char **problem)
+{
+	uintptr_t start = (uintptr_t)call->base;
+
+	if (!call->base)
+		return refuse(problem, -EINVAL, "no buffer");
+	if (call->file_off < 0)
+		return refuse(problem, -EINVAL, "negative file offset");
+	if (call->buf_off < 0)
+		return refuse(problem, -EINVAL, "negative buffer offset");
+	if (call->size > SSIZE_MAX ||
+	    call->size > (size_t)(LLONG_MAX - call->file_off))
+		return refuse(problem, -EINVAL,
+			      "range leaves the file's numbers");
+	if (start + (size_t)call->buf_off < start ||
+	    start + (size_t)call->buf_off + call->size < start)
+		return refuse(problem, -EINVAL,
+			      "range leaves the address space");
+	return 0;
+}
+
+static int check_access(const struct cf_call *call,
+			const struct cf_handle *handle, const char **problem)
+{
+	int mode = handle->open_flags & O_ACCMODE;
+
+	if (call->op == CF_READ && mode == O_WRONLY)
+		return refuse(problem, -EBADF, "file is open for writing only");
+	if (call->op == CF_WRITE && mode == O_RDONLY)
+		return refuse(problem, -EBADF, "file is open for reading only");
+	return 0;
+}
+
+static struct cf_ferry *ferry_for(const struct cf_call *call,
+				  const struct cf_memory *mem)
+{
+	struct cf_ferry *ferry = call->ferry;
+
+	return ferry && cf_ferry_reaches(ferry->ctx, ferry->ordinal, mem) ?
+		       ferry :
+		       NULL;
+}
+
+static bool cpu_reaches(uintptr_t addr)
+{
+	int fds[2];
+	ssize_t n;
+
+	if (cf_os->pipe(fds))
+		return true;
+	n = cf_os->write(fds[1], (const void *)addr, 1);
+	cf_os->close(fds[0]);
+	cf_os->close(fds[1]);
+	return n != -EFAULT;
+}
+
+/*
+ * The kernel says EFAULT of a GPU's memory that was taken for the host's, see
+ * cf_request_look_again; a callback of the client's would crash.
+ */
+static int check_callback(const struct cf_piece *piece, const char **problem)
+{
+	if (piece->mem.kind != CF_MEMORY_HOST || !piece->size ||
+	    !cf_devices_lost_in_fork() || cpu_reaches(piece->mem.addr))
+		return 0;
+	return refuse(problem, CF_ECUDA(CF_CU_NOT_INITIALIZED),
+		      "GPU memory of the process that forked this one");
+}
+
+/* The memory of the request, and whether the range may be touched. */
+static int check_memory(struct cf_request *req, const struct cf_call *call,
+			struct cf_facts *last, const char **problem)
+{
+	struct cf_memory *mem = &req->piece.mem;
+	enum cf_cover cover;
+	uintptr_t base;
+
+	if (last->base != call->base)
+		cf_memory_facts((uintptr_t)call->base, &last->mem);
+	last->base = call->base;
+	*mem = last->mem;
+	req->piece.ferry = ferry_for(call, mem);
+	base = mem->addr;
+	cover = cf_buffer_cover(mem, base, base + (size_t)call->buf_off,
+				call->size);
+	if (cover == CF_COVER_BEYOND)
+		return refuse(problem, -CU_FILE_INVALID_MAPPING_RANGE,
+			      "range leaves the registered buffer");
+	if (cf_memory_check_range(mem, (size_t)call->buf_off + call->size))
+		return refuse(problem, -CU_FILE_CUDA_POINTER_RANGE_ERROR,
+			      "range leaves the allocation");
+	mem->addr = base + (size_t)call->buf_off;
+	req->registered = cover == CF_COVER_WHOLE;
+	req->piece.alias = NULL;
+	req->piece.alias_state = CF_ALIAS_UNREGISTERED;
+	req->piece.remote = NULL;
+	if (req->registered && mem->kind == CF_MEMORY_DEVICE)
+		req->piece.remote = cf_buffer_remote(mem, call->size);
+	if (req->registered && mem->kind != CF_MEMORY_HOST)
+		req->piece.alias = cf_buffer_alias(mem, call->size,
+						   &req->piece.alias_state);
+	req->piece.registered = req->registered;
+	return 0;
+}
+
+/* Plain memory of that kind, on GPU 0 if it is a GPU's. */
+static int assume_memory(struct cf_request *req, const struct cf_call *call,
+			 enum cf_memory_kind kind)
+{
+	req->piece.mem = (struct cf_memory){
+		.kind = kind,
+		.addr = (uintptr_t)call->base + (size_t)call->buf_off,
+	};
+	req->registered = false;
+	req->piece.ferry = NULL;
+	req->piece.remote = NULL;
+	req->piece.alias = NULL;
+	req->piece.alias_state = CF_ALIAS_UNREGISTERED;
+	req->piece.registered = false;
+	return 0;
+}
+
+static void fill_in(struct cf_request *req, const struct cf_call *call,
+		    struct cf_handle *handle)
+{
+	const struct cf_config *config = cf_session_config();
+	struct cf_piece *piece = &req->piece;
+
+	req->behind = 0;
+	piece->op = call->op;
+	piece->through_alias = false;
+	piece->handle = handle;
+	piece->file_off = call->file_off;
+	piece->via = cf_via_choose(piece, config);
+	piece->combine = cf_config_bool(config, CF_CFG_COMBINE);
+	piece->ordered = cf_config_bool(config, CF_CFG_ORDER_WRITES);
+}
+
+/* assumed: the kind of memory to take for granted, or NULL. */
+static int check(struct cf_request *req, const struct cf_call *call,
+		 struct cf_facts *last, const enum cf_memory_kind *assumed,
+		 const char **problem)
+{
+	struct cf_handle *handle = cf_handle_get(call->handle);
+	int err;
+
+	if (!handle)
+		return refuse(problem, -EINVAL, "no such handle");
+	if (handle->fs_ops) /* it must be known which memory is a GPU's */
+		(void)cf_cuda_look_again();
+	err = check_numbers(call, problem);
+	if (!err)
+		err = check_access(call, handle, problem);
+	if (!err)
+		err = assumed ? assume_memory(req, call, *assumed) :
+				check_memory(req, call, last, problem);
+	req->piece.size = call->size;
+	if (!err && handle->fs_ops && !assumed)
+		err = check_callback(&req->piece, problem);
+	if (err)
+		cf_handle_put(handle);
+	else
+		fill_in(req, call, handle);
+	return err;
+}
+
+static void decide(struct cf_request *req)
+{
+	if (req->piece.ferry) /* pages are registered by the driver */
+		req->piece.view = (struct cf_view){ .sight = CF_SIGHT_NONE };
+	else
+		cf_windows_look(&req->piece);
+	cf_route_choose(&req->piece, cf_session_config(), &req->route);
+}
+
+int cf_request_check(struct cf_request *req, const struct cf_call *call,
+		     const enum cf_memory_kind *assumed, const char **problem)
+{
+	struct cf_facts none = { .base = NULL };
+	int err = check(req, call, &none, assumed, problem);
+
+	if (!err)
+		decide(req);
+	return err;
+}
+
+int cf_request_init_next(struct cf_request *req, const struct cf_call *call,
+			 struct cf_facts *last)
+{
+	const char *problem;
+	int err = check(req, call, last, NULL, &problem);
+
+	if (!err)
+		decide(req);
+	else
+		cf_log_limited(
+			CF_LOG_ERROR,
+			"%s handle %s buf " CF_TAG "+%lld len %zu off %lld: %s",
+			cf_op_name(call->op), cf_handle_words(call->handle),
+			cf_tag(call->base), (long long)call->buf_off,
+			call->size, (long long)call->file_off, problem);
+	return err;
+}
+
+int cf_request_init(struct cf_request *req, const struct cf_call *call)
+{
+	struct cf_facts last = { .base = NULL };
+
+	if (call->facts)
+		last = *call->facts;
+	return cf_request_init_next(req, call, &last);
+}
+
+int cf_request_look_again(struct cf_request *req)
+{
+	struct cf_memory mem;
+
+	if (cf_devices_lost_in_fork())
+		return CF_ECUDA(CF_CU_NOT_INITIALIZED);
+	if (!cf_cuda_look_again())
+		return -EFAULT;
+	cf_memory_facts(req->piece.mem.addr, &mem);
+	if (mem.kind == CF_MEMORY_HOST)
+		return -EFAULT;
+	req->piece.mem = mem;
+	if (cf_memory_check_range(&mem, req->piece.size))
+		return -CU_FILE_CUDA_POINTER_RANGE_ERROR;
+	decide(req);
+	return 0;
+}
