@@ -15,6 +15,7 @@
 #include <stddef.h>
 #include "core/slot.h"
 #include "seam/cuda.h"
+#include "seam/hidden.h"
 
 #define CF_SMALL_SLOT ((size_t)128 << 10)
 
@@ -30,7 +31,7 @@ struct cf_gpu {
 	struct cf_gpu *next;
 };
 
-extern struct cf_gpu *_Atomic cf_gpus; /* newest first */
+extern CF_HIDDEN struct cf_gpu *_Atomic cf_gpus; /* newest first */
 
 /* NULL: not used yet. */
 static inline struct cf_gpu *cf_gpu_find(int ordinal)

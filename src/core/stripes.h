@@ -10,6 +10,7 @@
 #define CF_CORE_STRIPES_H
 
 #include <pthread.h>
+#include "seam/hidden.h"
 
 #define CF_NR_STRIPES 16
 
@@ -30,7 +31,7 @@ struct cf_stripes {
 			      1] = { PTHREAD_RWLOCK_INITIALIZER } }, \
 	}
 
-extern _Thread_local unsigned cf_stripe_mine; /* 0: none yet */
+extern CF_HIDDEN _Thread_local unsigned cf_stripe_mine; /* 0: none yet */
 unsigned cf_stripe_choose(void);
 
 /* The lock that the calling thread takes to read, and lets go. */
