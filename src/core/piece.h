@@ -48,4 +48,11 @@ static inline const char *cf_op_name(enum cf_op op)
 	return op == CF_READ ? "read" : "write";
 }
 
+/* Memory and file are cut by blocks alike, so that all but edges go direct. */
+static inline bool cf_piece_blocks_match(const struct cf_piece *piece)
+{
+	return !((piece->mem.addr ^ (uintptr_t)piece->file_off) &
+		 (piece->handle->dio_align - 1));
+}
+
 #endif

@@ -1,0 +1,241 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * voyage - takes, flies, copies and ends, in rounds.
+ *
+ * DESIGN  A round takes what has landed, all of it, and does for all at once
+ * what the driver is needed for: its calls are dear beside a small piece and
+ * quick beside the disk. A read has more cells than flights, so that the
+ * disk goes on while a round's cells are copied; a write waits until a good
+ * part of its cells are free, and copies them in one go.
+ *
+ * Bytes sit in a cell at the same offset from a page boundary as they have in
+ * the file, so all of a read is whole pages.
+ */
+#include "path/voyage.h"
+
+#include "core/arrival.h"
+#include "core/device.h"
+#include "path/copies.h"
+
+#define ROUND 4 /* a write copies when one cell in so many is free */
+
+_Static_assert(CF_VOYAGE_CELLS <= CF_COPIES_MAX, "one call copies a round");
+
+/* What a round looks at: cells whose pieces are copied or have ended. */
+struct round {
+	struct cf_cell *cells[CF_VOYAGE_CELLS];
+	const struct cf_piece *pieces[CF_VOYAGE_CELLS];
+	char *at[CF_VOYAGE_CELLS];
+	ssize_t results[CF_VOYAGE_CELLS];
+	unsigned nr;
+};
+
+void cf_voyage_add_cell(struct cf_voyage *v, char *mem)
+{
+	struct cf_cell *cell = &v->all[v->nr_cells++];
+
+	cell->mem = mem;
+	v->idle[v->nr_idle++] = cell;
+}
+
+static void free_cell(struct cf_voyage *v, struct cf_cell *cell)
+{
+	v->idle[v->nr_idle++] = cell;
+}
+
+/* Where a piece's bytes are that need no cell. */
+static char *memory_of(const struct cf_voyage *v, const struct cf_piece *piece)
+{
+	uintptr_t addr = piece->mem.addr;
+
+	return (char *)(v->fleet->alias ? cf_alias_at(piece->alias, addr) :
+					  addr);
+}
+
+/* An idle cell with the next piece in it, or NULL. */
+static struct cf_cell *take(struct cf_voyage *v)
+{
+	const struct cf_piece *piece = v->first;
+	struct cf_cell *cell;
+
+	if (!v->nr_idle || v->over || v->err)
+		return NULL;
+	if (!piece)
+		piece = v->fleet->next(v->fleet);
+	v->first = NULL;
+	v->over = !piece;
+	if (!piece)
+		return NULL;
+	cell = v->idle[--v->nr_idle];
+	cell->piece = piece;
+	cell->at =
+		v->dev ? cell->mem + cf_cell_delta(piece) : memory_of(v, piece);
+	return cell;
+}
+
+/* A read into a cell takes its pages whole; all else just the piece. */
+static void begin(struct cf_voyage *v, struct cf_cell *cell)
+{
+	const struct cf_piece *piece = cell->piece;
+	bool whole = v->dev && piece->op == CF_READ;
+	size_t skip = whole ? cf_cell_delta(piece) : 0;
+
+	cell->flight.t = (struct cf_transfer){
+		.handle = piece->handle,
+		.write = piece->op == CF_WRITE,
+		.via = piece->via,
+		.buf = cell->at - skip,
+		.size = whole ? cf_cell_need(piece) : piece->size,
+		.off = piece->file_off - (off_t)skip,
+		.alias = v->fleet->alias,
+	};
+	v->flying++;
+	cf_ring_begin(v->ring, &cell->flight);
+}
+
+static struct cf_cell *landed(struct cf_voyage *v, bool wait)
+{
+	struct cf_cell *cell = (struct cf_cell *)cf_ring_reap(v->ring, wait);
+
+	v->flying -= !!cell;
+	return cell;
+}
+
+/* --------------------------------------------------------------- rounds */
+
+static void add(struct round *r, struct cf_cell *cell, ssize_t result)
+{
+	r->cells[r->nr] = cell;
+	r->pieces[r->nr] = cell->piece;
+	r->at[r->nr] = cell->at;
+	r->results[r->nr++] = result;
+}
+
+/* Bytes of the piece that its flight has moved, or -errno. */
+static ssize_t result_of(const struct cf_voyage *v, const struct cf_cell *cell)
+{
+	ssize_t n = cell->flight.t.result;
+
+	if (n < 0 || !v->dev || cell->piece->op == CF_WRITE)
+		return n;
+	n -= (ssize_t)cf_cell_delta(cell->piece);
+	if (n < 0)
+		return 0;
+	return n < (ssize_t)cell->piece->size ? n : (ssize_t)cell->piece->size;
+}
+
+/* Waits for one, and takes what else there is. False: nothing flies. */
+static bool land(struct cf_voyage *v, struct round *r)
+{
+	struct cf_cell *cell = landed(v, true);
+
+	for (r->nr = 0; cell; cell = landed(v, false))
+		add(r, cell, result_of(v, cell));
+	return r->nr;
+}
+
+static void end(struct cf_voyage *v, struct round *r)
+{
+	for (unsigned i = 0; i < r->nr; i++)
+		free_cell(v, r->cells[i]);
+	if (r->nr)
+		v->fleet->ended(v->fleet, r->pieces, r->results, r->nr);
+}
+
+/*
+ * A launch looks into one slot. After an error copies may still be under way
+ * into cells or out of them.
+ */
+static void copy(struct cf_voyage *v, struct round *r)
+{
+	v->err = cf_copies_move(&(struct cf_copies){
+		.dev = v->dev,
+		.lane = v->lane,
+		.slot = v->fleet->kernel ? v->slot : NULL,
+		.pieces = r->pieces,
+		.at = r->at,
+		.results = r->results,
+		.nr = r->nr,
+	});
+	if (v->err)
+		cf_lane_settle(v->lane);
+}
+
+/* As many as may fly. */
+static void take_off(struct cf_voyage *v)
+{
+	struct cf_cell *cell;
+
+	while (v->flying < v->fleet->flights && (cell = take(v)))
+		begin(v, cell);
+}
+
+/* What has landed in aliases is there for the GPU, or has failed. */
+static void arrive(struct round *r)
+{
+	const struct cf_piece *first = r->pieces[0];
+	int err = first->op == CF_READ ? cf_arrival_flush(&first->mem) : 0;
+
+	for (unsigned i = 0; err && i < r->nr; i++)
+		if (r->results[i] > 0)
+			r->results[i] = err;
+}
+
+void cf_voyage_fly(struct cf_voyage *v)
+{
+	struct round r;
+
+	take_off(v);
+	while (land(v, &r)) {
+		struct cf_cell *cell;
+
+		take_off(v);
+		/* off they are before we turn to the driver */
+		cell = v->flying ? landed(v, false) : NULL;
+		if (cell)
+			add(&r, cell, result_of(v, cell));
+		if (v->dev)
+			copy(v, &r);
+		else if (v->fleet->alias)
+			arrive(&r);
+		end(v, &r);
+		take_off(v);
+	}
+}
+
+/* Copies the next ones out of the device; those that made it take off. */
+static void copy_out(struct cf_voyage *v)
+{
+	struct round r = { .nr = 0 };
+	unsigned nr = 0;
+	struct cf_cell *cell;
+
+	while ((cell = take(v)))
+		add(&r, cell, (ssize_t)cell->piece->size);
+	if (!r.nr)
+		return;
+	copy(v, &r);
+	for (unsigned i = 0; i < r.nr; i++) {
+		if (r.results[i] > 0) {
+			begin(v, r.cells[i]);
+			continue;
+		}
+		r.cells[nr] = r.cells[i];
+		r.pieces[nr] = r.pieces[i];
+		r.results[nr++] = r.results[i];
+	}
+	r.nr = nr;
+	end(v, &r);
+}
+
+void cf_voyage_fly_writes(struct cf_voyage *v)
+{
+	struct round r;
+
+	do {
+		if (v->nr_idle >= v->nr_cells / ROUND)
+			copy_out(v);
+		if (land(v, &r))
+			end(v, &r);
+	} while (v->flying || (!v->over && !v->err));
+}
