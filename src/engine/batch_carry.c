@@ -8,6 +8,7 @@
 #include "engine/batch_carry.h"
 
 #include "core/device.h"
+#include "core/numbers.h"
 #include "core/probe.h"
 #include "core/stats.h"
 #include "engine/batch_fleet.h"
@@ -19,11 +20,6 @@
 /* A worker that finds a good deal to do wakes so many others. */
 #define FAN_OUT 2
 
-static unsigned least(unsigned a, unsigned b)
-{
-	return a < b ? a : b;
-}
-
 /* What a cancel finds not begun ends without an event, so any result will do.
  */
 static void carry_each(struct cf_submission *sub, struct cf_group *group)
@@ -33,7 +29,7 @@ static void carry_each(struct cf_submission *sub, struct cf_group *group)
 		bool skip = !entry->req.piece.size ||
 			    cf_events_are_dropped(&sub->queue->events);
 
-		entry->req.behind = least(group->behind, sub->carriers - 1);
+		entry->req.behind = cf_least(group->behind, sub->carriers - 1);
 		entry->result = skip ? 0 : cf_request_run(&entry->req);
 	}
 }

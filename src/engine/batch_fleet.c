@@ -12,7 +12,7 @@
 #include "core/device.h"
 #include "engine/batch_carry.h"
 #include "engine/detour.h"
-#include "engine/plan.h"
+#include "engine/plan_batch.h"
 #include "engine/settle.h"
 #include "path/fleet.h"
 

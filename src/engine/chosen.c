@@ -4,7 +4,7 @@
 
 #include <inttypes.h>
 #include <stdio.h>
-#include "engine/plan.h"
+#include "engine/plan_limits.h"
 
 #define KIB 1024
 

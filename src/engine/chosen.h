@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
  * chosen - what acts where a value leaves the choice to the library: a value
- * that says no more than the default does is nobody's wish (engine/plan.h).
+ * that says no more than the default does is nobody's wish
+ * (engine/plan_limits.h).
  */
 #ifndef CF_ENGINE_CHOSEN_H
 #define CF_ENGINE_CHOSEN_H

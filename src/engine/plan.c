@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * plan - the numbers behind the parallelism, in one place.
+ * plan - the numbers behind the parallelism of a request, in one place.
  *
  * A cached read is bound by the kernel's copy out of the page cache, about
  * 10 GB/s a thread, so it is spread, and the caller alone talks to the driver
@@ -15,28 +15,18 @@
  */
 #include "engine/plan.h"
 
-#include <limits.h>
-#include <stdatomic.h>
-#include "core/cache.h"
-#include "core/cpus.h"
 #include "core/file.h"
+#include "core/numbers.h"
 #include "core/ring.h"
-#include "core/slabs.h"
-#include "engine/worker.h"
-#include "path/bundle.h"
-#include "path/fleet.h"
+#include "engine/plan_limits.h"
 
 #define KIB (1ul << 10)
 #define MIB (1ul << 20)
 
 #define MAPPED_STEP (4096 * KIB) /* the last one's check is waited for */
-#define AUTO_WORKERS 12
-#define AUTO_HELPERS 9 /* of one request; more do not fill the link fuller */
-#define AUTO_SLOT (4 * MIB)
 
 /* reads out of the page cache that several carry */
-#define SPLIT_FROM (256 * KIB) /* for each request that runs */
-#define FEW 4		       /* requests; of more only large ones are split */
+#define FEW 4 /* requests; of more only large ones are split */
 #define CROWD_SPLIT (8 * MIB)
 #define MIN_SHARE (32 * KIB) /* of one carrier */
 #define SHARE_PARTS 4	     /* of a share, so that nobody waits long */
@@ -58,179 +48,25 @@
 
 #define DIRECT_STEP (1 * MIB)
 #define DIRECT_CARRIERS 4
-#define RING_FROM (2 * MIB) /* below, one call keeps the disk busy */
 #define RING_FLIGHTS 8
 #define RING_MIN_STEP (512 * KIB)
 #define RING_TOTAL 32 /* under way for all who run; more only queue up */
 #define MIN_HOST_STEP (64 * KIB)
 #define MAX_HOST_STEP (4 * MIB)
 
-/* of an entry of a batch: a call, its bytes out of the page cache, a disk */
-#define CALL_NS 700
-#define BYTES_PER_NS 10
-#define DISK_NS 100000
-#define BUNDLE_DEMOTE (16 * KIB)
-/* worth a wake and a launch; no longer than others should wait for its end */
-#define FLEET_SMALL (128 * KIB)
-#define FLEET_FLIGHTS 128      /* under way for one batch */
-#define FLEET_BYTES (32 * MIB) /* the same; more only queue up */
-#define FLEET_MIN_FLIGHTS 16   /* of a carrier that others help */
-#define FLEET_CARRIERS 4       /* system calls side by side */
-#define MIN_GROUP_NS 20000
-#define MAX_GROUP_NS 100000
-
-/* Relaxed: a request that is under way may still use the old ones. */
-static _Atomic unsigned max_workers;
-static _Atomic unsigned max_helpers; /* of one request */
-static _Atomic size_t split_from;
-static _Atomic size_t ring_from;
-static _Atomic size_t max_step;
-static _Atomic bool can_demote;
-static _Atomic bool may_flag;
-
-static unsigned nr_cpus(void)
-{
-	struct cf_cpus cpus;
-
-	return cf_cpus_of_process(&cpus) ? 1 : cf_cpus_count(&cpus);
-}
-
-/*
- * NVIDIA ships its defaults as a file, so a value that says no more than the
- * default does is nobody's wish; it leaves the choice to us.
- */
-static bool is_default(const struct cf_config *config, enum cf_cfg id)
-{
-	return cf_config_size(config, id) == cf_config_default(id);
-}
-
-static unsigned least(uint64_t a, uint64_t b)
-{
-	return (unsigned)(a < b ? a : b);
-}
-
-/* Three quarters of the processors, unless somebody asked for a number. */
-static unsigned workers_allowed(const struct cf_config *config)
-{
-	if (!cf_config_bool(config, CF_CFG_PARALLEL_IO))
-		return 0;
-	if (!is_default(config, CF_CFG_MAX_IO_THREADS))
-		return (unsigned)cf_config_size(config, CF_CFG_MAX_IO_THREADS);
-	return least(nr_cpus() * 3 / 4, AUTO_WORKERS);
-}
-
-static unsigned helpers_allowed(const struct cf_config *config)
-{
-	uint64_t carriers =
-		cf_config_size(config, CF_CFG_MAX_REQUEST_PARALLELISM);
-
-	if (is_default(config, CF_CFG_MAX_REQUEST_PARALLELISM))
-		return AUTO_HELPERS;
-	return carriers ? (unsigned)carriers - 1 : 0;
-}
-
-static size_t split_allowed(const struct cf_config *config)
-{
-	if (is_default(config, CF_CFG_MIN_IO_THRESHOLD_SIZE_KB))
-		return SPLIT_FROM;
-	return cf_config_size(config, CF_CFG_MIN_IO_THRESHOLD_SIZE_KB) * KIB;
-}
-
-/* A ring splits, too: from where somebody has asked for it. */
-static size_t ring_allowed(const struct cf_config *config)
-{
-	if (is_default(config, CF_CFG_MIN_IO_THRESHOLD_SIZE_KB))
-		return RING_FROM;
-	return cf_config_size(config, CF_CFG_MIN_IO_THRESHOLD_SIZE_KB) * KIB;
-}
-
-static size_t power_below(size_t n)
-{
-	return n ? 1ul << (63 - __builtin_clzl(n)) : 1;
-}
-
-/*
- * The fewer copies, the less the driver's lock is fought over; so slots are
- * large unless somebody asked for a size.
- */
-size_t cf_plan_slot_size(const struct cf_config *config)
-{
-	struct cf_slabs slabs;
-
-	if (cf_slabs_asked(config, &slabs))
-		return slabs.slot;
-	if (is_default(config, CF_CFG_PER_BUFFER_CACHE_SIZE_KB))
-		return AUTO_SLOT;
-	return cf_config_size(config, CF_CFG_PER_BUFFER_CACHE_SIZE_KB) * KIB;
-}
-
-size_t cf_plan_staging_bytes(const struct cf_config *config)
-{
-	struct cf_slabs slabs;
-
-	if (cf_slabs_asked(config, &slabs))
-		return slabs.bytes;
-	return cf_config_size(config, CF_CFG_MAX_DEVICE_CACHE_SIZE_KB) * KIB;
-}
-
-void cf_plan_configure(const struct cf_config *config)
-{
-	unsigned workers = workers_allowed(config);
-
-	cf_workers_configure(workers);
-	atomic_store_explicit(&can_demote, cf_cache_can_demote(),
-			      memory_order_relaxed);
-	atomic_store_explicit(
-		&may_flag, !cf_config_bool(config, CF_CFG_STREAM_MEMOPS_BYPASS),
-		memory_order_relaxed);
-	atomic_store_explicit(&max_workers, workers, memory_order_relaxed);
-	atomic_store_explicit(&max_helpers, helpers_allowed(config),
-			      memory_order_relaxed);
-	atomic_store_explicit(&split_from, split_allowed(config),
-			      memory_order_relaxed);
-	atomic_store_explicit(&ring_from, ring_allowed(config),
-			      memory_order_relaxed);
-	atomic_store_explicit(&max_step, power_below(cf_plan_slot_size(config)),
-			      memory_order_relaxed);
-}
-
-struct cf_plan_limits cf_plan_limits(void)
-{
-	struct cf_plan_limits limits = {
-		.workers = atomic_load_explicit(&max_workers,
-						memory_order_relaxed),
-		.split_from =
-			atomic_load_explicit(&split_from, memory_order_relaxed),
-	};
-
-	limits.carriers = 1 + least(limits.workers,
-				    atomic_load_explicit(&max_helpers,
-							 memory_order_relaxed));
-	return limits;
-}
-
-static size_t clamp(size_t n, size_t low, size_t high)
-{
-	if (n > high)
-		n = high;
-	return n < low ? low : n;
-}
-
 /* What there is, shared by all who run now. */
 static unsigned helpers_for(bool direct, unsigned company)
 {
-	unsigned nr =
-		least(atomic_load_explicit(&max_workers, memory_order_relaxed) /
-			      company,
-		      atomic_load_explicit(&max_helpers, memory_order_relaxed));
+	unsigned nr = cf_least(cf_plan_bound(workers) / company,
+			       cf_plan_bound(helpers));
 
-	return direct ? least(nr, DIRECT_CARRIERS - 1) : nr;
+	return direct ? cf_least(nr, DIRECT_CARRIERS - 1) : nr;
 }
 
 /* The smallest request that is split. */
 static size_t least_split(bool direct, unsigned company)
 {
-	size_t from = atomic_load_explicit(&split_from, memory_order_relaxed);
+	size_t from = cf_plan_bound(split_from);
 
 	if (direct)
 		return from > DIRECT_STEP ? from : 2 * DIRECT_STEP;
@@ -248,8 +84,9 @@ static unsigned carriers_for(const struct cf_piece *piece, unsigned company)
 		return 1;
 	if (piece->op == CF_WRITE && !direct)
 		return 1;
-	return (unsigned)clamp(piece->size / (direct ? DIRECT_STEP : MIN_SHARE),
-			       1, 1 + helpers_for(direct, company));
+	return (unsigned)cf_clamp(piece->size /
+					  (direct ? DIRECT_STEP : MIN_SHARE),
+				  1, 1 + helpers_for(direct, company));
 }
 
 /*
@@ -265,16 +102,16 @@ static bool is_large(const struct cf_piece *piece, unsigned company)
 /* Of several that run the rows have enough to do as it is. */
 static size_t ferry_step(size_t size, unsigned company)
 {
-	size_t most = power_below(size / (company > 1 ? 32 : 64));
+	size_t most = cf_power_below(size / (company > 1 ? 32 : 64));
 
-	return clamp(clamp(most, FERRY_STEP, FERRY_MAX_STEP), FERRY_MIN_STEP,
-		     power_below(size / 4));
+	return cf_clamp(cf_clamp(most, FERRY_STEP, FERRY_MAX_STEP),
+			FERRY_MIN_STEP, cf_power_below(size / 4));
 }
 
 static size_t staged_step(const struct cf_piece *piece, unsigned carriers,
 			  unsigned company)
 {
-	size_t slot = atomic_load_explicit(&max_step, memory_order_relaxed);
+	size_t slot = cf_plan_bound(step);
 	size_t step = slot;
 
 	if (piece->ferry && carriers > 1)
@@ -284,28 +121,28 @@ static size_t staged_step(const struct cf_piece *piece, unsigned carriers,
 	else if (carriers > 1 && is_large(piece, company))
 		step = LARGE_STEP;
 	else if (carriers > 1)
-		step = clamp(power_below(piece->size / carriers / SHARE_PARTS),
-			     MIN_STEP, MAX_STEP);
+		step = cf_clamp(
+			cf_power_below(piece->size / carriers / SHARE_PARTS),
+			MIN_STEP, MAX_STEP);
 	else if (company == 1 && piece->size >= HALVE_FROM)
-		step = clamp(power_below(piece->size / 2), 0, MAX_HALF);
+		step = cf_clamp(cf_power_below(piece->size / 2), 0, MAX_HALF);
 	return step < slot ? step : slot;
 }
 
 static size_t host_step(const struct cf_piece *piece, unsigned carriers)
 {
 	if (carriers == 1)
-		return power_below(SIZE_MAX);
+		return cf_power_below(SIZE_MAX);
 	if (cf_file_is_direct(piece->handle, piece->via))
 		return DIRECT_STEP;
-	return clamp(power_below(piece->size / carriers / 2), MIN_HOST_STEP,
-		     MAX_HOST_STEP);
+	return cf_clamp(cf_power_below(piece->size / carriers / 2),
+			MIN_HOST_STEP, MAX_HOST_STEP);
 }
 
 static bool should_demote(const struct cf_piece *piece, unsigned carriers,
 			  unsigned company)
 {
-	if (piece->op == CF_WRITE ||
-	    !atomic_load_explicit(&can_demote, memory_order_relaxed))
+	if (piece->op == CF_WRITE || !cf_plan_bound(can_demote))
 		return false;
 	if (carriers > 1)
 		return !is_large(piece, company);
@@ -320,21 +157,13 @@ static bool should_flag(const struct cf_piece *piece, unsigned carriers,
 			unsigned company)
 {
 	return piece->op == CF_READ && carriers == 1 && company == 1 &&
-	       piece->size <= FLAG_MAX &&
-	       atomic_load_explicit(&may_flag, memory_order_relaxed);
+	       piece->size <= FLAG_MAX && cf_plan_bound(may_flag);
 }
 
 /* Parts that wrote one page, each its way, would collide. */
 static size_t skew_of(const struct cf_piece *piece)
 {
 	return (size_t)piece->file_off & (piece->handle->page_align - 1);
-}
-
-/* Memory and file are cut by blocks alike, so that all but edges go direct. */
-static bool blocks_match(const struct cf_piece *piece)
-{
-	return !((piece->mem.addr ^ (uintptr_t)piece->file_off) &
-		 (piece->handle->dio_align - 1));
 }
 
 /* What nvidia-fs does not carry, and it may be all, is staged. */
@@ -346,9 +175,9 @@ static bool uses_slots(const struct cf_path_ops *path)
 /* Small ones are cut finer, to be several at all. */
 static size_t ring_step(const struct cf_piece *piece)
 {
-	size_t slot = atomic_load_explicit(&max_step, memory_order_relaxed);
-	size_t step =
-		clamp(power_below(piece->size / 4), RING_MIN_STEP, DIRECT_STEP);
+	size_t slot = cf_plan_bound(step);
+	size_t step = cf_clamp(cf_power_below(piece->size / 4), RING_MIN_STEP,
+			       DIRECT_STEP);
 
 	return step < slot ? step : slot;
 }
@@ -362,18 +191,17 @@ static unsigned flights_for(const struct cf_piece *piece,
 {
 	if (!cf_file_is_direct(piece->handle, piece->via) ||
 	    piece->handle->fs_ops || piece->ferry ||
-	    piece->size <
-		    atomic_load_explicit(&ring_from, memory_order_relaxed) ||
+	    piece->size < cf_plan_bound(ring_from) ||
 	    piece->size <= ring_step(piece))
 		return 0;
 	/* an alias lies in its pages as the memory does */
 	if (!uses_slots(path) &&
 	    ((path != &cf_path_host && path != &cf_path_alias) ||
-	     !blocks_match(piece)))
+	     !cf_piece_blocks_match(piece)))
 		return 0;
 	if (!cf_rings_usable())
 		return 0;
-	return (unsigned)clamp(RING_TOTAL / company, 2, RING_FLIGHTS);
+	return (unsigned)cf_clamp(RING_TOTAL / company, 2, RING_FLIGHTS);
 }
 
 /* One thread keeps the link busy; parts do not cross from window to window. */
@@ -412,74 +240,4 @@ struct cf_plan cf_plan_make(const struct cf_piece *piece,
 		.demote = staged && should_demote(piece, carriers, company),
 		.flagged = staged && should_flag(piece, carriers, company),
 	};
-}
-
-unsigned cf_plan_cost_ns(const struct cf_piece *piece)
-{
-	uint64_t cost = CALL_NS + piece->size / BYTES_PER_NS;
-
-	/* a client's own file system may take any time */
-	if (cf_file_is_direct(piece->handle, piece->via) ||
-	    piece->handle->fs_ops)
-		cost += DISK_NS;
-	return least(cost, UINT_MAX);
-}
-
-/* Tiny entries are bound by their calls, and not by the link. */
-bool cf_plan_bundle_demotes(const struct cf_piece *piece)
-{
-	return piece->op == CF_READ && piece->size >= BUNDLE_DEMOTE &&
-	       atomic_load_explicit(&can_demote, memory_order_relaxed);
-}
-
-size_t cf_plan_bundle_bytes(void)
-{
-	return clamp(atomic_load_explicit(&max_step, memory_order_relaxed), 0,
-		     CF_BUNDLE_MAX_BYTES);
-}
-
-bool cf_plan_has_fleets(const struct cf_piece *piece)
-{
-	return cf_fleet_need(piece) <=
-		       atomic_load_explicit(&max_step, memory_order_relaxed) &&
-	       cf_rings_usable();
-}
-
-bool cf_plan_is_large(const struct cf_piece *piece)
-{
-	return piece->size > FLEET_SMALL;
-}
-
-/*
- * Small ones cost more of a thread than of the disk, so several threads ask
- * for them; of large ones one thread keeps any disk busy.
- */
-struct cf_fleet_plan cf_plan_fleet(size_t need, unsigned nr)
-{
-	unsigned most = least(FLEET_BYTES / need, FLEET_FLIGHTS);
-	unsigned flights = (unsigned)clamp(nr, 1, most ? most : 1);
-	unsigned carriers = 1;
-
-	if (need <= 2 * FLEET_SMALL)
-		carriers = (unsigned)clamp(flights / FLEET_MIN_FLIGHTS, 1,
-					   FLEET_CARRIERS);
-	flights = (flights + carriers - 1) / carriers;
-	return (struct cf_fleet_plan){ carriers, least(flights, CF_FLEET_MAX) };
-}
-
-/* One worker there always is, for what has no caller. */
-unsigned cf_plan_carriers(unsigned long long cost_ns, unsigned nr)
-{
-	unsigned most =
-		atomic_load_explicit(&max_workers, memory_order_relaxed);
-	unsigned wanted = least(cost_ns / MIN_GROUP_NS + 1, nr);
-
-	return least(wanted, most ? most : 1);
-}
-
-/* Halves what is left among all: large groups first, small ones at the end. */
-unsigned long long cf_plan_group_ns(unsigned long long left_ns,
-				    unsigned carriers)
-{
-	return clamp(left_ns / 2 / carriers, MIN_GROUP_NS, MAX_GROUP_NS);
 }

@@ -36,6 +36,7 @@
 #include "core/handle.h"
 #include "core/log.h"
 #include "core/nic.h"
+#include "core/numbers.h"
 #include "core/nvfs.h"
 #include "core/nvfs_io.h"
 #include "core/p2p.h"
@@ -46,7 +47,7 @@
 #include "core/windows.h"
 #include "engine/batch.h"
 #include "engine/explain.h"
-#include "engine/plan.h"
+#include "engine/plan_limits.h"
 #include "engine/request.h"
 #include "engine/stream.h"
 #include "engine/worker.h"
@@ -140,7 +141,7 @@ static void configure_windows(const struct cf_config *config)
 			!strcmp(mode, "kept")	? CF_WINDOWS_KEPT :
 						  CF_WINDOWS_OFF,
 		.max_bytes = kib(config, CF_CFG_MAPPED_CACHE_KB),
-		.chunk = 1ul << (63 - __builtin_clzl(chunk)),
+		.chunk = cf_power_below(chunk),
 		.open_from = kib(config, CF_CFG_MAPPED_MIN_KB),
 		.use_from = kib(config, CF_CFG_MAPPED_USE_KB),
 		.settle_ns = cf_config_size(config, CF_CFG_MAPPED_SETTLE_MS) *

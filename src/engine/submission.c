@@ -15,7 +15,7 @@
 #include <stdlib.h>
 #include "core/file.h"
 #include "engine/batch_carry.h"
-#include "engine/plan.h"
+#include "engine/plan_batch.h"
 
 static pthread_mutex_t live_lock = PTHREAD_MUTEX_INITIALIZER;
 static pthread_cond_t none_live = PTHREAD_COND_INITIALIZER;

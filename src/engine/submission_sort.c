@@ -7,7 +7,8 @@
  * gets the next bytes ready; more would only spin for it.
  */
 #include "core/file.h"
-#include "engine/plan.h"
+#include "core/numbers.h"
+#include "engine/plan_batch.h"
 #include "engine/submission.h"
 
 static bool is_plain(const struct cf_entry *entry)
@@ -171,11 +172,6 @@ static void append(struct cf_sort *sort, struct cf_entry *entry)
 	}
 }
 
-static unsigned least(unsigned a, unsigned b)
-{
-	return a < b ? a : b;
-}
-
 /* How many tasks the sorts are worth. */
 static unsigned count_carriers(struct cf_submission *sub)
 {
@@ -189,7 +185,7 @@ static unsigned count_carriers(struct cf_submission *sub)
 			sort->most =
 				cf_plan_fleet(sort->need, sort->nr).carriers;
 		if (sort->most) {
-			carriers += least(sort->most, sort->nr);
+			carriers += cf_least(sort->most, sort->nr);
 			continue;
 		}
 		cost_ns += sort->cost_ns;

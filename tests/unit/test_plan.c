@@ -2,6 +2,8 @@
 /* test_plan - parts, helpers and what configuration has to say to them. */
 #include "core/ferry.h"
 #include "engine/plan.h"
+#include "engine/plan_batch.h"
+#include "engine/plan_limits.h"
 #include "engine/worker.h"
 #include "path/fleet.h"
 #include "harness.h"

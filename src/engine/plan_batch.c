@@ -1,0 +1,97 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * plan_batch - the numbers of batches, beside those of one request (plan.c).
+ */
+#include "engine/plan_batch.h"
+
+#include <limits.h>
+#include "core/file.h"
+#include "core/numbers.h"
+#include "core/ring.h"
+#include "engine/plan_limits.h"
+#include "path/bundle.h"
+#include "path/fleet.h"
+
+#define KIB (1ul << 10)
+#define MIB (1ul << 20)
+
+/* of an entry of a batch: a call, its bytes out of the page cache, a disk */
+#define CALL_NS 700
+#define BYTES_PER_NS 10
+#define DISK_NS 100000
+#define BUNDLE_DEMOTE (16 * KIB)
+/* worth a wake and a launch; no longer than others should wait for its end */
+#define FLEET_SMALL (128 * KIB)
+#define FLEET_FLIGHTS 128      /* under way for one batch */
+#define FLEET_BYTES (32 * MIB) /* the same; more only queue up */
+#define FLEET_MIN_FLIGHTS 16   /* of a carrier that others help */
+#define FLEET_CARRIERS 4       /* system calls side by side */
+#define MIN_GROUP_NS 20000
+#define MAX_GROUP_NS 100000
+
+unsigned cf_plan_cost_ns(const struct cf_piece *piece)
+{
+	uint64_t cost = CALL_NS + piece->size / BYTES_PER_NS;
+
+	/* a client's own file system may take any time */
+	if (cf_file_is_direct(piece->handle, piece->via) ||
+	    piece->handle->fs_ops)
+		cost += DISK_NS;
+	return cf_least(cost, UINT_MAX);
+}
+
+/* Tiny entries are bound by their calls, and not by the link. */
+bool cf_plan_bundle_demotes(const struct cf_piece *piece)
+{
+	return piece->op == CF_READ && piece->size >= BUNDLE_DEMOTE &&
+	       cf_plan_bound(can_demote);
+}
+
+size_t cf_plan_bundle_bytes(void)
+{
+	return cf_clamp(cf_plan_bound(step), 0, CF_BUNDLE_MAX_BYTES);
+}
+
+bool cf_plan_has_fleets(const struct cf_piece *piece)
+{
+	return cf_fleet_need(piece) <= cf_plan_bound(step) && cf_rings_usable();
+}
+
+bool cf_plan_is_large(const struct cf_piece *piece)
+{
+	return piece->size > FLEET_SMALL;
+}
+
+/*
+ * Small ones cost more of a thread than of the disk, so several threads ask
+ * for them; of large ones one thread keeps any disk busy.
+ */
+struct cf_fleet_plan cf_plan_fleet(size_t need, unsigned nr)
+{
+	unsigned most = cf_least(FLEET_BYTES / need, FLEET_FLIGHTS);
+	unsigned flights = (unsigned)cf_clamp(nr, 1, most ? most : 1);
+	unsigned carriers = 1;
+
+	if (need <= 2 * FLEET_SMALL)
+		carriers = (unsigned)cf_clamp(flights / FLEET_MIN_FLIGHTS, 1,
+					      FLEET_CARRIERS);
+	flights = (flights + carriers - 1) / carriers;
+	return (struct cf_fleet_plan){ carriers,
+				       cf_least(flights, CF_FLEET_MAX) };
+}
+
+/* One worker there always is, for what has no caller. */
+unsigned cf_plan_carriers(unsigned long long cost_ns, unsigned nr)
+{
+	unsigned most = cf_plan_bound(workers);
+	unsigned wanted = cf_least(cost_ns / MIN_GROUP_NS + 1, nr);
+
+	return cf_least(wanted, most ? most : 1);
+}
+
+/* Halves what is left among all: large groups first, small ones at the end. */
+unsigned long long cf_plan_group_ns(unsigned long long left_ns,
+				    unsigned carriers)
+{
+	return cf_clamp(left_ns / 2 / carriers, MIN_GROUP_NS, MAX_GROUP_NS);
+}

@@ -1,0 +1,44 @@
+// SPDX-License-Identifier: Apache-2.0
+/* plan_limits - what configuration and machine allow a plan. Any thread. */
+#ifndef CF_ENGINE_PLAN_LIMITS_H
+#define CF_ENGINE_PLAN_LIMITS_H
+
+#include <stdatomic.h>
+#include "core/config.h"
+#include "seam/hidden.h"
+
+/* What configuration and machine allow; at open. */
+void cf_plan_configure(const struct cf_config *config);
+
+/* What came of it. Any thread. */
+struct cf_plan_limits {
+	unsigned workers;  /* threads that help callers */
+	unsigned carriers; /* of one request, its caller among them */
+	size_t split_from; /* the smallest with several, running alone */
+};
+struct cf_plan_limits cf_plan_limits(void);
+
+/* Bytes of a slot of the staged path. */
+size_t cf_plan_slot_size(const struct cf_config *config);
+/* Bytes of all slots of a GPU. */
+size_t cf_plan_staging_bytes(const struct cf_config *config);
+
+/*
+ * What plans are made of. Relaxed: a request that is under way may still use
+ * the old ones.
+ */
+struct cf_plan_bounds {
+	_Atomic unsigned workers;
+	_Atomic unsigned helpers; /* of one request */
+	_Atomic size_t split_from;
+	_Atomic size_t ring_from;
+	_Atomic size_t step; /* the longest part */
+	_Atomic bool can_demote;
+	_Atomic bool may_flag;
+};
+extern CF_HIDDEN struct cf_plan_bounds cf_plan_bounds;
+
+#define cf_plan_bound(name) \
+	atomic_load_explicit(&cf_plan_bounds.name, memory_order_relaxed)
+
+#endif
