@@ -3,11 +3,7 @@
  * bell - how streams announce that they have come to their operations.
  *
  * An operation's stream writes the operation's ticket to a word in pinned
- * memory, its bell. While bells are armed, one worker has the watch and looks
- * at them: without a pause for a moment after the last news, then now and
- * then, ever more seldom. Whoever has just carried an operation looks, too,
- * for a moment: the stream's next one is due. Nobody looks while none is
- * armed, and no callback is needed.
+ * memory, its bell; a worker looks at those that are armed (watch.h).
  *
  * A board is the bells of a chunk, side by side, so that a look at all of
  * them is a look at few cache lines. It is listed from the publication of its
@@ -19,6 +15,7 @@
 #include <stdatomic.h>
 #include <stdbool.h>
 #include <stdint.h>
+#include "seam/hidden.h"
 
 #define CF_BOARD_BELLS 64
 
@@ -33,23 +30,31 @@ struct cf_board {
 };
 
 void cf_board_list(struct cf_board *board);
-/* One that is not listed, or nobody looks (cf_bells_close). */
+/* One that is not listed, or nobody looks (cf_watch_close). */
 void cf_board_unlist(struct cf_board *board);
 
 /* Before the operation is given to its stream; its ticket is not 0. */
 void cf_bell_arm(struct cf_sop *sop);
 /* False: it has rung, or was silenced, and whoever saw it has the operation. */
 bool cf_bell_disarm(struct cf_sop *sop);
-/*
- * Sees to it that a worker looks, and soon. 0 or -errno, which cannot be
- * after cf_workers_reserve.
- */
-int cf_bell_watch(void);
+
+/* Of all boards, armed and not taken. */
+extern CF_HIDDEN _Atomic unsigned cf_bells_nr_armed;
+static inline unsigned cf_bells_armed(void)
+{
+	return atomic_load(&cf_bells_nr_armed);
+}
+
+/* An operation whose bell has rung, which is the caller's; or NULL. */
+struct cf_sop *cf_bells_find(void);
 
 /* Takes all that are armed; each operation is given to end. */
 void cf_bells_silence(void (*end)(struct cf_sop *sop));
-/* Returns when nobody looks any more; none is armed, nor will be. */
-void cf_bells_close(void);
+/*
+ * Takes those that will not ring, for their context is dead. Asks the driver:
+ * no lock is held.
+ */
+void cf_bells_lose(void (*lost)(struct cf_sop *sop));
 
 void cf_bells_fork_prepare(void);
 void cf_bells_fork_parent(void);

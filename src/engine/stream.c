@@ -11,6 +11,7 @@
 #include "engine/session.h"
 #include "engine/sops.h"
 #include "engine/stream_ref.h"
+#include "engine/watch.h"
 
 #define ALL_FLAGS \
 	(CU_FILE_STREAM_FIXED_BUF_OFFSET | CU_FILE_STREAM_FIXED_FILE_OFFSET | \
@@ -300,7 +301,7 @@ void cf_streams_close(void)
 	cf_sops_shut();
 	cf_bells_silence(cf_sop_shut);
 	cf_sops_drain();
-	cf_bells_close();
+	cf_watch_close();
 	cf_stream_refs_close();
 	cf_docks_close();
 }
@@ -310,12 +311,14 @@ void cf_streams_fork_prepare(void)
 	cf_sops_fork_prepare();
 	cf_docks_fork_prepare();
 	cf_depths_fork_prepare();
+	cf_watch_fork_prepare();
 	cf_bells_fork_prepare();
 }
 
 void cf_streams_fork_parent(void)
 {
 	cf_bells_fork_parent();
+	cf_watch_fork_parent();
 	cf_depths_fork_parent();
 	cf_docks_fork_parent();
 	cf_sops_fork_parent();
@@ -325,6 +328,7 @@ void cf_streams_fork_child(void)
 {
 	cf_stream_refs_fork_child();
 	cf_bells_fork_child();
+	cf_watch_fork_child();
 	cf_depths_fork_child();
 	cf_docks_fork_child();
 	cf_sops_fork_child();

@@ -10,6 +10,7 @@
 #include "engine/parcel.h"
 #include "engine/sop.h"
 #include "engine/stream_ref.h"
+#include "engine/watch.h"
 
 /* 0 and the graph that the stream records into; NULL: it records none. */
 static int ask_capture(const struct cf_cuda *cuda, CUstream stream,
@@ -124,7 +125,7 @@ static int ring_in_stream(const struct cf_cuda *cuda, struct cf_sop *sop,
 	if (res != CF_CU_SUCCESS)
 		return take_back(sop, res);
 	/* a worker was reserved: there is one to look */
-	(void)cf_bell_watch();
+	(void)cf_watch_call();
 	cf_sop_let_go(sop);
 	return 0;
 }
