@@ -1,12 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * worker - two queues, one condition, wake only who sleeps.
+ * worker - one condition, and wake only who sleeps.
  *
- * A job stays in the queue while it wants helpers. Its caller takes it out
- * when there is nothing left to carry and waits for those who joined; a job
- * lives on its caller's stack, so nobody may touch it after that. A task is
- * taken out by the worker that runs it, which does not look at it again.
- * Jobs go first: somebody waits for them already.
+ * Jobs go before tasks: somebody waits for them already.
  *
  * A worker without work looks at `posted` a while before it sleeps: a
  * caller in a loop then finds it awake, and an idle process burns nothing.
@@ -24,6 +20,7 @@
 #include <stdatomic.h>
 #include "core/pause.h"
 #include "engine/settle.h"
+#include "engine/work_queue.h"
 #include "seam/os.h"
 
 #define MAX_WORKERS 64
@@ -36,30 +33,26 @@
 #define TIMER_SLACK_NS 1000
 
 struct workers {
-	pthread_mutex_t lock; /* guards all but tasks, jobs and posted */
+	pthread_mutex_t lock; /* guards all but the queue's counts */
 	pthread_cond_t work;  /* a job was queued, or the end has come */
 	pthread_cond_t done;  /* a job's last helper came back */
-	struct cf_job *first;
-	struct cf_task *task, **last_task;
 	pthread_t threads[MAX_WORKERS + MAX_SPARE];
 	unsigned max, nr, busy, sleeping, spinning;
 	int spare; /* who are not there for all work; for a moment below 0 */
 	bool ending;
-	/* in the queue: lock to write, read relaxed by those who ask */
-	_Atomic unsigned tasks, jobs;
-	/* counts queued work; relaxed: it only ends a spin */
-	_Atomic unsigned posted;
+	struct cf_work_queue queue;
 };
 
 static struct workers teams[CF_NR_TEAMS] = {
 	[CF_TEAM_IO] = { .lock = PTHREAD_MUTEX_INITIALIZER,
 			 .work = PTHREAD_COND_INITIALIZER,
 			 .done = PTHREAD_COND_INITIALIZER,
-			 .last_task = &teams[CF_TEAM_IO].task },
+			 .queue.last_task = &teams[CF_TEAM_IO].queue.task },
 	[CF_TEAM_STREAM] = { .lock = PTHREAD_MUTEX_INITIALIZER,
 			     .work = PTHREAD_COND_INITIALIZER,
 			     .done = PTHREAD_COND_INITIALIZER,
-			     .last_task = &teams[CF_TEAM_STREAM].task },
+			     .queue.last_task =
+				     &teams[CF_TEAM_STREAM].queue.task },
 };
 
 static _Thread_local struct workers *mine; /* the worker's; NULL: no worker */
@@ -83,39 +76,11 @@ static void spin_while(_Atomic unsigned *word, unsigned seen)
 	}
 }
 
-/* The first job that still wants a helper, joined. */
-static struct cf_job *join_locked(struct workers *w)
-{
-	struct cf_job *job = w->first;
-
-	if (!job)
-		return NULL;
-	job->helpers++;
-	if (--job->wanted == 0) {
-		w->first = job->next;
-		w->jobs--;
-	}
-	return job;
-}
-
-static struct cf_task *take_task_locked(struct workers *w)
-{
-	struct cf_task *task = w->task;
-
-	if (!task)
-		return NULL;
-	w->task = task->next;
-	if (!w->task)
-		w->last_task = &w->task;
-	w->tasks--;
-	return task;
-}
-
 /* How many sleepers to call: there is work, and nobody who is awake for it. */
 static unsigned wakes_locked(const struct workers *w, unsigned most)
 {
-	const struct cf_job *job = w->first;
-	unsigned work = w->tasks;
+	const struct cf_job *job = w->queue.first;
+	unsigned work = w->queue.tasks;
 
 	for (; job && work < most + w->spinning; job = job->next)
 		work += job->wanted;
@@ -134,7 +99,7 @@ static void wake(struct workers *w, unsigned nr)
 /* w->lock held; released and taken again while the task runs. */
 static bool run_task_locked(struct workers *w)
 {
-	struct cf_task *task = take_task_locked(w);
+	struct cf_task *task = cf_work_take_task(&w->queue);
 	unsigned wakes = wakes_locked(w, PASS_ON);
 
 	if (!task)
@@ -151,7 +116,7 @@ static bool run_task_locked(struct workers *w)
 /* w->lock held; released and taken again while a job is carried. */
 static bool help_locked(struct workers *w)
 {
-	struct cf_job *job = join_locked(w);
+	struct cf_job *job = cf_work_join(&w->queue);
 	unsigned wakes = wakes_locked(w, PASS_ON);
 
 	if (!job)
@@ -167,24 +132,20 @@ static bool help_locked(struct workers *w)
 	return true;
 }
 
-static bool has_work_locked(struct workers *w)
-{
-	return w->first || w->task;
-}
-
 static void wait_locked(struct workers *w)
 {
-	unsigned seen = atomic_load_explicit(&w->posted, memory_order_relaxed);
+	unsigned seen =
+		atomic_load_explicit(&w->queue.posted, memory_order_relaxed);
 
 	w->spinning++;
 	pthread_mutex_unlock(&w->lock);
-	spin_while(&w->posted, seen);
+	spin_while(&w->queue.posted, seen);
 	pthread_mutex_lock(&w->lock);
 	w->spinning--;
-	if (has_work_locked(w) || w->ending)
+	if (cf_work_is_there(&w->queue) || w->ending)
 		return;
 	w->sleeping++;
-	while (!has_work_locked(w) && !w->ending)
+	while (!cf_work_is_there(&w->queue) && !w->ending)
 		pthread_cond_wait(&w->work, &w->lock);
 	w->sleeping--;
 }
@@ -243,36 +204,6 @@ static void provide_locked(struct workers *w, unsigned wanted)
 			break;
 }
 
-static void post_locked(struct workers *w, struct cf_job *job, unsigned wanted)
-{
-	struct cf_job **last = &w->first;
-
-	job->wanted = wanted;
-	job->helpers = 0;
-	job->next = NULL;
-	if (!wanted)
-		return;
-	while (*last)
-		last = &(*last)->next;
-	*last = job;
-	w->jobs++;
-	atomic_fetch_add_explicit(&w->posted, 1, memory_order_relaxed);
-}
-
-/* Nobody joins from here on. */
-static void withdraw_locked(struct workers *w, struct cf_job *job)
-{
-	struct cf_job **at = &w->first;
-
-	while (*at && *at != job)
-		at = &(*at)->next;
-	if (*at) {
-		*at = job->next;
-		w->jobs--;
-	}
-	job->wanted = 0;
-}
-
 /* The last helper is seldom far behind; a sleep would cost more. */
 static void spin_for_helpers(struct cf_job *job)
 {
@@ -293,13 +224,13 @@ void cf_workers_run(struct cf_job *job, unsigned wanted)
 
 	pthread_mutex_lock(&w->lock);
 	provide_locked(w, wanted);
-	post_locked(w, job, w->nr ? wanted : 0);
+	cf_work_post_job(&w->queue, job, w->nr ? wanted : 0);
 	wakes = wakes_locked(w, PASS_ON);
 	pthread_mutex_unlock(&w->lock);
 	wake(w, wakes);
 	job->lead(job);
 	pthread_mutex_lock(&w->lock);
-	withdraw_locked(w, job);
+	cf_work_withdraw(&w->queue, job);
 	pthread_mutex_unlock(&w->lock);
 	spin_for_helpers(job);
 	pthread_mutex_lock(&w->lock);
@@ -319,15 +250,6 @@ int cf_workers_reserve(enum cf_team team)
 	return err;
 }
 
-static void queue_task_locked(struct workers *w, struct cf_task *task)
-{
-	task->next = NULL;
-	*w->last_task = task;
-	w->last_task = &task->next;
-	w->tasks++;
-	atomic_fetch_add_explicit(&w->posted, 1, memory_order_relaxed);
-}
-
 int cf_workers_post(enum cf_team team, struct cf_task *task)
 {
 	struct workers *w = &teams[team];
@@ -335,10 +257,10 @@ int cf_workers_post(enum cf_team team, struct cf_task *task)
 	int err;
 
 	pthread_mutex_lock(&w->lock);
-	provide_locked(w, w->tasks + 1);
+	provide_locked(w, w->queue.tasks + 1);
 	err = w->nr ? 0 : -spawn_locked(w);
 	if (!err)
-		queue_task_locked(w, task);
+		cf_work_post_task(&w->queue, task);
 	wakes = wakes_locked(w, 1);
 	pthread_mutex_unlock(&w->lock);
 	wake(w, wakes);
@@ -362,7 +284,7 @@ static void step(int n)
 		return;
 	pthread_mutex_lock(&w->lock);
 	w->spare += n;
-	provide_locked(w, w->tasks);
+	provide_locked(w, w->queue.tasks);
 	pthread_mutex_unlock(&w->lock);
 }
 
@@ -378,15 +300,16 @@ void cf_worker_step_back(void)
 
 bool cf_workers_have_tasks(void)
 {
-	return atomic_load_explicit(&own_team()->tasks, memory_order_relaxed);
+	return atomic_load_explicit(&own_team()->queue.tasks,
+				    memory_order_relaxed);
 }
 
 bool cf_workers_have_work(void)
 {
-	struct workers *w = own_team();
+	const struct cf_work_queue *q = &own_team()->queue;
 
-	return atomic_load_explicit(&w->tasks, memory_order_relaxed) ||
-	       atomic_load_explicit(&w->jobs, memory_order_relaxed);
+	return atomic_load_explicit(&q->tasks, memory_order_relaxed) ||
+	       atomic_load_explicit(&q->jobs, memory_order_relaxed);
 }
 
 static void end_team(struct workers *w)
@@ -430,11 +353,7 @@ static void begin_afresh(struct workers *w)
 	w->spare = 0;
 	w->sleeping = 0;
 	w->spinning = 0;
-	w->first = NULL;
-	w->task = NULL;
-	w->last_task = &w->task;
-	w->tasks = 0;
-	w->jobs = 0;
+	cf_work_forget(&w->queue);
 	pthread_cond_init(&w->work, NULL);
 	pthread_cond_init(&w->done, NULL);
 	pthread_mutex_unlock(&w->lock);
