@@ -1,0 +1,64 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * dock_internal - what dock.c, of one context, and docks.c, of all, share.
+ *
+ * Lock: cf_docks.lock; bells.lock may be taken under it, and no driver call is.
+ */
+#ifndef CF_ENGINE_DOCK_INTERNAL_H
+#define CF_ENGINE_DOCK_INTERNAL_H
+
+#include "engine/berths.h"
+#include "engine/dock.h"
+#include "seam/hidden.h"
+
+struct cf_dock {
+	CUcontext ctx;
+	unsigned long long ctx_id;
+	bool memops, bells, ferries; /* memops: lock */
+	bool loaded;		     /* lock; or it was tried */
+	bool loading;		     /* lock; nobody leases meanwhile */
+	bool tried;		     /* lock; whether it has memops */
+	CUmodule module;	     /* lock; of the ferry, or NULL */
+	CUfunction ferry;	     /* lock */
+	CUstream probe;		     /* asks whether the context is well */
+	struct cf_berths berths[2];  /* lock; without a ferry, and with */
+	struct cf_dock *next;	     /* lock */
+};
+
+struct cf_docks {
+	pthread_mutex_t lock;
+	struct cf_dock *first;	     /* lock */
+	bool memops, bells, ferries; /* lock */
+	pthread_cond_t loaded;	     /* some dock is no longer loading */
+};
+extern CF_HIDDEN struct cf_docks cf_docks;
+
+/*
+ * A dock for ctx, which is current and has that id. Unlisted, without chunks.
+ * 0, -ENOMEM or a CUDA code.
+ */
+int cf_dock_make(const struct cf_cuda *cuda, CUcontext ctx,
+		 unsigned long long ctx_id, struct cf_dock **dock);
+
+/* Adds a chunk, with ferries or without. 0, -ENOMEM or a CUDA code. */
+int cf_dock_grow(const struct cf_cuda *cuda, struct cf_dock *dock, bool ferry);
+
+/*
+ * The driver may wait for the whole context, and keep copies out: so not while
+ * an operation is out that needs one to get on, and none begins meanwhile.
+ */
+static inline bool cf_dock_may_load_locked(const struct cf_dock *dock)
+{
+	return dock->ferries && !dock->loaded &&
+	       cf_berths_where(&dock->berths[false]) == CF_HOME;
+}
+
+/* Loads the ferry's kernel, if it may be loaded now. */
+void cf_dock_load_ferry(const struct cf_cuda *cuda, struct cf_dock *dock);
+
+bool cf_dock_is_gone(const struct cf_cuda *cuda, const struct cf_dock *dock);
+
+/* Frees one that is listed no more. */
+void cf_dock_end(struct cf_dock *dock);
+
+#endif

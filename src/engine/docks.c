@@ -1,0 +1,241 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * docks - finds the dock of a context, lends its operations, and at the close
+ * waits for those that come home late.
+ */
+#include "engine/dock.h"
+
+#include <time.h>
+#include "core/log.h"
+#include "core/log_tag.h"
+#include "engine/dock_internal.h"
+#include "engine/sop.h"
+
+#define NAP_NS (50 * 1000) /* of a close that waits for late streams: */
+#define ASK_AFTER 200	   /* naps, whether their context is well */
+#define PATIENCE 2000	   /* naps, and then it goes on without them */
+
+struct cf_docks cf_docks = {
+	.lock = PTHREAD_MUTEX_INITIALIZER,
+	.loaded = PTHREAD_COND_INITIALIZER,
+	.memops = true,
+};
+
+void cf_docks_configure(bool memops, bool bells, bool ferries)
+{
+	pthread_mutex_lock(&cf_docks.lock);
+	cf_docks.memops = memops;
+	cf_docks.bells = bells;
+	cf_docks.ferries = ferries;
+	pthread_mutex_unlock(&cf_docks.lock);
+}
+
+static struct cf_dock *find_locked(CUcontext ctx, unsigned long long ctx_id)
+{
+	struct cf_dock *dock = cf_docks.first;
+
+	while (dock && (dock->ctx != ctx || dock->ctx_id != ctx_id))
+		dock = dock->next;
+	return dock;
+}
+
+/* One that somebody else was quicker to make is behind his, and unused. */
+static void list_last(struct cf_dock *dock)
+{
+	struct cf_dock **at = &cf_docks.first;
+
+	pthread_mutex_lock(&cf_docks.lock);
+	while (*at)
+		at = &(*at)->next;
+	*at = dock;
+	pthread_mutex_unlock(&cf_docks.lock);
+}
+
+static int make(const struct cf_cuda *cuda, CUcontext ctx,
+		unsigned long long ctx_id)
+{
+	struct cf_dock *dock;
+	int err = cf_dock_make(cuda, ctx, ctx_id, &dock);
+
+	if (!err)
+		list_last(dock);
+	return err;
+}
+
+/* The dock, once it is not loading; or NULL. */
+static struct cf_dock *await_locked(CUcontext ctx, unsigned long long ctx_id)
+{
+	struct cf_dock *dock = find_locked(ctx, ctx_id);
+
+	while (dock && dock->loading) {
+		pthread_cond_wait(&cf_docks.loaded, &cf_docks.lock);
+		dock = find_locked(ctx, ctx_id);
+	}
+	return dock;
+}
+
+/* may_load: nothing is known to be under way in the context. */
+static int lease(CUcontext ctx, unsigned long long ctx_id, bool may_load,
+		 struct cf_sop **sop)
+{
+	const struct cf_cuda *cuda = cf_cuda_loaded();
+	int err = 0;
+
+	if (!cuda)
+		return CF_ECUDA(CF_CU_DEINITIALIZED);
+	while (!err) {
+		struct cf_dock *dock;
+		bool load, ferry;
+
+		pthread_mutex_lock(&cf_docks.lock);
+		dock = await_locked(ctx, ctx_id);
+		load = dock && may_load && cf_dock_may_load_locked(dock);
+		ferry = dock && dock->ferry;
+		*sop = dock && !load ? cf_berths_take(&dock->berths[ferry]) :
+				       NULL;
+		pthread_mutex_unlock(&cf_docks.lock);
+		if (*sop)
+			return 0;
+		if (load)
+			cf_dock_load_ferry(cuda, dock);
+		else
+			err = dock ? cf_dock_grow(cuda, dock, ferry) :
+				     make(cuda, ctx, ctx_id);
+	}
+	return err;
+}
+
+bool cf_dock_may_load(CUcontext ctx, unsigned long long ctx_id)
+{
+	struct cf_dock *dock;
+	bool may;
+
+	pthread_mutex_lock(&cf_docks.lock);
+	dock = find_locked(ctx, ctx_id);
+	may = dock ? dock->ferries && !dock->loaded : cf_docks.ferries;
+	pthread_mutex_unlock(&cf_docks.lock);
+	return may;
+}
+
+int cf_dock_lease(CUcontext ctx, unsigned long long ctx_id, bool may_load,
+		  struct cf_sop **sop)
+{
+	int err = lease(ctx, ctx_id, may_load, sop);
+
+	if (err)
+		return err;
+	if (++(*sop)->ticket == 0)
+		(*sop)->ticket++;
+	return 0;
+}
+
+void cf_dock_prepare(const struct cf_cuda *cuda, CUcontext ctx,
+		     unsigned long long ctx_id)
+{
+	struct cf_dock *dock;
+
+	if (!cf_dock_may_load(ctx, ctx_id))
+		return;
+	pthread_mutex_lock(&cf_docks.lock);
+	dock = find_locked(ctx, ctx_id);
+	pthread_mutex_unlock(&cf_docks.lock);
+	if (!dock && make(cuda, ctx, ctx_id))
+		return;
+	pthread_mutex_lock(&cf_docks.lock);
+	dock = find_locked(ctx, ctx_id);
+	pthread_mutex_unlock(&cf_docks.lock);
+	if (dock)
+		cf_dock_load_ferry(cuda, dock);
+}
+
+/* To look is enough: what is taken is given back as if it had been used. */
+int cf_dock_warm(CUcontext ctx, unsigned long long ctx_id)
+{
+	struct cf_sop *sop;
+	int err = lease(ctx, ctx_id, true, &sop);
+
+	if (!err)
+		cf_dock_give_back(sop);
+	return err;
+}
+
+void cf_dock_give_back(struct cf_sop *sop)
+{
+	struct cf_dock *dock = sop->dock;
+
+	pthread_mutex_lock(&cf_docks.lock);
+	cf_berths_put(&dock->berths[sop->ferry.board != NULL], sop);
+	pthread_mutex_unlock(&cf_docks.lock);
+}
+
+/* -------------------------------------------------------------- the end */
+
+static enum cf_whereabouts where_are(const struct cf_dock *dock)
+{
+	enum cf_whereabouts where;
+
+	pthread_mutex_lock(&cf_docks.lock);
+	where = cf_berths_where(&dock->berths[false]);
+	if (where == CF_HOME || cf_berths_where(&dock->berths[true]) == CF_OUT)
+		where = cf_berths_where(&dock->berths[true]);
+	pthread_mutex_unlock(&cf_docks.lock);
+	return where;
+}
+
+/*
+ * True if the dock may go. A stream that was let go is past its wait in no
+ * time, unless its GPU is busy elsewhere or its context is lost.
+ */
+static bool wait_home(const struct cf_dock *dock)
+{
+	const struct timespec nap = { 0, NAP_NS };
+	unsigned naps = 0;
+
+	while (where_are(dock) == CF_LATE && naps++ < PATIENCE) {
+		if (naps > ASK_AFTER && cf_dock_is_gone(cf_cuda_loaded(), dock))
+			return true;
+		if (naps > ASK_AFTER && !cf_dock_alive(dock))
+			return false;
+		nanosleep(&nap, NULL);
+	}
+	return where_are(dock) == CF_HOME;
+}
+
+void cf_docks_close(void)
+{
+	struct cf_dock **at = &cf_docks.first;
+
+	while (*at) {
+		struct cf_dock *dock = *at;
+
+		if (!wait_home(dock)) {
+			cf_log(CF_LOG_WARN,
+			       "driver close: a stream of context " CF_TAG
+			       " has not come to all of its operations",
+			       cf_tag(dock->ctx));
+			at = &dock->next;
+			continue;
+		}
+		pthread_mutex_lock(&cf_docks.lock);
+		*at = dock->next;
+		pthread_mutex_unlock(&cf_docks.lock);
+		cf_dock_end(dock);
+	}
+}
+
+void cf_docks_fork_prepare(void)
+{
+	pthread_mutex_lock(&cf_docks.lock);
+}
+
+void cf_docks_fork_parent(void)
+{
+	pthread_mutex_unlock(&cf_docks.lock);
+}
+
+void cf_docks_fork_child(void)
+{
+	cf_docks.first = NULL;
+	pthread_cond_init(&cf_docks.loaded, NULL);
+	pthread_mutex_unlock(&cf_docks.lock);
+}
