@@ -140,7 +140,7 @@ static int kernel(const struct fakecuda_launch *launch)
 	memcpy(&door, launch->params[2], sizeof(door));
 	memcpy(&ticket, launch->params[3], sizeof(ticket));
 	f.board = map(board, sizeof(*f.board));
-	if (!f.board || launch->block[0] != 1024 || f.rows > CF_FERRY_ROWS)
+	if (!f.board || launch->block[0] != 512 || f.rows > CF_FERRY_ROWS)
 		return CF_CU_ILLEGAL_ADDRESS;
 	if (claims)
 		f.claims = map(claims, sizeof(f.board->claims));

@@ -3,15 +3,12 @@
 #include "core/ferry.h"
 
 #include <time.h>
-#include "core/ferry_ptx.h"
 #include "core/pause.h"
 
 #define LOOKS 2000	   /* some 50 us, and then it naps: */
 #define NAP_NS (20 * 1000) /* so long, and longer by so much each time */
 #define LONGEST_NAP 50	   /* naps of that length */
 #define ASK_AFTER 64	   /* naps: whether there is hope */
-#define TWO_ROWS ((size_t)256 << 10) /* are worth their while from here on, */
-#define FOUR_ROWS ((size_t)2 << 20)  /* and four */
 
 void cf_ferry_init(struct cf_ferry *ferry, const struct cf_ferry_ops *ops)
 {
@@ -175,50 +172,4 @@ bool cf_ferry_has_left(const struct cf_ferry *ferry)
 					 memory_order_acquire) != ferry->run)
 			return false;
 	return true;
-}
-
-/* ------------------------------------------------------------- launches */
-
-int cf_ferry_load(const struct cf_cuda *cuda, CUmodule *module,
-		  CUfunction *kernel)
-{
-	CUresult res;
-
-	*module = NULL;
-	if (!cuda->module_load_data || !cuda->module_unload ||
-	    !cuda->module_get_function || !cuda->launch_kernel)
-		return CF_ECUDA(CF_CU_NOT_SUPPORTED);
-	res = cuda->module_load_data(module, cf_ferry_ptx);
-	if (res != CF_CU_SUCCESS) {
-		*module = NULL;
-		return CF_ECUDA(res);
-	}
-	res = cuda->module_get_function(kernel, *module, "cf_ferry");
-	if (res != CF_CU_SUCCESS) {
-		cuda->module_unload(*module);
-		*module = NULL;
-	}
-	return cf_cuda_code(res);
-}
-
-unsigned cf_ferry_rows_for(size_t size)
-{
-	if (size <= TWO_ROWS)
-		return 1;
-	return size < FOUR_ROWS ? 2 : 4;
-}
-
-CUresult cf_ferry_launch(const struct cf_cuda *cuda, CUfunction kernel,
-			 const struct cf_ferry *ferry, CUdeviceptr door,
-			 uint32_t ticket, CUstream stream)
-{
-	CUdeviceptr board = ferry->place;
-	CUdeviceptr claims =
-		ferry->shared ?
-			board + offsetof(struct cf_ferry_board, claims) :
-			0;
-	void *params[] = { &board, &claims, &door, &ticket };
-
-	return cuda->launch_kernel(kernel, ferry->rows, 1, 1, CF_FERRY_THREADS,
-				   1, 1, 0, stream, params, NULL);
 }

@@ -130,21 +130,4 @@ void cf_ferry_lose(struct cf_ferry *ferry);
 /* Nobody looks at the board any more; acquire. */
 bool cf_ferry_has_left(const struct cf_ferry *ferry);
 
-/* ------------------------------------------------------------- launches */
-
-/*
- * The kernel, for the context that is current. May wait until that context
- * has nothing to do. 0, or a CUDA code: there are no ferries in it.
- */
-int cf_ferry_load(const struct cf_cuda *cuda, CUmodule *module,
-		  CUfunction *kernel);
-
-/* How many rows size bytes are worth. */
-unsigned cf_ferry_rows_for(size_t size);
-
-/* door: a word that gets the ticket when the kernel begins, or 0. */
-CUresult cf_ferry_launch(const struct cf_cuda *cuda, CUfunction kernel,
-			 const struct cf_ferry *ferry, CUdeviceptr door,
-			 uint32_t ticket, CUstream stream);
-
 #endif

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * ferry_ptx - the kernel of ferry.c, which the driver compiles for its GPU.
+ * ferry_ptx - the kernel of ferries, which the driver compiles for its GPU.
  *
  * Block x is row x of the board. If door is not 0, thread 0 of row 0 writes
  * the ticket there first. Of the orders each rows-th is the row's, counted
  * from x: thread 0 looks at the state until the row's next order is there or
- * the run has ended, and all threads move its bytes, a tile at a time: four
+ * the run has ended, and all threads move its bytes, a tile at a time: eight
  * vectors of 16 bytes for each thread, or, where source and target differ
  * modulo 16, eight bytes. When all can see what was moved, word x of moved is
  * the order's number, from 1. The last word is the run's number in word x of
@@ -13,7 +13,11 @@
  *
  * Every row looks at the same words, over the bus, so that few rows of many
  * threads are quicker than many of few; and rows that share no order wait for
- * none of each other's.
+ * none of each other's. Four rows fill one multiprocessor, and no more.
+ *
+ * The text for GPUs that know it waits itself for what is before it in the
+ * stream, and lets what is behind it come to its processor: at once where
+ * there is room there for both, else when it leaves.
  *
  * claims is 0, or word x of it goes up to the run's number by whoever comes
  * first; a block that finds it there waits for the end and moves nothing. Such
@@ -27,7 +31,7 @@
 #ifndef CF_CORE_FERRY_PTX_H
 #define CF_CORE_FERRY_PTX_H
 
-#define CF_FERRY_THREADS 1024
+#define CF_FERRY_THREADS 512
 
 /* Load k of a thread's vectors, one of each thread apart, if there are so
  * many; its store. */
@@ -50,184 +54,196 @@
 	"	@%p" #k " st.global.u8 [%to], %h" #k ";\n" \
 	"	add.u64 %to, %to, %stride;\n"
 /* clang-format off */
-#define CF_FERRY_4(OF) OF(0) OF(1) OF(2) OF(3)
-#define CF_FERRY_8(OF) CF_FERRY_4(OF) OF(4) OF(5) OF(6) OF(7)
+#define CF_FERRY_8(OF) OF(0) OF(1) OF(2) OF(3) OF(4) OF(5) OF(6) OF(7)
+
+/* BEGIN stands before anything is read or written, LEAVE behind the moving. */
+
+#define CF_FERRY_TEXT(TARGET, BEGIN, LEAVE) \
+	TARGET \
+	".address_size 64\n" \
+	".visible .entry cf_ferry(.param .u64 board, .param .u64 claims,\n" \
+	"	.param .u64 door, .param .u32 ticket)\n" \
+	"{\n" \
+	"	.reg .pred %q, %out, %p<8>;\n" \
+	"	.reg .b32 %me, %nr, %row, %rows, %run, %ended, %posted, %next, %go;\n" \
+	"	.reg .b32 %n, %head, %vec, %i, %j, %step, %old, %got, %mine, %late;\n" \
+	"	.reg .b32 %a<8>, %b<8>, %c<8>, %d<8>;\n" \
+	"	.reg .b16 %h<8>;\n" \
+	"	.reg .b64 %board, %claim, %order, %state, %dst, %src;\n" \
+	"	.reg .b64 %to, %from, %t, %word, %stride;\n" \
+	"	.shared .align 8 .b8 told[24];\n" \
+	"	mov.u32 %me, %tid.x;\n" \
+	"	mov.u32 %nr, %ntid.x;\n" \
+	"	mov.u32 %posted, 0;\n" \
+	"	mov.u32 %row, %ctaid.x;\n" \
+	"	mov.u32 %rows, %nctaid.x;\n" \
+	"	mov.u32 %next, %row;\n" \
+	BEGIN \
+	"	mov.u32 %mine, 1;\n" \
+	"	mov.u32 %late, 1;\n" \
+	"	ld.param.u64 %board, [board];\n" \
+	"	cvta.to.global.u64 %board, %board;\n" \
+	"	mul.wide.u32 %word, %row, 4;\n" \
+	"	add.u64 %word, %board, %word;\n" \
+	"	setp.ne.u32 %out, %me, 0;\n" \
+	"	@%out bra LOOP;\n" \
+	"	setp.ne.u32 %q, %row, 0;\n" \
+	"	@%q bra RUNG;\n" \
+	"	ld.param.u64 %t, [door];\n" \
+	"	setp.eq.u64 %q, %t, 0;\n" \
+	"	@%q bra RUNG;\n" \
+	"	cvta.to.global.u64 %t, %t;\n" \
+	"	ld.param.u32 %got, [ticket];\n" \
+	"	membar.sys;\n" \
+	"	st.volatile.global.u32 [%t], %got;\n" \
+	"RUNG:\n" \
+	"	ld.volatile.global.u32 %run, [%board+8];\n" \
+	"	ld.param.u64 %claim, [claims];\n" \
+	"	setp.eq.u64 %q, %claim, 0;\n" \
+	"	@%q bra LOOP;\n" \
+	"	mov.u32 %late, 0;\n" \
+	"	cvta.to.global.u64 %claim, %claim;\n" \
+	"	mul.wide.u32 %t, %row, 4;\n" \
+	"	add.u64 %claim, %claim, %t;\n" \
+	"CLAIM:\n" \
+	"	ld.volatile.global.u32 %old, [%claim];\n" \
+	"	sub.u32 %got, %run, %old;\n" \
+	"	setp.le.s32 %q, %got, 0;\n" \
+	"	@%q bra CLAIMED;\n" \
+	"	atom.global.cas.b32 %got, [%claim], %old, %run;\n" \
+	"	setp.ne.u32 %q, %got, %old;\n" \
+	"	@%q bra CLAIM;\n" \
+	"	bra LOOP;\n" \
+	"CLAIMED:\n" \
+	"	mov.u32 %mine, 0;\n" \
+	"LOOP:\n" \
+	"	@%out bra TOLD;\n" \
+	"	mov.u32 %go, 1;\n" \
+	"	setp.gt.u32 %q, %posted, %next;\n" \
+	"	@%q bra ORDER;\n" \
+	"LOOK:\n" \
+	"	ld.volatile.global.u64 %state, [%board];\n" \
+	"	cvt.u32.u64 %posted, %state;\n" \
+	"	shr.u64 %state, %state, 32;\n" \
+	"	cvt.u32.u64 %ended, %state;\n" \
+	"	sub.u32 %got, %ended, %run;\n" \
+	"	setp.ge.s32 %q, %got, 0;\n" \
+	"	@%q mul.lo.u32 %posted, %posted, %late;\n" \
+	"	mul.lo.u32 %posted, %posted, %mine;\n" \
+	"	setp.gt.u32 %p0, %posted, %next;\n" \
+	"	@%p0 bra ORDER;\n" \
+	"	@%q bra OVER;\n" \
+	"	bra LOOK;\n" \
+	"OVER:\n" \
+	"	mov.u32 %go, 0;\n" \
+	"	st.shared.u32 [told+20], %go;\n" \
+	"	bra TOLD;\n" \
+	"ORDER:\n" \
+	"	and.b32 %got, %next, 15;\n" \
+	"	mul.wide.u32 %t, %got, 24;\n" \
+	"	add.u64 %order, %board, %t;\n" \
+	"	ld.volatile.global.u64 %dst, [%order+256];\n" \
+	"	ld.volatile.global.u64 %src, [%order+264];\n" \
+	"	ld.volatile.global.u32 %n, [%order+272];\n" \
+	"	st.shared.u64 [told], %dst;\n" \
+	"	st.shared.u64 [told+8], %src;\n" \
+	"	st.shared.u32 [told+16], %n;\n" \
+	"	st.shared.u32 [told+20], %go;\n" \
+	"TOLD:\n" \
+	"	bar.sync 0;\n" \
+	"	ld.shared.u32 %go, [told+20];\n" \
+	"	setp.eq.u32 %q, %go, 0;\n" \
+	"	@%q bra LEAVE;\n" \
+	"	ld.shared.u64 %dst, [told];\n" \
+	"	ld.shared.u64 %src, [told+8];\n" \
+	"	ld.shared.u32 %n, [told+16];\n" \
+	"	cvta.to.global.u64 %dst, %dst;\n" \
+	"	cvta.to.global.u64 %src, %src;\n" \
+	/* can both be brought to a multiple of 16 by the same step? */ \
+	"	xor.b64 %t, %dst, %src;\n" \
+	"	and.b64 %t, %t, 15;\n" \
+	"	setp.ne.u64 %q, %t, 0;\n" \
+	"	@%q bra BYTES;\n" \
+	"	cvt.u32.u64 %head, %dst;\n" \
+	"	neg.s32 %head, %head;\n" \
+	"	and.b32 %head, %head, 15;\n" \
+	"	min.u32 %head, %head, %n;\n" \
+	"	sub.u32 %vec, %n, %head;\n" \
+	"	shr.u32 %vec, %vec, 4;\n" \
+	"	shl.b32 %step, %nr, 3;\n" \
+	"	mov.u32 %i, %me;\n" \
+	"	mul.wide.u32 %stride, %nr, 16;\n" \
+	"VECTORS:\n" \
+	"	setp.ge.u32 %q, %i, %vec;\n" \
+	"	@%q bra ENDS;\n" \
+	"	mul.wide.u32 %t, %i, 16;\n" \
+	"	cvt.u64.u32 %to, %head;\n" \
+	"	add.u64 %t, %t, %to;\n" \
+	"	add.u64 %to, %dst, %t;\n" \
+	"	add.u64 %from, %src, %t;\n" \
+	CF_FERRY_8(CF_FERRY_VEC_IN) \
+	CF_FERRY_8(CF_FERRY_VEC_OUT) \
+	"	add.u32 %i, %i, %step;\n" \
+	"	bra VECTORS;\n" \
+	/* what is before the first vector and behind the last */ \
+	"ENDS:\n" \
+	"	cvt.u64.u32 %t, %me;\n" \
+	"	add.u64 %to, %dst, %t;\n" \
+	"	add.u64 %from, %src, %t;\n" \
+	"	setp.lt.u32 %q, %me, %head;\n" \
+	"	@%q ld.volatile.global.u8 %h0, [%from];\n" \
+	"	@%q st.global.u8 [%to], %h0;\n" \
+	"	mad.lo.u32 %i, %vec, 16, %head;\n" \
+	"	cvt.u64.u32 %t, %i;\n" \
+	"	add.u32 %i, %i, %me;\n" \
+	"	add.u64 %to, %to, %t;\n" \
+	"	add.u64 %from, %from, %t;\n" \
+	"	setp.lt.u32 %q, %i, %n;\n" \
+	"	@%q ld.volatile.global.u8 %h0, [%from];\n" \
+	"	@%q st.global.u8 [%to], %h0;\n" \
+	"	bra MOVED;\n" \
+	"BYTES:\n" \
+	"	shl.b32 %step, %nr, 3;\n" \
+	"	mov.u32 %i, %me;\n" \
+	"	cvt.u64.u32 %stride, %nr;\n" \
+	"MORE:\n" \
+	"	setp.ge.u32 %q, %i, %n;\n" \
+	"	@%q bra MOVED;\n" \
+	"	cvt.u64.u32 %t, %i;\n" \
+	"	add.u64 %to, %dst, %t;\n" \
+	"	add.u64 %from, %src, %t;\n" \
+	CF_FERRY_8(CF_FERRY_BYTE_IN) \
+	CF_FERRY_8(CF_FERRY_BYTE_OUT) \
+	"	add.u32 %i, %i, %step;\n" \
+	"	bra MORE;\n" \
+	"MOVED:\n" \
+	"	bar.sync 0;\n" \
+	"	add.u32 %got, %next, 1;\n" \
+	"	add.u32 %next, %next, %rows;\n" \
+	"	@%out bra LOOP;\n" \
+	"	membar.sys;\n" \
+	"	st.volatile.global.u32 [%word+64], %got;\n" \
+	"	bra LOOP;\n" \
+	"LEAVE:\n" \
+	LEAVE \
+	"	@%out bra END;\n" \
+	"	setp.eq.u32 %q, %mine, 0;\n" \
+	"	@%q bra END;\n" \
+	"	membar.sys;\n" \
+	"	st.volatile.global.u32 [%word+128], %run;\n" \
+	"END:\n" \
+	"	ret;\n" \
+	"}\n"
 
 static const char cf_ferry_ptx[] =
-	".version 6.0\n"
-	".target sm_60\n"
-	".address_size 64\n"
-	".visible .entry cf_ferry(.param .u64 board, .param .u64 claims,\n"
-	"	.param .u64 door, .param .u32 ticket)\n"
-	"{\n"
-	"	.reg .pred %q, %out, %p<8>;\n"
-	"	.reg .b32 %me, %nr, %row, %rows, %run, %ended, %posted, %next, %go;\n"
-	"	.reg .b32 %n, %head, %vec, %i, %j, %step, %old, %got, %mine, %late;\n"
-	"	.reg .b32 %a<4>, %b<4>, %c<4>, %d<4>;\n"
-	"	.reg .b16 %h<8>;\n"
-	"	.reg .b64 %board, %claim, %order, %state, %dst, %src;\n"
-	"	.reg .b64 %to, %from, %t, %word, %stride;\n"
-	"	.shared .align 8 .b8 told[24];\n"
-	"	mov.u32 %me, %tid.x;\n"
-	"	mov.u32 %nr, %ntid.x;\n"
-	"	mov.u32 %posted, 0;\n"
-	"	mov.u32 %row, %ctaid.x;\n"
-	"	mov.u32 %rows, %nctaid.x;\n"
-	"	mov.u32 %next, %row;\n"
-	"	mov.u32 %mine, 1;\n"
-	"	mov.u32 %late, 1;\n"
-	"	ld.param.u64 %board, [board];\n"
-	"	cvta.to.global.u64 %board, %board;\n"
-	"	mul.wide.u32 %word, %row, 4;\n"
-	"	add.u64 %word, %board, %word;\n"
-	"	setp.ne.u32 %out, %me, 0;\n"
-	"	@%out bra LOOP;\n"
-	"	setp.ne.u32 %q, %row, 0;\n"
-	"	@%q bra RUNG;\n"
-	"	ld.param.u64 %t, [door];\n"
-	"	setp.eq.u64 %q, %t, 0;\n"
-	"	@%q bra RUNG;\n"
-	"	cvta.to.global.u64 %t, %t;\n"
-	"	ld.param.u32 %got, [ticket];\n"
-	"	membar.sys;\n"
-	"	st.volatile.global.u32 [%t], %got;\n"
-	"RUNG:\n"
-	"	ld.volatile.global.u32 %run, [%board+8];\n"
-	"	ld.param.u64 %claim, [claims];\n"
-	"	setp.eq.u64 %q, %claim, 0;\n"
-	"	@%q bra LOOP;\n"
-	"	mov.u32 %late, 0;\n"
-	"	cvta.to.global.u64 %claim, %claim;\n"
-	"	mul.wide.u32 %t, %row, 4;\n"
-	"	add.u64 %claim, %claim, %t;\n"
-	"CLAIM:\n"
-	"	ld.volatile.global.u32 %old, [%claim];\n"
-	"	sub.u32 %got, %run, %old;\n"
-	"	setp.le.s32 %q, %got, 0;\n"
-	"	@%q bra CLAIMED;\n"
-	"	atom.global.cas.b32 %got, [%claim], %old, %run;\n"
-	"	setp.ne.u32 %q, %got, %old;\n"
-	"	@%q bra CLAIM;\n"
-	"	bra LOOP;\n"
-	"CLAIMED:\n"
-	"	mov.u32 %mine, 0;\n"
-	"LOOP:\n"
-	"	@%out bra TOLD;\n"
-	"	mov.u32 %go, 1;\n"
-	"	setp.gt.u32 %q, %posted, %next;\n"
-	"	@%q bra ORDER;\n"
-	"LOOK:\n"
-	"	ld.volatile.global.u64 %state, [%board];\n"
-	"	cvt.u32.u64 %posted, %state;\n"
-	"	shr.u64 %state, %state, 32;\n"
-	"	cvt.u32.u64 %ended, %state;\n"
-	"	sub.u32 %got, %ended, %run;\n"
-	"	setp.ge.s32 %q, %got, 0;\n"
-	"	@%q mul.lo.u32 %posted, %posted, %late;\n"
-	"	mul.lo.u32 %posted, %posted, %mine;\n"
-	"	setp.gt.u32 %p0, %posted, %next;\n"
-	"	@%p0 bra ORDER;\n"
-	"	@%q bra OVER;\n"
-	"	bra LOOK;\n"
-	"OVER:\n"
-	"	mov.u32 %go, 0;\n"
-	"	st.shared.u32 [told+20], %go;\n"
-	"	bra TOLD;\n"
-	"ORDER:\n"
-	"	and.b32 %got, %next, 15;\n"
-	"	mul.wide.u32 %t, %got, 24;\n"
-	"	add.u64 %order, %board, %t;\n"
-	"	ld.volatile.global.u64 %dst, [%order+256];\n"
-	"	ld.volatile.global.u64 %src, [%order+264];\n"
-	"	ld.volatile.global.u32 %n, [%order+272];\n"
-	"	st.shared.u64 [told], %dst;\n"
-	"	st.shared.u64 [told+8], %src;\n"
-	"	st.shared.u32 [told+16], %n;\n"
-	"	st.shared.u32 [told+20], %go;\n"
-	"TOLD:\n"
-	"	bar.sync 0;\n"
-	"	ld.shared.u32 %go, [told+20];\n"
-	"	setp.eq.u32 %q, %go, 0;\n"
-	"	@%q bra LEAVE;\n"
-	"	ld.shared.u64 %dst, [told];\n"
-	"	ld.shared.u64 %src, [told+8];\n"
-	"	ld.shared.u32 %n, [told+16];\n"
-	"	cvta.to.global.u64 %dst, %dst;\n"
-	"	cvta.to.global.u64 %src, %src;\n"
-	/* can both be brought to a multiple of 16 by the same step? */
-	"	xor.b64 %t, %dst, %src;\n"
-	"	and.b64 %t, %t, 15;\n"
-	"	setp.ne.u64 %q, %t, 0;\n"
-	"	@%q bra BYTES;\n"
-	"	cvt.u32.u64 %head, %dst;\n"
-	"	neg.s32 %head, %head;\n"
-	"	and.b32 %head, %head, 15;\n"
-	"	min.u32 %head, %head, %n;\n"
-	"	sub.u32 %vec, %n, %head;\n"
-	"	shr.u32 %vec, %vec, 4;\n"
-	"	shl.b32 %step, %nr, 2;\n"
-	"	mov.u32 %i, %me;\n"
-	"	mul.wide.u32 %stride, %nr, 16;\n"
-	"VECTORS:\n"
-	"	setp.ge.u32 %q, %i, %vec;\n"
-	"	@%q bra ENDS;\n"
-	"	mul.wide.u32 %t, %i, 16;\n"
-	"	cvt.u64.u32 %to, %head;\n"
-	"	add.u64 %t, %t, %to;\n"
-	"	add.u64 %to, %dst, %t;\n"
-	"	add.u64 %from, %src, %t;\n"
-	CF_FERRY_4(CF_FERRY_VEC_IN)
-	CF_FERRY_4(CF_FERRY_VEC_OUT)
-	"	add.u32 %i, %i, %step;\n"
-	"	bra VECTORS;\n"
-	/* what is before the first vector and behind the last */
-	"ENDS:\n"
-	"	cvt.u64.u32 %t, %me;\n"
-	"	add.u64 %to, %dst, %t;\n"
-	"	add.u64 %from, %src, %t;\n"
-	"	setp.lt.u32 %q, %me, %head;\n"
-	"	@%q ld.volatile.global.u8 %h0, [%from];\n"
-	"	@%q st.global.u8 [%to], %h0;\n"
-	"	mad.lo.u32 %i, %vec, 16, %head;\n"
-	"	cvt.u64.u32 %t, %i;\n"
-	"	add.u32 %i, %i, %me;\n"
-	"	add.u64 %to, %to, %t;\n"
-	"	add.u64 %from, %from, %t;\n"
-	"	setp.lt.u32 %q, %i, %n;\n"
-	"	@%q ld.volatile.global.u8 %h0, [%from];\n"
-	"	@%q st.global.u8 [%to], %h0;\n"
-	"	bra MOVED;\n"
-	"BYTES:\n"
-	"	shl.b32 %step, %nr, 3;\n"
-	"	mov.u32 %i, %me;\n"
-	"	cvt.u64.u32 %stride, %nr;\n"
-	"MORE:\n"
-	"	setp.ge.u32 %q, %i, %n;\n"
-	"	@%q bra MOVED;\n"
-	"	cvt.u64.u32 %t, %i;\n"
-	"	add.u64 %to, %dst, %t;\n"
-	"	add.u64 %from, %src, %t;\n"
-	CF_FERRY_8(CF_FERRY_BYTE_IN)
-	CF_FERRY_8(CF_FERRY_BYTE_OUT)
-	"	add.u32 %i, %i, %step;\n"
-	"	bra MORE;\n"
-	"MOVED:\n"
-	"	bar.sync 0;\n"
-	"	add.u32 %got, %next, 1;\n"
-	"	add.u32 %next, %next, %rows;\n"
-	"	@%out bra LOOP;\n"
-	"	membar.sys;\n"
-	"	st.volatile.global.u32 [%word+64], %got;\n"
-	"	bra LOOP;\n"
-	"LEAVE:\n"
-	"	@%out bra END;\n"
-	"	setp.eq.u32 %q, %mine, 0;\n"
-	"	@%q bra END;\n"
-	"	membar.sys;\n"
-	"	st.volatile.global.u32 [%word+128], %run;\n"
-	"END:\n"
-	"	ret;\n"
-	"}\n";
+	CF_FERRY_TEXT(".version 6.0\n.target sm_60\n", "", "");
+
+static const char cf_ferry_ptx_follows[] = CF_FERRY_TEXT(
+	".version 7.8\n.target sm_90\n",
+	"	griddepcontrol.wait;\n"
+	"	setp.le.u32 %q, %rows, 2;\n"
+	"	@%q griddepcontrol.launch_dependents;\n",
+	"	griddepcontrol.launch_dependents;\n");
 /* clang-format on */
 
 #endif

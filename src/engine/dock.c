@@ -9,7 +9,6 @@
 #include <stdlib.h>
 #include <time.h>
 #include "core/context.h"
-#include "core/ferry.h"
 #include "core/lane.h"
 #include "core/log.h"
 #include "core/log_tag.h"
@@ -22,14 +21,14 @@ bool cf_dock_has_memops(const struct cf_dock *dock)
 	return dock->memops;
 }
 
-CUfunction cf_dock_ferry(const struct cf_dock *dock)
+const struct cf_ferry_kernel *cf_dock_ferry(const struct cf_dock *dock)
 {
-	CUfunction ferry;
+	bool loaded;
 
 	pthread_mutex_lock(&cf_docks.lock);
-	ferry = dock->ferry;
+	loaded = dock->ferry.module;
 	pthread_mutex_unlock(&cf_docks.lock);
-	return ferry;
+	return loaded ? &dock->ferry : NULL;
 }
 
 bool cf_dock_has_bells(const struct cf_dock *dock)
@@ -94,8 +93,7 @@ int cf_dock_make(const struct cf_cuda *cuda, CUcontext ctx,
 /* Without it copies have streams of their own, and may wait behind gates. */
 void cf_dock_load_ferry(const struct cf_cuda *cuda, struct cf_dock *dock)
 {
-	CUfunction ferry = NULL;
-	CUmodule module = NULL;
+	struct cf_ferry_kernel ferry = { .module = NULL };
 	int err;
 
 	pthread_mutex_lock(&cf_docks.lock);
@@ -105,10 +103,9 @@ void cf_dock_load_ferry(const struct cf_cuda *cuda, struct cf_dock *dock)
 	pthread_mutex_unlock(&cf_docks.lock);
 	if (err)
 		return;
-	err = cf_ferry_load(cuda, &module, &ferry);
+	err = cf_ferry_load(cuda, &ferry);
 	pthread_mutex_lock(&cf_docks.lock);
-	dock->module = module;
-	dock->ferry = err ? NULL : ferry;
+	dock->ferry = ferry;
 	dock->loading = false;
 	pthread_cond_broadcast(&cf_docks.loaded);
 	pthread_mutex_unlock(&cf_docks.lock);
@@ -213,8 +210,8 @@ static void dock_free(const struct cf_cuda *cuda, struct cf_dock *dock)
 	}
 	cf_berths_fini(cuda, &dock->berths[false]);
 	cf_berths_fini(cuda, &dock->berths[true]);
-	if (dock->module && cuda)
-		cuda->module_unload(dock->module);
+	if (dock->ferry.module && cuda)
+		cuda->module_unload(dock->ferry.module);
 	free(dock);
 }
 

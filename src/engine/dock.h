@@ -11,6 +11,7 @@
 
 #include <pthread.h>
 #include <stdbool.h>
+#include "core/ferry_kernel.h"
 #include "seam/cuda.h"
 
 struct cf_dock;
@@ -44,8 +45,8 @@ void cf_dock_give_back(struct cf_sop *sop);
 /* Streams of this context can wait for a word; else their callback waits. */
 bool cf_dock_has_memops(const struct cf_dock *dock);
 
-/* The kernel for what is behind a gate of its streams; NULL: not loaded. */
-CUfunction cf_dock_ferry(const struct cf_dock *dock);
+/* The kernel of its streams' ferries; NULL: not loaded. */
+const struct cf_ferry_kernel *cf_dock_ferry(const struct cf_dock *dock);
 
 /* They can also ring a bell before it, all at once. */
 bool cf_dock_has_bells(const struct cf_dock *dock);

@@ -14,15 +14,14 @@
 struct cf_dock {
 	CUcontext ctx;
 	unsigned long long ctx_id;
-	bool memops, bells, ferries; /* memops: lock */
-	bool loaded;		     /* lock; or it was tried */
-	bool loading;		     /* lock; nobody leases meanwhile */
-	bool tried;		     /* lock; whether it has memops */
-	CUmodule module;	     /* lock; of the ferry, or NULL */
-	CUfunction ferry;	     /* lock */
-	CUstream probe;		     /* asks whether the context is well */
-	struct cf_berths berths[2];  /* lock; without a ferry, and with */
-	struct cf_dock *next;	     /* lock */
+	bool memops, bells, ferries;  /* memops: lock */
+	bool loaded;		      /* lock; or it was tried */
+	bool loading;		      /* lock; nobody leases meanwhile */
+	bool tried;		      /* lock; whether it has memops */
+	struct cf_ferry_kernel ferry; /* lock; stays once it is there */
+	CUstream probe;		      /* asks whether the context is well */
+	struct cf_berths berths[2];   /* lock; without a ferry, and with */
+	struct cf_dock *next;	      /* lock */
 };
 
 struct cf_docks {

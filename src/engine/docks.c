@@ -90,7 +90,7 @@ static int lease(CUcontext ctx, unsigned long long ctx_id, bool may_load,
 		pthread_mutex_lock(&cf_docks.lock);
 		dock = await_locked(ctx, ctx_id);
 		load = dock && may_load && cf_dock_may_load_locked(dock);
-		ferry = dock && dock->ferry;
+		ferry = dock && dock->ferry.module;
 		*sop = dock && !load ? cf_berths_take(&dock->berths[ferry]) :
 				       NULL;
 		pthread_mutex_unlock(&cf_docks.lock);

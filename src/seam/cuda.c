@@ -74,6 +74,8 @@ static const struct row rows[] = {
 	MAY(module_unload, "cuModuleUnload"),
 	MAY(module_get_function, "cuModuleGetFunction"),
 	MAY(launch_kernel, "cuLaunchKernel"),
+	MAY(launch_kernel_ex, "cuLaunchKernelEx"),
+	MAY(ctx_get_stream_priority_range, "cuCtxGetStreamPriorityRange"),
 	MAY(driver_get_version, "cuDriverGetVersion"),
 	MAY(device_get_attribute, "cuDeviceGetAttribute"),
 	MAY(mem_get_handle_for_range, "cuMemGetHandleForAddressRange"),

@@ -59,6 +59,10 @@ struct cf_cuda {
 				  unsigned block_x, unsigned block_y,
 				  unsigned block_z, unsigned shared_bytes,
 				  CUstream stream, void **params, void **extra);
+	CUresult (*launch_kernel_ex)(const CUlaunchConfig *config,
+				     CUfunction function, void **params,
+				     void **extra);
+	CUresult (*ctx_get_stream_priority_range)(int *least, int *greatest);
 	/* optional: an address by which the CPU reaches device memory */
 	CUresult (*driver_get_version)(int *version);
 	CUresult (*device_get_attribute)(int *value, int attribute,

@@ -90,6 +90,25 @@ typedef struct CUmemPoolProps_st {
 	unsigned short usage;
 	unsigned char reserved[54];
 } CUmemPoolProps;
+typedef int CUlaunchAttributeID;
+typedef union CUlaunchAttributeValue_union {
+	char pad[64];
+	int programmaticStreamSerializationAllowed;
+	int priority;
+} CUlaunchAttributeValue;
+typedef struct CUlaunchAttribute_st {
+	CUlaunchAttributeID id;
+	char pad[4];
+	CUlaunchAttributeValue value;
+} CUlaunchAttribute;
+typedef struct CUlaunchConfig_st {
+	unsigned int gridDimX, gridDimY, gridDimZ;
+	unsigned int blockDimX, blockDimY, blockDimZ;
+	unsigned int sharedMemBytes;
+	CUstream hStream;
+	CUlaunchAttribute *attrs;
+	unsigned int numAttrs;
+} CUlaunchConfig;
 typedef struct CUmemcpyAttributes_st {
 	int srcAccessOrder;
 	CUmemLocation srcLocHint;
@@ -108,6 +127,7 @@ typedef struct CUmemcpyAttributes_st {
 #define CF_CU_INVALID_DEVICE 101
 #define CF_CU_INVALID_IMAGE 200
 #define CF_CU_INVALID_CONTEXT 201
+#define CF_CU_NO_BINARY_FOR_GPU 209
 #define CF_CU_INVALID_HANDLE 400
 #define CF_CU_NOT_FOUND 500
 #define CF_CU_NOT_READY 600
@@ -176,6 +196,8 @@ enum {
 	CF_CU_STREAM_WAIT_VALUE_NOR = 0x3,
 	CF_CU_STREAM_MEM_OP_WAIT_VALUE_32 = 1,
 	CF_CU_STREAM_MEM_OP_WRITE_VALUE_32 = 2,
+	CF_CU_LAUNCH_PROGRAMMATIC_SERIALIZATION = 6,
+	CF_CU_LAUNCH_PRIORITY = 8,
 	CF_CU_USER_OBJECT_NO_DESTRUCTOR_SYNC = 1,
 	CF_CU_GRAPH_USER_OBJECT_MOVE = 1,
 	CF_CU_MEM_ATTACH_GLOBAL = 0x1,

@@ -66,6 +66,19 @@ extern const struct measure standin_types[];
 	AT(CUmemcpyAttributes, srcLocHint) \
 	AT(CUmemcpyAttributes, dstLocHint) \
 	AT(CUmemcpyAttributes, flags) \
+	SIZE(CUlaunchAttributeID) \
+	SIZE(CUlaunchAttributeValue) \
+	SIZE(CUlaunchAttribute) \
+	AT(CUlaunchAttribute, value) \
+	AT(CUlaunchAttribute, value.priority) \
+	AT(CUlaunchAttribute, value.programmaticStreamSerializationAllowed) \
+	SIZE(CUlaunchConfig) \
+	AT(CUlaunchConfig, gridDimX) \
+	AT(CUlaunchConfig, blockDimX) \
+	AT(CUlaunchConfig, sharedMemBytes) \
+	AT(CUlaunchConfig, hStream) \
+	AT(CUlaunchConfig, attrs) \
+	AT(CUlaunchConfig, numAttrs) \
 	SIZE(CUuserObject) \
 	SIZE(CUstreamBatchMemOpParams) \
 	AT(CUstreamBatchMemOpParams, waitValue.address) \

@@ -255,9 +255,9 @@ static void a_driver_call_that_fails_leaves_no_entry_behind(void **state)
 {
 	/* a kernel that rings needs no wait before it */
 	const char *const plans[] = {
-		fresh_bells() ? "cuLaunchKernel:1=2" :
+		fresh_bells() ? "cuLaunchKernelEx:1=2" :
 				"cuStreamWaitValue32_v2:1=2",
-		"cuLaunchKernel:1=2",
+		"cuLaunchKernelEx:1=2",
 		"cuStreamGetCtx:1=2",
 	};
 	const struct th_fake *fake = th_need_fake();
@@ -430,7 +430,8 @@ static void no_kernel_is_loaded_while_a_stream_waits(void **state)
 	assert_int_equal(reap_now(&w, CUFILE_COMPLETE, PART), NR);
 	assert_memory(&w, 0, SIZE, true);
 	assert_int_equal(fake->calls("cuModuleLoadData"), loads);
-	assert_int_equal(fake->calls("cuLaunchKernel"), 1);
+	assert_int_equal(fake->calls("cuLaunchKernel"), 0);
+	assert_int_equal(fake->calls("cuLaunchKernelEx"), 1);
 	assert_int_equal(th_ferry_launches(), 1);
 	world_end(&w);
 }

@@ -239,10 +239,10 @@ static void operations_that_wait_cost_next_to_nothing(void **state)
 static bool other_is_first(struct world *w, unsigned i, CUstream other,
 			   unsigned slow_ms)
 {
-	char plan[48];
+	char plan[64];
 	bool first;
 
-	snprintf(plan, sizeof(plan), "cuLaunchKernel:1=@%u", slow_ms * 1000);
+	snprintf(plan, sizeof(plan), "cuLaunchKernelEx:1=@%u", slow_ms * 1000);
 	assert_int_equal(th_fake()->plan(plan), 0);
 	w->io[0].bytes = w->io[i].bytes = UNTOUCHED;
 	assert_ok(put_read(w, 0, w->stream));

@@ -74,6 +74,7 @@ void fc_env_defaults(void)
 	fc.no_dmabuf = !env_number("FAKECUDA_DMABUF", 1);
 	fc.coherent = env_number("FAKECUDA_COHERENT", 0);
 	fc.version = (int)env_number("FAKECUDA_VERSION", 13000);
+	fc.compute = (int)env_number("FAKECUDA_COMPUTE", 90);
 	fc.memory = getenv("FAKECUDA_MEMORY");
 	fc.report = env_number("FAKECUDA_REPORT", 0);
 	fc.strict = env_number("FAKECUDA_STRICT", 0);

@@ -243,6 +243,8 @@ CUresult cuLaunchKernel(CUfunction fn, unsigned int grid_x, unsigned int grid_y,
 			unsigned int block_y, unsigned int block_z,
 			unsigned int shared_bytes, CUstream stream,
 			void **params, void **extra);
+CUresult cuLaunchKernelEx(const CUlaunchConfig *config, CUfunction fn,
+			  void **params, void **extra);
 #endif
 
 #pragma GCC visibility pop

@@ -162,7 +162,9 @@ static int attribute(int attr, int dev)
 	case 40: /* copy engines */
 		return 3;
 	case CF_CU_DEVICE_COMPUTE_MAJOR:
-		return 9;
+		return fc.compute / 10;
+	case CF_CU_DEVICE_COMPUTE_MINOR:
+		return fc.compute % 10;
 	case CF_CU_DEVICE_FLUSH_OPTIONS:
 		return atomic_load(&fc.flush_options);
 	case CF_CU_DEVICE_WRITES_ORDERING:

@@ -22,6 +22,7 @@
  *   FAKECUDA_REUSE_HANDLES=1    as fakecuda_reuse_handles()
  *   FAKECUDA_DMABUF=0           dma-buf export answers NOT_SUPPORTED
  *   FAKECUDA_VERSION=n          what cuDriverGetVersion says, default 13000
+ *   FAKECUDA_COMPUTE=n          compute capability, 10 times; default 90
  *   FAKECUDA_COHERENT=1         the CPU reaches managed memory on the device
  *   FAKECUDA_MEMORY=path        device memory is what mmap of that file gives,
  *                               anew with each call (memory of a PCI device)

@@ -106,6 +106,7 @@ struct fc_globals {
 	bool no_dmabuf;
 	bool coherent;
 	int version;
+	int compute;	    /* capability, 10 times */
 	const char *memory; /* a file in place of memory files, or NULL */
 	bool report;
 	bool strict;

@@ -135,6 +135,53 @@ CUresult cuLaunchKernel(CUfunction fn, unsigned int grid_x, unsigned int grid_y,
 	return FC_LOCKED(launch(fn, stream, &l, params, extra));
 }
 
+/* Attributes that a launch may have here, and their values. */
+static bool attrs_ok(const CUlaunchConfig *config)
+{
+	for (unsigned int i = 0; i < config->numAttrs; i++) {
+		const CUlaunchAttributeValue *v = &config->attrs[i].value;
+		int number;
+
+		switch (config->attrs[i].id) {
+		case 0: /* ignore */
+			continue;
+		case CF_CU_LAUNCH_PROGRAMMATIC_SERIALIZATION:
+			number = v->programmaticStreamSerializationAllowed;
+			if (number != 0 && number != 1)
+				return false;
+			continue;
+		case CF_CU_LAUNCH_PRIORITY:
+			number = v->priority;
+			if (number < -5 || number > 0)
+				return false;
+			continue;
+		default:
+			return false;
+		}
+	}
+	return true;
+}
+
+/* Kernels follow each other here without overlap, which they may anyway. */
+CUresult cuLaunchKernelEx(const CUlaunchConfig *config, CUfunction fn,
+			  void **params, void **extra)
+{
+	struct fakecuda_launch l = { .shared_bytes = 0 };
+
+	FC_ENTER(FC_NORMAL);
+	if (!config || (config->numAttrs && !config->attrs) ||
+	    !attrs_ok(config))
+		return (int)CF_CU_INVALID_VALUE;
+	l = (struct fakecuda_launch){
+		.grid = { config->gridDimX, config->gridDimY,
+			  config->gridDimZ },
+		.block = { config->blockDimX, config->blockDimY,
+			   config->blockDimZ },
+		.shared_bytes = config->sharedMemBytes,
+	};
+	return FC_LOCKED(launch(fn, config->hStream, &l, params, extra));
+}
+
 int fc_kernel_run(struct fc_op *op)
 {
 	struct fc_kernel_call *k = op->kernel;

@@ -108,6 +108,14 @@ static enum image image_kind(const unsigned char *p)
 	return strstr((const char *)p, ".version") ? IMAGE_PTX : IMAGE_BAD;
 }
 
+/* There is code for that processor and later ones. */
+static bool is_for_us(const char *ptx)
+{
+	const char *target = strstr(ptx, ".target sm_");
+
+	return !target || atoi(target + strlen(".target sm_")) <= fc.compute;
+}
+
 static int load(CUmodule *out, const void *image)
 {
 	struct fc_ctx *c;
@@ -124,6 +132,8 @@ static int load(CUmodule *out, const void *image)
 	kind = image_kind(image);
 	if (kind == IMAGE_BAD)
 		return CF_CU_INVALID_IMAGE;
+	if (kind == IMAGE_PTX && !is_for_us(image))
+		return CF_CU_NO_BINARY_FOR_GPU;
 	if (atomic_load(&fc.idle_calls)) {
 		fc_idle_await(c, true);
 		r = fc_ctx_state(c);

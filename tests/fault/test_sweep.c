@@ -239,6 +239,8 @@ static const struct cuda_row {
 	{ "cuModuleGetFunction", NULL },
 	{ "cuModuleUnload", "module" },
 	{ "cuLaunchKernel", NULL },
+	{ "cuLaunchKernelEx", NULL },
+	{ "cuCtxGetStreamPriorityRange", NULL },
 };
 #define NR_CUDA_ROWS (sizeof(cuda_rows) / sizeof(cuda_rows[0]))
 

@@ -139,7 +139,7 @@ static void delays_everywhere_change_nothing(void **state)
 
 	storm_init(&s);
 	fake->plan("cuLaunchHostFunc:7=@2000,cuLaunchHostFunc:50=@5000,"
-		   "cuLaunchKernel:13=@2000,cuLaunchKernel:70=@5000,"
+		   "cuLaunchKernelEx:13=@2000,cuLaunchKernelEx:70=@5000,"
 		   "cuStreamBatchMemOp_v2:11=@3000,"
 		   "cuStreamBatchMemOp_v2:90=@4000,"
 		   "cuMemcpyHtoDAsync_v2:20=@5000");

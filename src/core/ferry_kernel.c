@@ -1,0 +1,119 @@
+// SPDX-License-Identifier: Apache-2.0
+/* ferry_kernel - has the driver compile what the GPU can do, and launches it.
+ */
+#include "core/ferry_kernel.h"
+
+#include "core/ferry_ptx.h"
+
+#define TWO_ROWS ((size_t)256 << 10) /* are worth their while from here on, */
+#define FOUR_ROWS ((size_t)2 << 20)  /* and four */
+
+/* An older GPU has no code for the first text, and takes the second. */
+static CUresult load(const struct cf_cuda *cuda, struct cf_ferry_kernel *kernel)
+{
+	CUresult res = CF_CU_NOT_SUPPORTED;
+
+	kernel->follows = cuda->launch_kernel_ex;
+	if (kernel->follows)
+		res = cuda->module_load_data(&kernel->module,
+					     cf_ferry_ptx_follows);
+	if (res == CF_CU_SUCCESS)
+		return res;
+	kernel->follows = false;
+	return cuda->module_load_data(&kernel->module, cf_ferry_ptx);
+}
+
+static int greatest_priority(const struct cf_cuda *cuda)
+{
+	int least = 0, greatest = 0;
+
+	if (!cuda->ctx_get_stream_priority_range ||
+	    cuda->ctx_get_stream_priority_range(&least, &greatest))
+		return 0;
+	return greatest;
+}
+
+int cf_ferry_load(const struct cf_cuda *cuda, struct cf_ferry_kernel *kernel)
+{
+	CUresult res;
+
+	kernel->module = NULL;
+	if (!cuda->module_load_data || !cuda->module_unload ||
+	    !cuda->module_get_function || !cuda->launch_kernel)
+		return CF_ECUDA(CF_CU_NOT_SUPPORTED);
+	res = load(cuda, kernel);
+	if (res != CF_CU_SUCCESS) {
+		kernel->module = NULL;
+		return CF_ECUDA(res);
+	}
+	kernel->priority = greatest_priority(cuda);
+	res = cuda->module_get_function(&kernel->function, kernel->module,
+					"cf_ferry");
+	if (res != CF_CU_SUCCESS) {
+		cuda->module_unload(kernel->module);
+		kernel->module = NULL;
+	}
+	return cf_cuda_code(res);
+}
+
+unsigned cf_ferry_rows_for(size_t size)
+{
+	if (size <= TWO_ROWS)
+		return 1;
+	return size < FOUR_ROWS ? 2 : 4;
+}
+
+/* In a graph it is a node, and its edges are the client's. */
+static CUresult launch_ahead(const struct cf_cuda *cuda,
+			     const struct cf_ferry_kernel *kernel,
+			     const struct cf_ferry *ferry, CUstream stream,
+			     void **params)
+{
+	CUlaunchAttribute attrs[] = {
+		{ .id = CF_CU_LAUNCH_PRIORITY,
+		  .value.priority = kernel->priority },
+		{ .id = CF_CU_LAUNCH_PROGRAMMATIC_SERIALIZATION,
+		  .value.programmaticStreamSerializationAllowed = 1 },
+	};
+	const CUlaunchConfig config = {
+		.gridDimX = ferry->rows,
+		.gridDimY = 1,
+		.gridDimZ = 1,
+		.blockDimX = CF_FERRY_THREADS,
+		.blockDimY = 1,
+		.blockDimZ = 1,
+		.hStream = stream,
+		.attrs = attrs,
+		.numAttrs = kernel->follows && !ferry->shared ? 2 : 1,
+	};
+
+	return cuda->launch_kernel_ex(&config, kernel->function, params, NULL);
+}
+
+/* What the driver does not know of, it does without. */
+static bool knows_not(CUresult res)
+{
+	return res == CF_CU_NOT_SUPPORTED || res == CF_CU_INVALID_VALUE;
+}
+
+CUresult cf_ferry_launch(const struct cf_cuda *cuda,
+			 const struct cf_ferry_kernel *kernel,
+			 const struct cf_ferry *ferry, CUdeviceptr door,
+			 uint32_t ticket, CUstream stream)
+{
+	CUdeviceptr board = ferry->place;
+	CUdeviceptr claims =
+		ferry->shared ?
+			board + offsetof(struct cf_ferry_board, claims) :
+			0;
+	void *params[] = { &board, &claims, &door, &ticket };
+	CUresult res = CF_CU_NOT_SUPPORTED;
+
+	if (cuda->launch_kernel_ex)
+		res = launch_ahead(cuda, kernel, ferry, stream, params);
+	if (!knows_not(res))
+		return res;
+	return cuda->launch_kernel(kernel->function, ferry->rows, 1, 1,
+				   CF_FERRY_THREADS, 1, 1, 0, stream, params,
+				   NULL);
+}
