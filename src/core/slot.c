@@ -2,9 +2,6 @@
 /*
  * slot - a free list of pinned memory that grows by chunks.
  *
- * Memory is ours (mmap) and only registered with the driver: should a
- * context die under us, the pages stay and copies go on unpinned.
- *
  * Lock: pool->lock, innermost. No driver call, no allocation and no file IO
  * happens under it; growing is announced in pool->nr_slots first.
  */
@@ -13,11 +10,8 @@
 #include <errno.h>
 #include <pthread.h>
 #include <stdlib.h>
-#include <string.h>
-#include "core/log.h"
+#include "core/pinned.h"
 #include "core/probe.h"
-#include "seam/cuda.h"
-#include "seam/os.h"
 
 /* Pinning costs about the same for one slot as for a few. */
 #define CHUNK_SLOTS 4
@@ -25,9 +19,7 @@
 
 struct chunk {
 	struct chunk *next;
-	char *mem;
-	size_t size;
-	bool pinned;
+	struct cf_pinned memory;
 	struct cf_slot slots[CHUNK_SLOTS];
 };
 
@@ -104,26 +96,6 @@ void cf_pool_show(struct cf_pool *pool, struct ocf_stats_pool *shown)
 	pthread_mutex_unlock(&pool->lock);
 }
 
-static bool unpin_chunk(struct chunk *chunk, bool unpin)
-{
-	const struct cf_cuda *cuda = cf_cuda_loaded();
-
-	return !chunk->pinned ||
-	       (unpin && cuda &&
-		cuda->mem_host_unregister(chunk->mem) == CF_CU_SUCCESS);
-}
-
-/*
- * Memory that the driver may still hold stays mapped: whatever came to lie
- * there next would be taken for pinned, and copied from the old pages.
- */
-static void chunk_free(struct chunk *chunk, bool unpin)
-{
-	if (unpin_chunk(chunk, unpin))
-		cf_os->unmap(chunk->mem, chunk->size);
-	free(chunk);
-}
-
 void cf_pool_free(struct cf_pool *pool, bool unpin)
 {
 	struct chunk *chunk = pool->chunks;
@@ -131,63 +103,13 @@ void cf_pool_free(struct cf_pool *pool, bool unpin)
 	while (chunk) {
 		struct chunk *next = chunk->next;
 
-		chunk_free(chunk, unpin);
+		cf_pinned_end(&chunk->memory, unpin);
+		free(chunk);
 		chunk = next;
 	}
 	pthread_cond_destroy(&pool->freed);
 	pthread_mutex_destroy(&pool->lock);
 	free(pool);
-}
-
-/*
- * Before the pages are touched. A process that has a policy of its own
- * (numactl) keeps it; where containers forbid the call, they lie anywhere.
- */
-static void place_chunk(const struct cf_pool *pool, const struct chunk *chunk)
-{
-	int err;
-
-	if (pool->node < 0)
-		return;
-	err = cf_os->memory_policy();
-	if (!err)
-		err = cf_os->prefer_node(chunk->mem, chunk->size,
-					 (unsigned)pool->node);
-	if (err)
-		cf_log(CF_LOG_DEBUG, "slots size %zu, not put on node %d: %s",
-		       chunk->size, pool->node,
-		       err < 0 ? strerror(-err) :
-				 "the process has a memory policy");
-}
-
-static CUresult pin_here(const struct cf_cuda *cuda, struct chunk *chunk)
-{
-	return cuda->mem_host_register(chunk->mem, chunk->size,
-				       CF_CU_MEMHOSTREGISTER_PORTABLE);
-}
-
-/* Pinned if the driver will; a copy from unpinned memory is slow, not wrong. */
-static void pin_chunk(const struct cf_pool *pool, struct chunk *chunk)
-{
-	const struct cf_cuda *cuda = cf_cuda_loaded();
-	CUresult res = CF_CU_SUCCESS;
-	CUcontext popped;
-
-	if (!cuda)
-		return;
-	if (pool->ctx)
-		res = cuda->ctx_push(pool->ctx);
-	if (res == CF_CU_SUCCESS) {
-		res = pin_here(cuda, chunk);
-		if (pool->ctx)
-			cuda->ctx_pop(&popped);
-	}
-	chunk->pinned = res == CF_CU_SUCCESS;
-	if (!chunk->pinned)
-		cf_log(CF_LOG_WARN,
-		       "slot pin size %zu: %s (%d), going on "
-		       "unpinned",
-		       chunk->size, cf_cuda_error_name((int)res), (int)res);
 }
 
 static struct chunk *chunk_new(const struct cf_pool *pool, size_t nr)
@@ -196,18 +118,15 @@ static struct chunk *chunk_new(const struct cf_pool *pool, size_t nr)
 
 	if (!chunk)
 		return NULL;
-	chunk->size = pool->slot_size * nr;
-	chunk->mem = cf_os->map_anon(chunk->size);
-	if (!chunk->mem) {
+	if (cf_pinned_make(&chunk->memory, pool->slot_size * nr, pool->ctx,
+			   pool->node)) {
 		free(chunk);
 		return NULL;
 	}
-	place_chunk(pool, chunk);
-	pin_chunk(pool, chunk);
 	for (size_t i = 0; i < nr; i++) {
-		chunk->slots[i].mem = chunk->mem + i * pool->slot_size;
+		chunk->slots[i].mem = chunk->memory.mem + i * pool->slot_size;
 		chunk->slots[i].size = pool->slot_size;
-		chunk->slots[i].pinned = chunk->pinned;
+		chunk->slots[i].pinned = chunk->memory.pinned;
 	}
 	return chunk;
 }
@@ -246,7 +165,7 @@ static struct cf_slot *grow(struct cf_pool *pool, size_t nr)
 	}
 	chunk->next = pool->chunks;
 	pool->chunks = chunk;
-	pool->bytes += chunk->size;
+	pool->bytes += chunk->memory.size;
 	for (size_t i = 1; i < nr; i++) {
 		chunk->slots[i].next = pool->free;
 		pool->free = &chunk->slots[i];

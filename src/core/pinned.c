@@ -1,0 +1,87 @@
+// SPDX-License-Identifier: Apache-2.0
+/* pinned - maps, places and pins, and takes that back. */
+#include "core/pinned.h"
+
+#include <errno.h>
+#include <string.h>
+#include "core/log.h"
+#include "seam/os.h"
+
+/*
+ * Before the pages are touched. A process that has a policy of its own
+ * (numactl) keeps it; where containers forbid the call, they lie anywhere.
+ */
+static void place(const struct cf_pinned *p, int node)
+{
+	int err;
+
+	if (node < 0)
+		return;
+	err = cf_os->memory_policy();
+	if (!err)
+		err = cf_os->prefer_node(p->mem, p->size, (unsigned)node);
+	if (err)
+		cf_log(CF_LOG_DEBUG, "slots size %zu, not put on node %d: %s",
+		       p->size, node,
+		       err < 0 ? strerror(-err) :
+				 "the process has a memory policy");
+}
+
+static CUresult pin_here(const struct cf_cuda *cuda, struct cf_pinned *p)
+{
+	return cuda->mem_host_register(p->mem, p->size,
+				       CF_CU_MEMHOSTREGISTER_PORTABLE);
+}
+
+/* Pinned if the driver will; a copy from unpinned memory is slow, not wrong. */
+static void pin(struct cf_pinned *p, CUcontext ctx)
+{
+	const struct cf_cuda *cuda = cf_cuda_loaded();
+	CUresult res = CF_CU_SUCCESS;
+	CUcontext popped;
+
+	if (!cuda)
+		return;
+	if (ctx)
+		res = cuda->ctx_push(ctx);
+	if (res == CF_CU_SUCCESS) {
+		res = pin_here(cuda, p);
+		if (ctx)
+			cuda->ctx_pop(&popped);
+	}
+	p->pinned = res == CF_CU_SUCCESS;
+	if (!p->pinned)
+		cf_log(CF_LOG_WARN,
+		       "slot pin size %zu: %s (%d), going on "
+		       "unpinned",
+		       p->size, cf_cuda_error_name((int)res), (int)res);
+}
+
+int cf_pinned_make(struct cf_pinned *p, size_t size, CUcontext ctx, int node)
+{
+	*p = (struct cf_pinned){ .mem = cf_os->map_anon(size), .size = size };
+	if (!p->mem)
+		return -ENOMEM;
+	place(p, node);
+	pin(p, ctx);
+	return 0;
+}
+
+static bool unpin_it(const struct cf_pinned *p, bool unpin)
+{
+	const struct cf_cuda *cuda = cf_cuda_loaded();
+
+	return !p->pinned ||
+	       (unpin && cuda &&
+		cuda->mem_host_unregister(p->mem) == CF_CU_SUCCESS);
+}
+
+/*
+ * Memory that the driver may still hold stays mapped: whatever came to lie
+ * there next would be taken for pinned, and copied from the old pages.
+ */
+void cf_pinned_end(struct cf_pinned *p, bool unpin)
+{
+	if (unpin_it(p, unpin))
+		cf_os->unmap(p->mem, p->size);
+}

@@ -1,0 +1,30 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * pinned - memory of ours that the driver copies from and to at full speed.
+ *
+ * It is ours (mmap) and only registered with the driver: should a context die
+ * under us, the pages stay and copies go on unpinned. Its owner's alone.
+ */
+#ifndef CF_CORE_PINNED_H
+#define CF_CORE_PINNED_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include "seam/cuda.h"
+
+struct cf_pinned {
+	char *mem;
+	size_t size;
+	bool pinned; /* if the driver would */
+};
+
+/*
+ * In ctx (NULL: whichever is current), on the NUMA node (-1: anywhere). 0 or
+ * -ENOMEM.
+ */
+int cf_pinned_make(struct cf_pinned *p, size_t size, CUcontext ctx, int node);
+
+/* unpin: the context it was pinned in lives. */
+void cf_pinned_end(struct cf_pinned *p, bool unpin);
+
+#endif
