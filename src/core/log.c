@@ -16,20 +16,18 @@
 #include <inttypes.h>
 #include <pthread.h>
 #include <stdarg.h>
+#include <stdio.h>
 #include <string.h>
-#include <strings.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "core/config.h"
+#include "core/log_line.h"
 #include "seam/os.h"
 
 #define LINE_SIZE 2048
 #define PATH_SIZE 4096
 #define NOT_OPEN (-1)
-
-static const char *const level_names[] = {
-	"NOTICE", "ERROR", "WARN", "INFO", "DEBUG", "TRACE",
-};
 
 _Atomic int cf_log_threshold = -1;
 
@@ -42,15 +40,6 @@ static struct {
 	bool owned; /* false for the process's own stdout and stderr */
 	struct cf_log_site *sites; /* that have left lines out */
 } the_log = { .lock = PTHREAD_MUTEX_INITIALIZER, .fd = NOT_OPEN };
-
-int cf_log_level_by_name(const char *name)
-{
-	for (int i = 0; i <= CF_LOG_TRACE; i++) {
-		if (!strcasecmp(name, level_names[i]))
-			return i;
-	}
-	return -1;
-}
 
 static void set_threshold(int level)
 {
@@ -209,94 +198,25 @@ static void write_locked(const char *line, size_t size)
 		cf_os->write(the_log.fd, line, size);
 }
 
-struct civil {
-	int day, month;
-	long year;
-};
-
-/* Days since 1970-01-01 to a date of the Gregorian calendar. */
-static struct civil civil_from_days(long days)
+static void vlog_locked(const struct cf_log_place *place, const char *fmt,
+			va_list args)
 {
-	static const int before[] = { 0,   31,	59,  90,  120, 151,
-				      181, 212, 243, 273, 304, 334 };
-	struct civil date = { .year = 1970, .month = 12 };
-	bool leap;
-	long len;
+	char buf[LINE_SIZE];
 
-	for (;; date.year++) {
-		leap = (date.year % 4 == 0 && date.year % 100) ||
-		       date.year % 400 == 0;
-		len = leap ? 366 : 365;
-		if (days < len)
-			break;
-		days -= len;
-	}
-	while (days < before[date.month - 1] + (leap && date.month > 2))
-		date.month--;
-	date.day = (int)(days - before[date.month - 1] -
-			 (leap && date.month > 2)) +
-		   1;
-	return date;
-}
-
-static int print_time(char *buf, size_t size)
-{
-	struct timespec now = { 0 };
-	struct civil date;
-	long sec;
-
-	cf_os->clock_gettime(CLOCK_REALTIME, &now);
-	sec = (long)now.tv_sec + the_log.utc_offset;
-	if (sec < 0)
-		sec = 0;
-	date = civil_from_days(sec / 86400);
-	sec %= 86400;
-	return snprintf(buf, size, " %02d-%02d-%04ld %02ld:%02ld:%02ld:%03ld",
-			date.day, date.month, date.year, sec / 3600,
-			sec / 60 % 60, sec % 60, now.tv_nsec / 1000000);
-}
-
-/* "../src/core/slot.c" is "slot" to a reader. */
-static int stem_of(const char *file, const char **stem)
-{
-	const char *slash = strrchr(file, '/');
-
-	*stem = slash ? slash + 1 : file;
-	return (int)strcspn(*stem, ".");
-}
-
-static size_t print_line(char *buf, enum cf_log_level level, const char *file,
-			 int line, const char *fmt, va_list args)
-{
-	const char *stem;
-	int stem_len = stem_of(file, &stem);
-	size_t n = (size_t)print_time(buf, LINE_SIZE);
-
-	/* the head is short: it always fits */
-	n += (size_t)snprintf(buf + n, LINE_SIZE - n,
-			      " [pid=%d tid=%d] %-6s %.*s:%d ", (int)getpid(),
-			      (int)gettid(), level_names[level], stem_len, stem,
-			      line);
-	n += (size_t)vsnprintf(buf + n, LINE_SIZE - n, fmt, args);
-	if (n > LINE_SIZE - 2)
-		n = LINE_SIZE - 2;
-	buf[n++] = '\n';
-	return n;
+	write_locked(buf, cf_log_line(buf, sizeof(buf), the_log.utc_offset,
+				      place, fmt, args));
 }
 
 void cf_log_write(enum cf_log_level level, const char *file, int line,
 		  const char *fmt, ...)
 {
 	int saved_errno = errno;
-	char buf[LINE_SIZE];
 	va_list args;
-	size_t size;
 
 	pthread_mutex_lock(&the_log.lock);
 	va_start(args, fmt);
-	size = print_line(buf, level, file, line, fmt, args);
+	vlog_locked(&(struct cf_log_place){ level, file, line }, fmt, args);
 	va_end(args);
-	write_locked(buf, size);
 	pthread_mutex_unlock(&the_log.lock);
 	errno = saved_errno;
 }
@@ -306,14 +226,11 @@ __attribute__((format(printf, 4, 5))) static void log_locked(
 	enum cf_log_level level, const char *file, int line, const char *fmt,
 	...)
 {
-	char buf[LINE_SIZE];
 	va_list args;
-	size_t size;
 
 	va_start(args, fmt);
-	size = print_line(buf, level, file, line, fmt, args);
+	vlog_locked(&(struct cf_log_place){ level, file, line }, fmt, args);
 	va_end(args);
-	write_locked(buf, size);
 }
 
 static void tell_left_out_locked(struct cf_log_site *site)
