@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * ring - flights over the kernel's rings, and the list of idle rings.
+ * ring - flights over one of the kernel's rings.
  *
  * A flight is in one of three places: queued (the kernel has not heard of
  * it), under way (only counted; its cookie finds it again), or landed. When
@@ -8,68 +8,32 @@
  * is broken: what is queued is carried by this thread, what is under way is
  * looked for until it has landed, and the ring is ended instead of lent
  * again. The mapping keeps a ring alive whose descriptor somebody closed.
- *
- * Lock: rings.lock, innermost; no ring is made, ended or used under it.
  */
 #include "core/ring.h"
 
 #include <errno.h>
-#include <pthread.h>
 #include <sched.h>
-#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 #include "core/log.h"
+#include "core/ring_internal.h"
 #include "seam/os.h"
 #include "seam/uring.h"
 
-/* Each has a descriptor; who finds none left goes without. */
-#define MAX_RINGS 32
-/* Descriptors that are known to be files; a power of two. */
-#define NR_FILES 16
-
-struct list {
-	struct cf_flight *first, **last;
-};
-
-struct cf_ring {
-	struct cf_kring *kring;
-	struct list queued, landed;
-	unsigned under_way;
-	bool broken;
-	int files[NR_FILES];  /* looked at since the last submit; see is_file */
-	struct cf_ring *next; /* rings.lock, while idle */
-};
-
-enum answer {
-	NOT_ASKED,
-	USABLE,
-	REFUSED,
-};
-
-static struct {
-	pthread_mutex_t lock;
-	struct cf_ring *idle;
-	unsigned nr; /* idle and leased */
-} rings = { .lock = PTHREAD_MUTEX_INITIALIZER };
-
-/* Relaxed: who sees an old answer asks once more, or goes without. */
-static _Atomic enum answer answer = REFUSED;
-
-static void list_init(struct list *list)
+static void list_init(struct cf_flights *list)
 {
 	list->first = NULL;
 	list->last = &list->first;
 }
 
-static void list_add(struct list *list, struct cf_flight *flight)
+static void list_add(struct cf_flights *list, struct cf_flight *flight)
 {
 	flight->next = NULL;
 	*list->last = flight;
 	list->last = &flight->next;
 }
 
-static struct cf_flight *list_take(struct list *list)
+static struct cf_flight *list_take(struct cf_flights *list)
 {
 	struct cf_flight *flight = list->first;
 
@@ -81,11 +45,9 @@ static struct cf_flight *list_take(struct list *list)
 	return flight;
 }
 
-/* ---------------------------------------------------------- the flights */
-
 static void forget_files(struct cf_ring *ring)
 {
-	for (unsigned i = 0; i < NR_FILES; i++)
+	for (unsigned i = 0; i < CF_RING_FILES; i++)
 		ring->files[i] = -1;
 }
 
@@ -97,7 +59,7 @@ static void forget_files(struct cf_ring *ring)
  */
 static bool is_file(struct cf_ring *ring, int fd)
 {
-	int *known = &ring->files[(unsigned)fd % NR_FILES];
+	int *known = &ring->files[(unsigned)fd % CF_RING_FILES];
 	int type;
 
 	if (*known == fd)
@@ -222,143 +184,24 @@ struct cf_flight *cf_ring_reap(struct cf_ring *ring, bool wait)
 	}
 }
 
-/* ------------------------------------------------------------ the rings */
-
-/* Not the kernel's last word: too many descriptors, too much memory. */
-static bool for_now(int err)
-{
-	return err == -EMFILE || err == -ENFILE || err == -ENOMEM ||
-	       err == -EAGAIN;
-}
-
-static void remember(enum answer what, int err)
-{
-	enum answer was = atomic_exchange(&answer, what);
-
-	if (was == what)
-		return;
-	if (what == USABLE)
-		cf_log(CF_LOG_INFO, "io_uring: carries large direct requests");
-	else
-		cf_log(CF_LOG_INFO,
-		       "io_uring: %s; threads carry large direct requests",
-		       strerror(-err));
-}
-
-static struct cf_ring *ring_new(void)
+int cf_ring_make(struct cf_ring **out)
 {
 	struct cf_ring *ring = calloc(1, sizeof(*ring));
 	int err = ring ? cf_uring->make(CF_RING_DEPTH, &ring->kring) : -ENOMEM;
 
 	if (err) {
 		free(ring);
-		if (!for_now(err))
-			remember(REFUSED, err);
-		return NULL;
+		return err;
 	}
 	list_init(&ring->queued);
 	list_init(&ring->landed);
 	forget_files(ring);
-	remember(USABLE, 0);
-	return ring;
+	*out = ring;
+	return 0;
 }
 
-static void ring_free(struct cf_ring *ring)
+void cf_ring_end(struct cf_ring *ring)
 {
 	cf_uring->end(ring->kring);
 	free(ring);
-}
-
-static void uncount(void)
-{
-	pthread_mutex_lock(&rings.lock);
-	rings.nr--;
-	pthread_mutex_unlock(&rings.lock);
-}
-
-struct cf_ring *cf_ring_lease(void)
-{
-	struct cf_ring *ring;
-	bool may;
-
-	if (atomic_load_explicit(&answer, memory_order_relaxed) == REFUSED)
-		return NULL;
-	pthread_mutex_lock(&rings.lock);
-	ring = rings.idle;
-	may = !ring && rings.nr < MAX_RINGS;
-	if (ring)
-		rings.idle = ring->next;
-	rings.nr += may;
-	pthread_mutex_unlock(&rings.lock);
-	if (!may)
-		return ring;
-	ring = ring_new();
-	if (!ring)
-		uncount();
-	return ring;
-}
-
-void cf_ring_give_back(struct cf_ring *ring)
-{
-	if (ring->broken) {
-		ring_free(ring);
-		uncount();
-		return;
-	}
-	pthread_mutex_lock(&rings.lock);
-	ring->next = rings.idle;
-	rings.idle = ring;
-	pthread_mutex_unlock(&rings.lock);
-}
-
-bool cf_rings_usable(void)
-{
-	enum answer what = atomic_load_explicit(&answer, memory_order_relaxed);
-	struct cf_ring *ring;
-
-	if (what != NOT_ASKED)
-		return what == USABLE;
-	ring = cf_ring_lease();
-	if (ring)
-		cf_ring_give_back(ring);
-	return ring;
-}
-
-void cf_rings_configure(bool wanted)
-{
-	atomic_store_explicit(&answer, wanted ? NOT_ASKED : REFUSED,
-			      memory_order_relaxed);
-}
-
-void cf_rings_close(void)
-{
-	while (rings.idle) {
-		struct cf_ring *ring = rings.idle;
-
-		rings.idle = ring->next;
-		rings.nr--;
-		ring_free(ring);
-	}
-}
-
-void cf_rings_fork_prepare(void)
-{
-	pthread_mutex_lock(&rings.lock);
-}
-
-void cf_rings_fork_parent(void)
-{
-	pthread_mutex_unlock(&rings.lock);
-}
-
-/*
- * The queues are memory that parent and child share: the child gives up its
- * mappings and descriptors and makes rings of its own. One that was leased
- * in the parent stays open here, and unused.
- */
-void cf_rings_fork_child(void)
-{
-	cf_rings_close();
-	rings.nr = 0;
-	pthread_mutex_unlock(&rings.lock);
 }
