@@ -11,24 +11,16 @@
  */
 #include "core/nvfs_map.h"
 
-#include <cufile.h>
 #include <errno.h>
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
 #include "core/buffer.h"
-#include "core/log.h"
 #include "core/nvfs.h"
-#include "core/topology.h"
-#include "seam/os.h"
+#include "core/nvfs_mapping.h"
 
 #define NR_BUCKETS 64
-#define MAX_MAPPINGS 8		      /* of a range */
-#define SHADOW_SIZE ((size_t)1 << 20) /* of a large range */
-_Static_assert(SHADOW_SIZE % CF_NVFS_PAGE == 0 &&
-		       SHADOW_SIZE <= CF_NVFS_MAX_SHADOW,
-	       "what the driver takes");
+#define MAX_MAPPINGS 8 /* of a range */
 
 struct cf_nvfs_range {
 	struct cf_buffer_range reg;
@@ -53,110 +45,16 @@ void cf_nvfs_limit(uint64_t bytes)
 	pthread_mutex_unlock(&maps_lock);
 }
 
-/* -------------------------------------------------------------- mappings */
-
-/* As the driver wants it: blocks below a GPU's page, pages above. */
-static size_t shadow_size(const struct cf_buffer_range *reg)
-{
-	size_t size = reg->end - reg->base;
-
-	/* a small one begins where the range does in its page */
-	if (size < CF_NVFS_PAGE)
-		size += reg->base % CF_NVFS_PAGE;
-	if (size >= SHADOW_SIZE)
-		return SHADOW_SIZE;
-	if (size <= CF_NVFS_PAGE)
-		return (size + CF_NVFS_BLOCK - 1) & ~(CF_NVFS_BLOCK - 1);
-	return (size + CF_NVFS_PAGE - 1) & ~(CF_NVFS_PAGE - 1);
-}
-
-static void unmap(struct cf_nvfs_mapping *m)
-{
-	int err = 0;
-
-	/* the shadow first: only then does nobody write the fence page */
-	if (m->shadow)
-		err = cf_os->unmap(m->shadow, m->shadow_size);
-	if (err)
-		cf_log(CF_LOG_ERROR, "nvidia-fs: unmap %p len %zu: %s",
-		       m->shadow, m->shadow_size, strerror(-err));
-	if (m->fence && !err)
-		cf_os->unmap(m->fence, CF_NVFS_BLOCK);
-	free(m);
-}
-
-/* The fence page is pinned: a child must not make us write to a copy. */
-static int map_pages(struct cf_nvfs_mapping *m)
-{
-	int err = cf_os->map_shared(m->fd, m->shadow_size, &m->shadow);
-
-	if (err)
-		return err;
-	m->fence = cf_os->map_anon(CF_NVFS_BLOCK);
-	if (!m->fence)
-		return -ENOMEM;
-	return cf_os->madvise(m->fence, CF_NVFS_BLOCK, MADV_DONTFORK);
-}
-
-/* Any failure is EPERM; the true one stands where a READ has its result. */
-static int map_range(const struct cf_nvfs_mapping *m,
-		     const struct cf_nvfs_range *range)
-{
-	union cf_nvfs_arg arg = { .room = { 0 } };
-	int err;
-
-	arg.map = (struct cf_nvfs_map_arg){
-		.size = (int64_t)(range->reg.end - range->reg.base),
-		.pci = cf_gpu_pci(range->ordinal),
-		.shadow = (uintptr_t)m->shadow,
-		.gpu = range->reg.base,
-		.fence = (uintptr_t)m->fence,
-		.blocks = (uint32_t)(m->shadow_size / CF_NVFS_BLOCK),
-	};
-	err = cf_os->ioctl(m->fd, CF_NVFS_MAP, &arg);
-	if (err == -EPERM && arg.io.result < 0 && arg.io.result >= -4095)
-		err = (int)arg.io.result;
-	return err < 0 ? err : 0;
-}
-
-static int map_new(struct cf_nvfs_range *range, struct cf_nvfs_mapping **out)
-{
-	struct cf_nvfs_mapping *m = calloc(1, sizeof(*m));
-	int err;
-
-	if (!m)
-		return -ENOMEM;
-	m->fd = cf_nvfs_node();
-	m->base = range->reg.base;
-	m->range = range;
-	m->shadow_size = shadow_size(&range->reg);
-	err = m->fd < 0 ? -ENODEV : map_pages(m);
-	if (!err)
-		err = map_range(m, range);
-	if (err) {
-		cf_log_limited(CF_LOG_WARN,
-			       "nvidia-fs: map GPU %d %#lx len %zu: %s",
-			       range->ordinal, (unsigned long)range->reg.base,
-			       (size_t)(range->reg.end - range->reg.base),
-			       strerror(-err));
-		unmap(m);
-		return err;
-	}
-	*out = m;
-	return 0;
-}
-
+/* No lock is held. */
 static void unmap_all(struct cf_nvfs_mapping *list)
 {
 	while (list) {
 		struct cf_nvfs_mapping *next = list->next;
 
-		unmap(list);
+		cf_nvfs_unmap(list);
 		list = next;
 	}
 }
-
-/* ---------------------------------------------------------------- ranges */
 
 static struct cf_nvfs_range **bucket_of(uintptr_t base)
 {
@@ -211,7 +109,7 @@ static int make_locked(const struct cf_buffer_range *reg, int ordinal,
 		       struct cf_nvfs_range **at)
 {
 	size_t size = reg->end - reg->base;
-	size_t most = size / SHADOW_SIZE + 1;
+	size_t most = size / CF_NVFS_SHADOW + 1;
 	struct cf_nvfs_range *range;
 
 	if (size > limit || held > limit - size)
@@ -256,7 +154,9 @@ static int make_mapping_locked(struct cf_nvfs_range *range,
 
 	range->nr++;
 	pthread_mutex_unlock(&maps_lock);
-	err = map_new(range, out);
+	err = cf_nvfs_map(&range->reg, range->ordinal, out);
+	if (!err)
+		(*out)->range = range;
 	pthread_mutex_lock(&maps_lock);
 	if (!err)
 		return 0;
@@ -333,7 +233,7 @@ void cf_nvfs_give_back(struct cf_nvfs_mapping *m)
 	put_locked(range);
 	pthread_mutex_unlock(&maps_lock);
 	if (ends)
-		unmap(m);
+		cf_nvfs_unmap(m);
 }
 
 void cf_nvfs_forget(uintptr_t base)
