@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * session - opens, counts and ends the driver, and survives a fork.
+ * session - opens, counts and ends the driver.
  *
  * Requests do not count on the session: each holds its handle, and the close
  * waits for every handle before it takes anything away.
@@ -43,12 +43,11 @@
 #include "core/ring.h"
 #include "core/stats.h"
 #include "core/topology.h"
-#include "core/twin.h"
 #include "core/windows.h"
 #include "engine/batch.h"
 #include "engine/explain.h"
+#include "engine/fork.h"
 #include "engine/plan_limits.h"
-#include "engine/request.h"
 #include "engine/stream.h"
 #include "engine/worker.h"
 #include "path/nvfs.h"
@@ -56,75 +55,10 @@
 #include "seam/nvtx.h"
 
 static pthread_mutex_t session_lock = PTHREAD_MUTEX_INITIALIZER;
-static pthread_once_t fork_once = PTHREAD_ONCE_INIT;
 static atomic_long uses; /* written under session_lock */
 /* NULL: closed. Written under session_lock; released complete, so that a
  * request that acquires it reads whole values. */
 static struct cf_config *_Atomic running;
-
-static void fork_prepare(void)
-{
-	pthread_mutex_lock(&session_lock);
-	cf_streams_fork_prepare();
-	cf_batches_fork_prepare();
-	cf_workers_fork_prepare();
-	cf_handles_fork_prepare();
-	cf_twins_fork_prepare();
-	cf_rings_fork_prepare();
-	cf_buffers_fork_prepare();
-	cf_nvfs_maps_fork_prepare();
-	cf_devices_fork_prepare();
-	cf_windows_fork_prepare();
-	cf_alias_fork_prepare();
-	cf_nics_fork_prepare();
-	cf_cuda_fork_prepare();
-}
-
-static void fork_parent(void)
-{
-	cf_cuda_fork_release();
-	cf_nics_fork_parent();
-	cf_alias_fork_release();
-	cf_windows_fork_parent();
-	cf_devices_fork_parent();
-	cf_nvfs_maps_fork_parent();
-	cf_buffers_fork_parent();
-	cf_rings_fork_parent();
-	cf_twins_fork_release();
-	cf_handles_fork_parent();
-	cf_workers_fork_parent();
-	cf_batches_fork_parent();
-	cf_streams_fork_parent();
-	pthread_mutex_unlock(&session_lock);
-}
-
-/* Host memory goes on; the parent's GPU objects are not the child's. */
-static void fork_child(void)
-{
-	cf_log_after_fork();
-	cf_cuda_fork_release();
-	cf_nics_fork_child();
-	cf_alias_fork_release();
-	cf_windows_fork_child();
-	cf_devices_fork_child();
-	cf_nvfs_maps_fork_child();
-	cf_nvfs_fork_child();
-	cf_buffers_fork_child();
-	cf_rings_fork_child();
-	cf_twins_fork_release();
-	cf_handles_fork_child();
-	cf_workers_fork_child();
-	cf_batches_fork_child();
-	cf_streams_fork_child();
-	cf_requests_fork_child();
-	cf_stats_fork_child();
-	pthread_mutex_unlock(&session_lock);
-}
-
-static void watch_forks(void)
-{
-	(void)pthread_atfork(fork_prepare, fork_parent, fork_child);
-}
 
 static size_t kib(const struct cf_config *config, enum cf_cfg id)
 {
@@ -209,7 +143,7 @@ static int open_locked(void)
 
 	if (atomic_load_explicit(&running, memory_order_relaxed))
 		return 0;
-	pthread_once(&fork_once, watch_forks);
+	cf_forks_watch();
 	config = cf_config_new();
 	if (!config)
 		return -CU_FILE_NOMEM_ERROR;
