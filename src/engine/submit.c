@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * submit - puts operations into streams and into the graphs they record.
+ * submit - makes operations of calls, and puts them into streams.
  *
- * All driver calls of the stream's side stand here. Either all that belongs
- * to an operation gets into the stream, or the operation does nothing.
+ * All that the driver has to be asked for an operation is asked here and in
+ * enqueue.c, by the thread that submits.
  */
 #include "core/device.h"
 #include "engine/depth.h"
+#include "engine/enqueue.h"
 #include "engine/parcel.h"
 #include "engine/sop.h"
 #include "engine/stream_ref.h"
-#include "engine/watch.h"
 
 /* 0 and the graph that the stream records into; NULL: it records none. */
 static int ask_capture(const struct cf_cuda *cuda, CUstream stream,
@@ -29,180 +29,6 @@ static int ask_capture(const struct cf_cuda *cuda, CUstream stream,
 	    status == CF_CU_STREAM_CAPTURE_STATUS_INVALIDATED)
 		res = CF_CU_STREAM_CAPTURE_INVALIDATED;
 	*captured = status == CF_CU_STREAM_CAPTURE_STATUS_ACTIVE;
-	return cf_cuda_code(res);
-}
-
-static CUresult add_wait(const struct cf_cuda *cuda, const struct cf_sop *sop,
-			 CUstream stream)
-{
-	return cuda->stream_wait_value32(stream, sop->gate, 0,
-					 CF_CU_STREAM_WAIT_VALUE_GEQ);
-}
-
-/* The wait, and behind it the mark that the stream is past it. */
-static CUresult add_wait_and_mark(const struct cf_cuda *cuda,
-				  const struct cf_sop *sop, CUstream stream)
-{
-	CUstreamBatchMemOpParams ops[2] = { 0 };
-	CUresult res;
-
-	if (!cuda->stream_batch_mem_op) {
-		res = add_wait(cuda, sop, stream);
-		if (res == CF_CU_SUCCESS)
-			res = cuda->stream_write_value32(stream, sop->passed,
-							 sop->ticket, 0);
-		return res;
-	}
-	ops[0].waitValue.operation = CF_CU_STREAM_MEM_OP_WAIT_VALUE_32;
-	ops[0].waitValue.address = sop->gate;
-	ops[0].waitValue.flags = CF_CU_STREAM_WAIT_VALUE_GEQ;
-	ops[1].writeValue.operation = CF_CU_STREAM_MEM_OP_WRITE_VALUE_32;
-	ops[1].writeValue.address = sop->passed;
-	ops[1].writeValue.value = sop->ticket;
-	return cuda->stream_batch_mem_op(stream, 2, ops, 0);
-}
-
-/* Behind the gate; nothing, where copies have streams of their own. */
-static CUresult add_ferry(const struct cf_cuda *cuda, const struct cf_sop *sop,
-			  CUstream stream)
-{
-	return sop->ferried ? cf_ferry_launch(cuda, cf_dock_ferry(sop->dock),
-					      &sop->ferry, 0, 0, stream) :
-			      CF_CU_SUCCESS;
-}
-
-/*
- * Where the driver says no after all, and has taken it nevertheless, it may
- * have rung already.
- */
-static int take_back(struct cf_sop *sop, CUresult res)
-{
-	if (!cf_bell_disarm(sop))
-		return cf_sop_stop_or_wait(sop, res);
-	cf_sop_wait_no_more(sop);
-	cf_sop_never_mind(sop);
-	return CF_ECUDA(res);
-}
-
-/* The ferry alone: it rings, and the stream waits for it anyway. */
-static CUresult add_ringing_ferry(const struct cf_cuda *cuda,
-				  struct cf_sop *sop, CUstream stream)
-{
-	sop->ferry.rings = true;
-	cf_ferry_begin(&sop->ferry);
-	cf_bell_arm(sop);
-	return cf_ferry_launch(cuda, cf_dock_ferry(sop->dock), &sop->ferry,
-			       sop->door, sop->ticket, stream);
-}
-
-/* The bell, the wait and the mark: one entry of the stream, and no callback. */
-static CUresult add_bell_and_wait(const struct cf_cuda *cuda,
-				  struct cf_sop *sop, CUstream stream)
-{
-	CUstreamBatchMemOpParams ops[3] = { 0 };
-
-	ops[0].writeValue.operation = CF_CU_STREAM_MEM_OP_WRITE_VALUE_32;
-	ops[0].writeValue.address = sop->door;
-	ops[0].writeValue.value = sop->ticket;
-	ops[1].waitValue.operation = CF_CU_STREAM_MEM_OP_WAIT_VALUE_32;
-	ops[1].waitValue.address = sop->gate;
-	ops[1].waitValue.flags = CF_CU_STREAM_WAIT_VALUE_GEQ;
-	ops[2].writeValue.operation = CF_CU_STREAM_MEM_OP_WRITE_VALUE_32;
-	ops[2].writeValue.address = sop->passed;
-	ops[2].writeValue.value = sop->ticket;
-	atomic_store_explicit(&sop->words->gate, UINT32_MAX,
-			      memory_order_relaxed);
-	cf_bell_arm(sop);
-	return cuda->stream_batch_mem_op(stream, 3, ops, 0);
-}
-
-static int ring_in_stream(const struct cf_cuda *cuda, struct cf_sop *sop,
-			  CUstream stream)
-{
-	CUresult res = sop->ferried ? add_ringing_ferry(cuda, sop, stream) :
-				      add_bell_and_wait(cuda, sop, stream);
-
-	if (res != CF_CU_SUCCESS)
-		return take_back(sop, res);
-	/* a worker was reserved: there is one to look */
-	(void)cf_watch_call();
-	cf_sop_let_go(sop);
-	return 0;
-}
-
-static int put_in_stream(const struct cf_cuda *cuda, struct cf_sop *sop,
-			 CUstream stream)
-{
-	CUresult res = cuda->launch_host_func(stream, cf_sop_reached, sop);
-
-	if (res != CF_CU_SUCCESS) {
-		cf_sop_never_mind(sop);
-		return CF_ECUDA(res);
-	}
-	if (sop->ferried && cf_dock_has_memops(sop->dock))
-		res = add_wait(cuda, sop, stream);
-	else if (cf_dock_has_memops(sop->dock))
-		res = add_wait_and_mark(cuda, sop, stream);
-	if (res == CF_CU_SUCCESS)
-		res = add_ferry(cuda, sop, stream);
-	if (res != CF_CU_SUCCESS)
-		return cf_sop_stop_or_wait(sop, res);
-	cf_sop_let_go(sop);
-	return 0;
-}
-
-/* True where a graph can own an operation and tell us when it goes. */
-static bool can_own(const struct cf_cuda *cuda, CUgraph graph)
-{
-	return graph && cuda->user_object_create && cuda->user_object_release &&
-	       cuda->graph_retain_user_object;
-}
-
-/* From here on the operation is the graph's, also where it fails. */
-static CUresult give_to_graph(const struct cf_cuda *cuda, struct cf_sop *sop,
-			      CUgraph graph)
-{
-	CUuserObject object;
-	CUresult res =
-		cuda->user_object_create(&object, sop, cf_sop_graph_gone, 1,
-					 CF_CU_USER_OBJECT_NO_DESTRUCTOR_SYNC);
-
-	if (res != CF_CU_SUCCESS) {
-		cf_sop_never_mind(sop);
-		return res;
-	}
-	res = cuda->graph_retain_user_object(graph, object, 1,
-					     CF_CU_GRAPH_USER_OBJECT_MOVE);
-	if (res != CF_CU_SUCCESS)
-		cuda->user_object_release(object, 1);
-	return res;
-}
-
-/*
- * Where the graph cannot own the operation, it stays for good. A capture that
- * fails half way leaves a node that does nothing.
- */
-static int put_in_graph(const struct cf_cuda *cuda, struct cf_sop *sop,
-			CUstream stream, CUgraph graph)
-{
-	bool owned = can_own(cuda, graph);
-	CUresult res = CF_CU_SUCCESS;
-
-	if (owned)
-		res = give_to_graph(cuda, sop, graph);
-	if (res != CF_CU_SUCCESS)
-		return CF_ECUDA(res);
-	res = cuda->launch_host_func(stream, cf_sop_replayed, sop);
-	if (res != CF_CU_SUCCESS && !owned)
-		cf_sop_never_mind(sop);
-	if (res != CF_CU_SUCCESS)
-		return CF_ECUDA(res);
-	if (cf_dock_has_memops(sop->dock))
-		res = add_wait(cuda, sop, stream);
-	if (res == CF_CU_SUCCESS)
-		res = add_ferry(cuda, sop, stream);
-	if (res != CF_CU_SUCCESS)
-		cf_sop_disarm(sop);
 	return cf_cuda_code(res);
 }
 
@@ -306,8 +132,8 @@ static int submit(const struct cf_cuda *cuda, struct cf_sop *sop, CUcontext ctx,
 		return err;
 	}
 	sop->belled = bells;
-	return bells ? ring_in_stream(cuda, sop, stream) :
-		       put_in_stream(cuda, sop, stream);
+	return bells ? cf_enqueue_ringing(cuda, sop, stream) :
+		       cf_enqueue_gated(cuda, sop, stream);
 }
 
 /*
@@ -344,6 +170,6 @@ int cf_sop_submit(const struct cf_sop_call *call, CUcontext ctx,
 	if (err)
 		return err;
 	fill(cuda, sop, call, ctx, captured, ref);
-	return captured ? put_in_graph(cuda, sop, call->stream, graph) :
+	return captured ? cf_enqueue_in_graph(cuda, sop, call->stream, graph) :
 			  submit(cuda, sop, ctx, call->stream);
 }
