@@ -261,9 +261,19 @@ static void what_cannot_be_loaded_leaves_nothing(void **state)
 	assert_null(kernel.module);
 }
 
+static void small_moves_have_one_row_and_large_ones_four(void **state)
+{
+	assert_int_equal(cf_ferry_rows_for(1), 1);
+	assert_int_equal(cf_ferry_rows_for(256 << 10), 1);
+	assert_int_equal(cf_ferry_rows_for((256 << 10) + 1), 2);
+	assert_int_equal(cf_ferry_rows_for((2 << 20) - 1), 2);
+	assert_int_equal(cf_ferry_rows_for(2 << 20), 4);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(small_moves_have_one_row_and_large_ones_four),
 		cmocka_unit_test_setup(one_follows_another_and_goes_first,
 				       reset),
 		cmocka_unit_test_setup(a_node_of_a_graph_follows_nothing_early,
