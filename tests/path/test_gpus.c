@@ -430,6 +430,89 @@ static void read_or_lose(void *arg, unsigned i)
 	}
 }
 
+/* ------------------------------------------------------- mapped memory */
+
+/* Two mappings side by side, the second one of another GPU or of the same. */
+struct mapped {
+	CUdeviceptr base;
+	size_t unit;
+	CUmemGenericAllocationHandle parts[2];
+};
+
+static void mapped_make(struct mapped *m, int second_gpu)
+{
+	CUmemAllocationProp prop = { .type = CF_CU_MEM_ALLOCATION_PINNED };
+	CUmemAccessDesc access = { .flags = CF_CU_MEM_ACCESS_READWRITE };
+
+	prop.location.type = CF_CU_MEM_LOCATION_DEVICE;
+	access.location = prop.location;
+	enter(0);
+	assert_int_equal(cuMemGetAllocationGranularity(&m->unit, &prop, 0), 0);
+	assert_int_equal(cuMemAddressReserve(&m->base, 3 * m->unit, 0, 0, 0),
+			 0);
+	for (size_t i = 0; i < 2; i++) {
+		prop.location.id = i ? second_gpu : 0;
+		assert_int_equal(cuMemCreate(&m->parts[i], m->unit, &prop, 0),
+				 0);
+		assert_int_equal(cuMemMap(m->base + i * m->unit, m->unit, 0,
+					  m->parts[i], 0),
+				 0);
+	}
+	assert_int_equal(cuMemSetAccess(m->base, 2 * m->unit, &access, 1), 0);
+	leave();
+}
+
+static void mapped_end(struct mapped *m)
+{
+	enter(0);
+	for (size_t i = 0; i < 2; i++) {
+		assert_int_equal(cuMemUnmap(m->base + i * m->unit, m->unit), 0);
+		assert_int_equal(cuMemRelease(m->parts[i]), 0);
+	}
+	assert_int_equal(cuMemAddressFree(m->base, 3 * m->unit), 0);
+	leave();
+}
+
+static void is_out_of_range(ssize_t n)
+{
+	assert_int_equal(n, -1);
+	assert_int_equal(errno, CU_FILE_CUDA_POINTER_RANGE_ERROR);
+}
+
+/* Contract 3.7: a request is of one GPU's memory, and of memory. */
+static void mappings_of_two_gpus_are_not_one_buffer(void **state)
+{
+	struct work w = { 0 };
+
+	(void)state;
+	need_gpus();
+	work_begin(&w, 16384);
+	for (int second = 0; second < 2; second++) {
+		struct mapped m;
+		void *seam;
+		ssize_t n;
+
+		mapped_make(&m, second);
+		seam = (void *)(uintptr_t)(m.base + m.unit - 8192);
+		n = cuFileRead(w.fh, seam, 8192, 0, 0);
+		assert_int_equal(n, 8192);
+		n = cuFileRead(w.fh, seam, 8193, 0, 0);
+		if (second)
+			is_out_of_range(n);
+		else
+			assert_int_equal(n, 8193);
+		assert_int_equal(cuFileBufRegister(seam, 8193, 0).err,
+				 second ? CU_FILE_CUDA_POINTER_RANGE_ERROR : 0);
+		if (!second)
+			assert_int_equal(cuFileBufDeregister(seam).err, 0);
+		/* a hole follows */
+		is_out_of_range(cuFileRead(w.fh, (char *)seam + 8192, 8193, 0,
+					   (off_t)(m.unit - 8192)));
+		mapped_end(&m);
+	}
+	work_end(&w);
+}
+
 /* The last test: there is no way back from a broken primary context. */
 static void a_gpu_that_breaks_leaves_the_others_alone(void **state)
 {
@@ -468,6 +551,7 @@ int main(void)
 		OPENED(any_context_may_be_current),
 		OPENED(a_registered_buffer_is_written_from_its_own_gpu),
 		OPENED(managed_memory_of_each_gpu_is_read),
+		OPENED(mappings_of_two_gpus_are_not_one_buffer),
 		CLOSED(a_close_gives_every_gpu_back),
 		CLOSED(a_gpu_that_breaks_leaves_the_others_alone),
 	};

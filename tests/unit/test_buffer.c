@@ -3,8 +3,11 @@
 #include "harness.h"
 
 #include <errno.h>
+#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
 #include "core/buffer.h"
 
 #define MAX_RANGES 200
@@ -237,6 +240,44 @@ static void readers_see_whole_ranges_while_others_change(void **state)
 	th_bad_check(&c.bad);
 }
 
+/* A look that walks back over many ranges holds its lock all the while. */
+static void look_or_fork(void *arg, unsigned i)
+{
+	struct churn *c = arg;
+
+	while (i && !atomic_load(&c->over))
+		if (cover(60000, 60000, 1, 9) != CF_COVER_NONE)
+			th_bad_note(&c->bad, "a range of another id is found");
+	for (int n = 0; !i && n < 10; n++) {
+		int status = -1;
+		pid_t pid;
+
+		cf_buffers_fork_prepare();
+		pid = fork();
+		if (!pid) {
+			alarm(20);
+			cf_buffers_fork_child();
+			_exit(add(5, 7, 0) || cf_buffer_deregister(5));
+		}
+		cf_buffers_fork_parent();
+		if (waitpid(pid, &status, 0) != pid || status)
+			th_bad_note(&c->bad, "a child ends with %d", status);
+	}
+	if (!i)
+		atomic_store(&c->over, 1);
+}
+
+static void a_child_waits_for_no_reader_of_its_parent(void **state)
+{
+	struct churn c = { .over = 0 };
+
+	assert_int_equal(add(1000, 100000, 8), 0);
+	for (uintptr_t i = 0; i < 50000; i++)
+		assert_int_equal(add(2000 + i, 1, 8), 0);
+	th_threads(3, look_or_fork, &c);
+	th_bad_check(&c.bad);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -256,6 +297,8 @@ int main(void)
 			a_close_forgets_everything_and_the_map_goes_on, forget),
 		cmocka_unit_test_teardown(
 			readers_see_whole_ranges_while_others_change, forget),
+		cmocka_unit_test_teardown(
+			a_child_waits_for_no_reader_of_its_parent, forget),
 	};
 
 	th_start(100);

@@ -1,13 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
-/* Copies whose driver goes away before they begin. */
+/*
+ * Copies of several pieces: which of them a kernel may be trusted with, what
+ * each answers when the launch, the wait or the driver fails.
+ */
 #include <errno.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/wait.h>
 #include <unistd.h>
 #include "harness.h"
 #include "path/copies.h"
 
 #define NR 3
+#define MANY 7
+#define SIZE 1000 /* of each of many */
+#define STEP 4096 /* apart in both memories, so that none are one copy */
 
 static bool is_child;
 
@@ -50,13 +57,221 @@ static void an_exit_before_the_copies_fails_those_that_were_due(void **state)
 	assert_int_equal(WEXITSTATUS(status), 0);
 }
 
+/* ---------------------------------------------------------------- many */
+
+struct many {
+	struct th_mem mem, other; /* the last piece is in the other one */
+	unsigned char *bytes, *got;
+	struct cf_piece piece[MANY];
+	const struct cf_piece *pieces[MANY];
+	char *at[MANY];
+	ssize_t results[MANY];
+	struct cf_device *dev;
+	struct cf_pool *pool;
+	struct cf_slot *slot;
+	struct cf_lane *lane;
+	struct cf_scope scope;
+};
+
+static void add_piece(struct many *m, unsigned i, const struct th_mem *mem,
+		      size_t at)
+{
+	m->piece[i] = (struct cf_piece){ .op = CF_READ, .size = SIZE };
+	cf_memory_facts((uintptr_t)mem->ptr + at, &m->piece[i].mem);
+	m->pieces[i] = &m->piece[i];
+	m->at[i] = m->slot->mem + i * STEP;
+	m->results[i] = SIZE;
+}
+
+static int many_move(struct many *m)
+{
+	return cf_copies_move(&(struct cf_copies){ .dev = m->dev,
+						   .lane = m->lane,
+						   .slot = m->slot->mem,
+						   .pieces = m->pieces,
+						   .at = m->at,
+						   .results = m->results,
+						   .nr = MANY });
+}
+
+static void many_make(struct many *m, enum th_mem_kind other)
+{
+	th_need_fake();
+	th_open();
+	th_mem_alloc(&m->mem, TH_DEVICE, MANY * STEP);
+	th_mem_alloc(&m->other, other, STEP);
+	cf_memory_facts((uintptr_t)m->mem.ptr, &m->piece[0].mem);
+	assert_int_equal(cf_device_find(&m->piece[0].mem, &m->dev), 0);
+	assert_int_equal(cf_device_enter(m->dev, &m->scope), 0);
+	m->pool = cf_gpu_pool(m->dev->gpu, MANY * STEP);
+	assert_int_equal(cf_slot_lease(m->pool, &m->slot), 0);
+	assert_int_equal(cf_lane_lease(&m->dev->lanes, &m->lane), 0);
+	m->bytes = th_bytes(MANY * STEP);
+	m->got = malloc(MANY * STEP);
+	memcpy(m->slot->mem, m->bytes, MANY * STEP);
+	for (unsigned i = 0; i < MANY; i++)
+		add_piece(m, i, i < MANY - 1 ? &m->mem : &m->other,
+			  i < MANY - 1 ? i * STEP : 0);
+	/* what only the first ones do is done */
+	assert_int_equal(many_move(m), 0);
+	th_mem_set(&m->mem, 0xa5);
+	th_mem_set(&m->other, 0xa5);
+}
+
+static void many_end(struct many *m)
+{
+	th_fake()->plan_clear();
+	cf_lane_settle(m->lane);
+	cf_lane_give_back(&m->dev->lanes, m->lane);
+	cf_slot_give_back(m->pool, m->slot);
+	cf_device_leave(m->dev, &m->scope);
+	th_mem_free(&m->mem);
+	th_mem_free(&m->other);
+	free(m->bytes);
+	free(m->got);
+	th_close();
+}
+
+/* Piece i is there, and what lies around it is as it was. */
+static void has_arrived(struct many *m, unsigned i)
+{
+	bool last = i == MANY - 1;
+
+	assert_int_equal(m->results[i], SIZE);
+	th_mem_get(last ? &m->other : &m->mem, last ? 0 : i * STEP, m->got,
+		   STEP);
+	th_equal("a piece", m->got, m->bytes + i * STEP, SIZE);
+	th_all("behind it", m->got + SIZE, 0xa5, STEP - SIZE);
+}
+
+static void all_have_arrived(struct many *m)
+{
+	for (unsigned i = 0; i < MANY; i++)
+		has_arrived(m, i);
+}
+
+static void many_small_copies_share_a_launch(void **state)
+{
+	unsigned long launches, moved;
+	struct many m;
+
+	many_make(&m, TH_DEVICE);
+	launches = th_volley_launches();
+	moved = th_volley_moved();
+	assert_int_equal(many_move(&m), 0);
+	all_have_arrived(&m);
+	assert_int_equal(th_volley_launches(), launches + 1);
+	assert_int_equal(th_volley_moved(), moved + MANY);
+	many_end(&m);
+}
+
+/* Since the submit the client may have freed it, and others have it now. */
+static void memory_that_is_another_now_is_not_the_kernels(void **state)
+{
+	for (int what = 0; what < 3; what++) {
+		struct many m;
+		unsigned long moved;
+
+		many_make(&m, TH_DEVICE);
+		if (what == 0)
+			m.piece[MANY - 1].mem.buffer_id += 1000;
+		else if (what == 1)
+			m.piece[MANY - 1].mem.ctx = th_second_ctx();
+		else
+			m.piece[MANY - 1].mem.kind = CF_MEMORY_MANAGED;
+		moved = th_volley_moved();
+		assert_int_equal(many_move(&m), 0);
+		all_have_arrived(&m);
+		assert_int_equal(th_volley_moved(), moved + MANY - 1);
+		many_end(&m);
+	}
+}
+
+/* The driver refuses such a copy; a kernel would break the context. */
+static void a_piece_beyond_its_memory_is_not_the_kernels(void **state)
+{
+	struct cf_memory *mem;
+	struct many m;
+
+	many_make(&m, TH_DEVICE);
+	mem = &m.piece[MANY - 1].mem;
+	mem->addr = mem->end - SIZE + 1;
+	assert_int_equal(many_move(&m), CF_ECUDA(CF_CU_INVALID_VALUE));
+	for (unsigned i = 0; i < MANY - 1; i++)
+		has_arrived(&m, i);
+	assert_int_equal(m.results[MANY - 1], CF_ECUDA(CF_CU_INVALID_VALUE));
+	assert_int_equal(cuStreamQuery(m.lane->stream), CF_CU_SUCCESS);
+	assert_int_equal(th_fake()->complaints(NULL), 1);
+	th_fake()->complaints_clear();
+	many_end(&m);
+}
+
+/* The kernel's are done; of those beside it nothing is known. */
+static void a_wait_that_fails_fails_what_was_copied_beside_the_kernel(
+	void **state)
+{
+	struct many m;
+
+	many_make(&m, TH_MANAGED);
+	m.results[1] = 0;
+	m.results[2] = -EIO;
+	assert_int_equal(th_fake()->plan("cuStreamSynchronize:1=999"), 0);
+	assert_int_equal(many_move(&m), CF_ECUDA(CF_CU_UNKNOWN));
+	assert_int_equal(m.results[1], 0);
+	assert_int_equal(m.results[2], -EIO);
+	assert_int_equal(m.results[MANY - 1], CF_ECUDA(CF_CU_UNKNOWN));
+	for (unsigned i = 3; i < MANY - 1; i++)
+		has_arrived(&m, i);
+	has_arrived(&m, 0);
+	many_end(&m);
+}
+
+static void come_late(unsigned block, unsigned seq)
+{
+	(void)seq;
+	if (block == 2)
+		th_sleep_ms(400);
+}
+
+/* It does not get on, and cannot be cancelled: nothing is known of any. */
+static void a_launch_that_fails_fails_all_that_were_due(void **state)
+{
+	struct many m;
+
+	many_make(&m, TH_DEVICE);
+	(void)th_volley_kernel(come_late);
+	m.results[1] = 0;
+	m.results[2] = -EIO;
+	assert_int_equal(th_fake()->plan("cuMemcpyHtoDAsync_v2:1=999"), 0);
+	assert_int_equal(many_move(&m), CF_ECUDA(CF_CU_UNKNOWN));
+	for (unsigned i = 0; i < MANY; i++)
+		assert_int_equal(m.results[i],
+				 i == 1 ? 0 :
+				 i == 2 ? -EIO :
+					  CF_ECUDA(CF_CU_UNKNOWN));
+	(void)th_volley_kernel(NULL);
+	many_end(&m);
+}
+
+#define MANY_TEST(name) cmocka_unit_test_teardown(name, th_teardown_close)
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(
 			an_exit_before_the_copies_fails_those_that_were_due),
+		/* from here on the process has used the driver */
+		MANY_TEST(many_small_copies_share_a_launch),
+		MANY_TEST(memory_that_is_another_now_is_not_the_kernels),
+		MANY_TEST(a_piece_beyond_its_memory_is_not_the_kernels),
+		MANY_TEST(
+			a_wait_that_fails_fails_what_was_copied_beside_the_kernel),
+		MANY_TEST(a_launch_that_fails_fails_all_that_were_due),
 	};
 
 	(void)atexit(copy_late);
-	return cmocka_run_group_tests_name("copies", tests, NULL, NULL);
+	th_start(60);
+	(void)th_volley_kernel(NULL);
+	return th_finish(
+		cmocka_run_group_tests_name("copies", tests, NULL, NULL));
 }

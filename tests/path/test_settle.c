@@ -1,0 +1,279 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * A request that fails while copies of it are under way: its slots go back to
+ * the pool when no copy can touch them any more, and not before. Somebody
+ * looks at the pool meanwhile, as another request that wants a slot would.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <sched.h>
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <string.h>
+#include "core/device.h"
+#include "core/ring.h"
+#include "harness.h"
+
+#define DELAY_MS 150u /* of each copy: so late at the least is a slot back */
+#define ENTRIES 8
+
+struct world {
+	enum th_file_kind kind;
+	size_t size;
+	unsigned char *bytes, *got;
+	struct th_file file;
+	struct th_mem mem;
+	CUfileHandle_t fh;
+};
+
+static void set_workers(size_t nr)
+{
+	assert_int_equal(cuFileSetParameterSizeT(
+				 CUFILE_PARAM_EXECUTION_MAX_IO_THREADS, nr)
+				 .err,
+			 0);
+}
+
+static void world_make(struct world *w, enum th_file_kind kind, size_t size)
+{
+	*w = (struct world){ .kind = kind, .size = size };
+	th_need_fake();
+	th_open();
+	w->bytes = th_bytes(size);
+	w->got = malloc(size);
+	assert_non_null(w->got);
+	th_file_make(&w->file, kind, O_RDWR, w->bytes, size);
+	th_mem_alloc(&w->mem, TH_DEVICE, size);
+	w->fh = th_handle(w->file.fd);
+}
+
+static void world_end(struct world *w)
+{
+	cuFileHandleDeregister(w->fh);
+	th_mem_free(&w->mem);
+	th_file_end(&w->file);
+	free(w->bytes);
+	free(w->got);
+	th_close();
+}
+
+/* ----------------------------------------------------- who wants a slot */
+
+struct watch {
+	struct cf_pool *pool;
+	uint64_t back_ns; /* when the first slot came back; 0: not yet */
+	atomic_bool ready;
+	atomic_bool over;
+};
+
+static void look(struct watch *watch)
+{
+	size_t bytes, leased, most = 0;
+	bool over = false;
+
+	atomic_store(&watch->ready, true);
+	while (!over) {
+		over = atomic_load(&watch->over);
+		cf_pool_usage(watch->pool, &bytes, &leased);
+		if (leased < most) {
+			watch->back_ns = th_now_ns();
+			return;
+		}
+		most = leased;
+		sched_yield();
+	}
+}
+
+/* ------------------------------------------------------------- requests */
+
+static bool transfer(struct world *w, bool write)
+{
+	ssize_t n = write ? cuFileWrite(w->fh, w->mem.ptr, w->size, 0, 0) :
+			    cuFileRead(w->fh, w->mem.ptr, w->size, 0, 0);
+
+	return n == (ssize_t)w->size;
+}
+
+/* Entries that lie side by side in memory and apart in the file. */
+static bool batch(struct world *w, bool write)
+{
+	size_t size = w->size / ENTRIES;
+	CUfileIOParams_t params[ENTRIES];
+	CUfileIOEvents_t events[ENTRIES];
+	CUfileBatchHandle_t handle;
+	unsigned nr = ENTRIES, good = 0;
+
+	for (unsigned i = 0; i < ENTRIES; i++) {
+		params[i] = (CUfileIOParams_t){
+			.mode = CUFILE_BATCH,
+			.fh = w->fh,
+			.opcode = write ? CUFILE_WRITE : CUFILE_READ,
+		};
+		params[i].u.batch.devPtr_base = w->mem.ptr;
+		params[i].u.batch.devPtr_offset = (off_t)(i * size);
+		params[i].u.batch.file_offset = (off_t)(i * size);
+		params[i].u.batch.size = size;
+	}
+	if (cuFileBatchIOSetUp(&handle, ENTRIES).err)
+		return false;
+	if (!cuFileBatchIOSubmit(handle, ENTRIES, params, 0).err &&
+	    !cuFileBatchIOGetStatus(handle, ENTRIES, &nr, events, NULL).err)
+		for (unsigned i = 0; i < nr; i++)
+			good += events[i].ret == size;
+	cuFileBatchIODestroy(handle);
+	return good == ENTRIES;
+}
+
+struct attempt {
+	struct world *w;
+	struct watch watch;
+	bool (*run)(struct world *w, bool write);
+	bool write, done;
+};
+
+static void run_or_look(void *arg, unsigned i)
+{
+	struct attempt *a = arg;
+
+	if (i) {
+		look(&a->watch);
+		return;
+	}
+	while (!atomic_load(&a->watch.ready))
+		sched_yield();
+	a->done = a->run(a->w, a->write);
+	atomic_store(&a->watch.over, true);
+}
+
+/* The same once more is right: nothing of the failure is left. */
+static void is_right(struct attempt *a)
+{
+	struct world *w = a->w;
+
+	assert_true(a->run(w, a->write));
+	if (a->write)
+		th_file_get(&w->file, 0, w->got, w->size);
+	else
+		th_mem_get(&w->mem, 0, w->got, w->size);
+	th_equal("the bytes", w->got, w->bytes, w->size);
+}
+
+static void slots_stay_out(struct world *w,
+			   bool (*run)(struct world *w, bool write), bool write,
+			   size_t pool_size, const char *plan)
+{
+	struct attempt a = { .w = w, .run = run, .write = write };
+	uint64_t start;
+
+	if (write)
+		th_mem_put(&w->mem, 0, w->bytes, w->size);
+	/* what only a first one does is done */
+	is_right(&a);
+	a.watch.pool = cf_gpu_pool(cf_gpu_at(0), pool_size);
+	th_fake()->copy_delay_us(DELAY_MS * 1000);
+	assert_int_equal(th_fake()->plan(plan), 0);
+	start = th_now_ns();
+	th_threads(2, run_or_look, &a);
+	th_fake()->plan_clear();
+	th_fake()->copy_delay_us(0);
+	assert_false(a.done);
+	assert_true(a.watch.back_ns);
+	assert_true(a.watch.back_ns - start >= DELAY_MS * 1000000ull);
+	is_right(&a);
+}
+
+/* ----------------------------------------------------------------- tests */
+
+static void after_a_small_read(void **state)
+{
+	struct world w;
+
+	world_make(&w, TH_BUFFERED, 60 * TH_KIB);
+	slots_stay_out(&w, transfer, false, w.size,
+		       "cuStreamSynchronize:1=999");
+	world_end(&w);
+}
+
+static void after_a_small_write(void **state)
+{
+	struct world w;
+
+	world_make(&w, TH_BUFFERED, 60 * TH_KIB);
+	slots_stay_out(&w, transfer, true, w.size, "cuEventSynchronize:1=999");
+	world_end(&w);
+}
+
+static void after_a_read_that_several_carry(void **state)
+{
+	struct world w;
+
+	set_workers(3);
+	world_make(&w, TH_BUFFERED, 3 * TH_MIB);
+	slots_stay_out(&w, transfer, false, w.size,
+		       "cuStreamSynchronize:1=999");
+	world_end(&w);
+}
+
+/* A ring's parts are in several slots, all but one of them its own. */
+static void after_a_direct_read(void **state)
+{
+	struct world w;
+
+	world_make(&w, TH_ODIRECT, 12 * TH_MIB);
+	if (!cf_rings_usable())
+		th_skip("this machine refuses io_uring");
+	slots_stay_out(&w, transfer, false, w.size, "cuEventRecord:2=999");
+	world_end(&w);
+}
+
+static void after_a_direct_write(void **state)
+{
+	struct world w;
+
+	world_make(&w, TH_ODIRECT, 12 * TH_MIB);
+	if (!cf_rings_usable())
+		th_skip("this machine refuses io_uring");
+	slots_stay_out(&w, transfer, true, w.size, "cuEventSynchronize:1=999");
+	world_end(&w);
+}
+
+static void after_entries_of_a_batch(bool write, const char *plan)
+{
+	struct world w;
+
+	setenv("OCF_BATCH_KERNEL", "0", 1);
+	world_make(&w, TH_BUFFERED, ENTRIES * 4 * TH_KIB);
+	slots_stay_out(&w, batch, write, w.size, plan);
+	world_end(&w);
+	unsetenv("OCF_BATCH_KERNEL");
+}
+
+static void after_reads_of_a_batch_that_share_a_slot(void **state)
+{
+	after_entries_of_a_batch(false, "cuStreamSynchronize:1=999");
+}
+
+/* The first one is the order behind the default streams. */
+static void after_writes_of_a_batch_that_share_a_slot(void **state)
+{
+	after_entries_of_a_batch(true, "cuStreamSynchronize:2=999");
+}
+
+#define TEST(name) cmocka_unit_test_teardown(name, th_teardown_close)
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		TEST(after_a_small_read),
+		TEST(after_a_small_write),
+		TEST(after_a_read_that_several_carry),
+		TEST(after_a_direct_read),
+		TEST(after_a_direct_write),
+		TEST(after_reads_of_a_batch_that_share_a_slot),
+		TEST(after_writes_of_a_batch_that_share_a_slot),
+	};
+
+	th_start(120);
+	return th_finish(cmocka_run_group_tests_name(
+		"slots stay out until copies are over", tests, NULL, NULL));
+}

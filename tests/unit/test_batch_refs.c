@@ -1,0 +1,128 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * batch - who looks a batch up keeps it: neither its destruction nor the
+ * driver's close ends before the last such reference is gone.
+ */
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdlib.h>
+#include "engine/batch.h"
+#include "harness.h"
+
+struct world {
+	CUfileBatchHandle_t value;
+	struct cf_batch *batch;
+	void (*end)(struct world *w);
+	pthread_t thread;
+	_Atomic bool over;
+};
+
+static void world_make(struct world *w, void (*end)(struct world *w))
+{
+	*w = (struct world){ .end = end };
+	th_open();
+	assert_int_equal(cuFileBatchIOSetUp(&w->value, 4).err, 0);
+	w->batch = cf_batch_get(w->value);
+	assert_non_null(w->batch);
+}
+
+static void *run_end(void *arg)
+{
+	struct world *w = arg;
+
+	w->end(w);
+	atomic_store(&w->over, true);
+	return NULL;
+}
+
+static void destroy(struct world *w)
+{
+	cuFileBatchIODestroy(w->value);
+}
+
+static void close_driver(struct world *w)
+{
+	(void)w;
+	(void)cuFileDriverClose_v2();
+}
+
+/* From when it is destroyed on, its value is nobody's. */
+static void await_death(struct world *w)
+{
+	struct cf_batch *batch;
+
+	while ((batch = cf_batch_get(w->value))) {
+		cf_batch_put(batch);
+		th_sleep_ms(1);
+	}
+}
+
+static void ends_with_the_last_reference(struct world *w)
+{
+	CUfileIOEvents_t events[4];
+	struct timespec none = { 0, 0 };
+	unsigned nr = 4;
+
+	pthread_create(&w->thread, NULL, run_end, w);
+	await_death(w);
+	th_sleep_ms(50);
+	assert_false(atomic_load(&w->over));
+	/* who has one may use it all the same */
+	(void)cf_batch_status(w->batch, 0, &nr, events, &none);
+	cf_batch_put(w->batch);
+	pthread_join(w->thread, NULL);
+	assert_true(atomic_load(&w->over));
+}
+
+static void a_destruction_waits_for_the_last_reference(void **state)
+{
+	struct world w;
+	CUfileBatchHandle_t next;
+
+	world_make(&w, destroy);
+	ends_with_the_last_reference(&w);
+	/* the place is free, and the old value is still none */
+	assert_int_equal(cuFileBatchIOSetUp(&next, 4).err, 0);
+	assert_null(cf_batch_get(w.value));
+	cuFileBatchIODestroy(next);
+}
+
+static void a_close_waits_for_the_last_reference(void **state)
+{
+	struct world w;
+
+	world_make(&w, close_driver);
+	ends_with_the_last_reference(&w);
+}
+
+/* Somebody else is destroying it: the close has no batch left to destroy. */
+static void a_close_waits_for_a_batch_that_is_being_destroyed(void **state)
+{
+	struct world w, other = { .end = close_driver };
+
+	world_make(&w, destroy);
+	pthread_create(&w.thread, NULL, run_end, &w);
+	await_death(&w);
+	pthread_create(&other.thread, NULL, run_end, &other);
+	th_sleep_ms(50);
+	assert_false(atomic_load(&w.over));
+	assert_false(atomic_load(&other.over));
+	cf_batch_put(w.batch);
+	pthread_join(w.thread, NULL);
+	pthread_join(other.thread, NULL);
+}
+
+#define TEST(name) cmocka_unit_test_teardown(name, th_teardown_close)
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		TEST(a_destruction_waits_for_the_last_reference),
+		TEST(a_close_waits_for_the_last_reference),
+		TEST(a_close_waits_for_a_batch_that_is_being_destroyed),
+	};
+
+	th_start(60);
+	return th_finish(
+		cmocka_run_group_tests_name("batch_refs", tests, NULL, NULL));
+}

@@ -1,0 +1,148 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * twin - a handle whose descriptor is closed, and its number used again, at
+ * the worst moment: whatever else is behind that number is never taken for
+ * the handle's file, nor left open.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+#include "core/twin.h"
+#include "harness.h"
+#include "seam/os.h"
+
+static struct cf_os sly;
+static int swap_fd, swap_with; /* at the next open, if not -1 */
+static int opened, closed;
+
+/* The client is quicker than the open, and has another file there. */
+static int open_late(const char *path, int flags, mode_t mode)
+{
+	if (swap_with >= 0)
+		dup2(swap_with, swap_fd);
+	opened = cf_os_real.open(path, flags, mode);
+	return opened;
+}
+
+static int note_close(int fd)
+{
+	closed = fd;
+	return cf_os_real.close(fd);
+}
+
+static int setup(void **state)
+{
+	(void)state;
+	sly = cf_os_real;
+	sly.open = open_late;
+	sly.close = note_close;
+	cf_os = &sly;
+	swap_with = opened = closed = -1;
+	return 0;
+}
+
+static int teardown(void **state)
+{
+	(void)state;
+	cf_os = &cf_os_real;
+	cf_handles_close();
+	return 0;
+}
+
+struct world {
+	struct th_file file, other;
+	CUfileHandle_t value;
+	struct cf_handle *handle;
+	int fds; /* open, before anything is done */
+};
+
+static void world_make(struct world *w)
+{
+	CUfileDescr_t descr = { .type = CU_FILE_HANDLE_TYPE_OPAQUE_FD };
+
+	th_file_make(&w->file, TH_BUFFERED, O_RDWR, "mine", 4);
+	th_file_make(&w->other, TH_BUFFERED, O_RDWR, "not mine", 8);
+	descr.handle.fd = w->file.fd;
+	assert_int_equal(cf_handle_register(&descr, false, &w->value), 0);
+	w->handle = cf_handle_get(w->value);
+	assert_non_null(w->handle);
+	swap_fd = w->file.fd;
+	w->fds = th_count_fds();
+	opened = closed = -1;
+}
+
+static void world_end(struct world *w)
+{
+	cf_handle_put(w->handle);
+	assert_int_equal(cf_handle_deregister(w->value), 0);
+	th_file_end(&w->file);
+	th_file_end(&w->other);
+}
+
+static void the_twin_is_the_same_file_and_is_opened_once(void **state)
+{
+	struct world w;
+	int twin;
+
+	world_make(&w);
+	assert_int_equal(cf_twin_fd(w.handle, CF_VIA_CACHE), w.file.fd);
+	twin = cf_twin_fd(w.handle, CF_VIA_DIRECT);
+	if (twin == -EINVAL) {
+		world_end(&w);
+		th_skip("this file system knows no O_DIRECT");
+	}
+	assert_true(twin >= 0 && twin != w.file.fd);
+	assert_true(cf_twin_is(w.handle, twin));
+	assert_int_equal(cf_twin_fd(w.handle, CF_VIA_DIRECT), twin);
+	assert_int_equal(th_count_fds(), w.fds + 1);
+	world_end(&w);
+	assert_int_equal(closed, twin);
+}
+
+/* Not even opened: another file may have record locks, or be a pipe. */
+static void another_file_of_that_number_is_not_opened(void **state)
+{
+	struct world w;
+
+	world_make(&w);
+	assert_int_equal(dup2(w.other.fd, w.file.fd), w.file.fd);
+	assert_int_equal(cf_twin_fd(w.handle, CF_VIA_DIRECT), -EBADF);
+	assert_int_equal(opened, -1);
+	assert_false(cf_twin_ready(w.handle, CF_VIA_DIRECT));
+	assert_int_equal(opened, -1);
+	world_end(&w);
+}
+
+static void one_that_comes_while_it_is_opened_is_closed_again(void **state)
+{
+	struct world w;
+
+	world_make(&w);
+	swap_with = w.other.fd;
+	if (cf_twin_fd(w.handle, CF_VIA_DIRECT) == -EINVAL) {
+		world_end(&w);
+		th_skip("this file system knows no O_DIRECT");
+	}
+	assert_true(opened >= 0);
+	assert_int_equal(closed, opened);
+	assert_int_equal(th_count_fds(), w.fds);
+	/* it is the client's mistake, and is one for good */
+	assert_int_equal(cf_twin_fd(w.handle, CF_VIA_DIRECT), -EBADF);
+	world_end(&w);
+}
+
+#define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		TEST(the_twin_is_the_same_file_and_is_opened_once),
+		TEST(another_file_of_that_number_is_not_opened),
+		TEST(one_that_comes_while_it_is_opened_is_closed_again),
+	};
+
+	th_start(60);
+	return cmocka_run_group_tests_name("twin", tests, NULL, NULL);
+}
