@@ -1,0 +1,361 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * ferried - a carrier with a kernel that this test plays: slow, gone, or with
+ * a board that is full. Memory of this process stands for that of a GPU.
+ */
+#include "path/ferried.h"
+#include "core/device.h"
+#include "core/ferry.h"
+#include "core/file.h"
+#include "harness.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#define SIZE (200 * TH_KIB + 777)
+#define STEP (16 * TH_KIB)
+#define ROWS 2
+#define LOST CF_ECUDA(CF_CU_CONTEXT_IS_DESTROYED)
+
+struct world {
+	struct cf_ferry ferry;
+	struct cf_ferry_board board;
+	char *hold;
+	struct th_file file;
+	CUfileHandle_t value;
+	struct cf_piece piece;
+	struct cf_feed feed;
+	struct cf_crew crew;
+	unsigned char *bytes, *memory;
+	pthread_t kernel;
+	unsigned slow_ms;     /* before each order */
+	uint32_t lost_before; /* this order the kernel is gone; 0: never */
+	atomic_bool over;
+};
+
+static void nothing(struct cf_ferry *ferry)
+{
+	(void)ferry;
+}
+
+static bool yes(struct cf_ferry *ferry)
+{
+	(void)ferry;
+	return true;
+}
+
+static void no_team(void)
+{
+}
+
+static const struct cf_ferry_ops ops = { nothing, yes, no_team, no_team };
+
+/* Orders of the run in their order, until the world is over. */
+static void *play_kernel(void *arg)
+{
+	struct world *w = arg;
+	uint32_t done = 0;
+
+	while (!atomic_load(&w->over)) {
+		const struct cf_ferry_order *o =
+			&w->board.orders[done % CF_FERRY_ORDERS];
+
+		if ((uint32_t)atomic_load(&w->board.state) == done) {
+			th_sleep_ms(1);
+			continue;
+		}
+		if (done + 1 == w->lost_before) {
+			cf_ferry_lose(&w->ferry);
+			break;
+		}
+		if (w->slow_ms)
+			th_sleep_ms(w->slow_ms);
+		memcpy((void *)(uintptr_t)o->dst, (void *)(uintptr_t)o->src,
+		       o->size);
+		atomic_store(&w->board.moved[done % ROWS], done + 1);
+		done++;
+	}
+	return NULL;
+}
+
+static void world_make(struct world *w, enum cf_op op)
+{
+	*w = (struct world){ .over = false };
+	th_open();
+	w->bytes = th_bytes(SIZE);
+	w->memory = op == CF_READ ? th_same(0xa5, SIZE + 64) : th_bytes(SIZE);
+	assert_int_equal(
+		posix_memalign((void **)&w->hold, CF_SLOT_ALIGN, CF_FERRY_HOLD),
+		0);
+	th_file_make(&w->file, TH_BUFFERED, O_RDWR, w->bytes, SIZE);
+	w->value = th_handle(w->file.fd);
+	cf_ferry_init(&w->ferry, &ops);
+	w->ferry.board = &w->board;
+	w->ferry.hold = w->hold;
+	w->ferry.rows = ROWS;
+	cf_ferry_begin(&w->ferry);
+	w->piece = (struct cf_piece){
+		.ferry = &w->ferry,
+		.op = op,
+		.handle = cf_handle_get(w->value),
+		.mem = { .kind = CF_MEMORY_DEVICE,
+			 .addr = (uintptr_t)w->memory },
+		.size = SIZE,
+	};
+	cf_feed_init(&w->feed, SIZE, 0, STEP);
+}
+
+static ssize_t world_run(struct world *w)
+{
+	assert_int_equal(pthread_create(&w->kernel, NULL, play_kernel, w), 0);
+	cf_ferried_run(&w->piece, &w->feed, &w->crew);
+	return cf_feed_result(&w->feed);
+}
+
+static uint32_t orders(struct world *w)
+{
+	return (uint32_t)atomic_load(&w->board.state);
+}
+
+/* Nothing that was asked for is still on its way. */
+static void is_settled(struct world *w)
+{
+	for (uint32_t nr = orders(w); nr && nr + ROWS > orders(w); nr--)
+		assert_true(atomic_load(&w->board.moved[(nr - 1) % ROWS]) >=
+			    nr);
+}
+
+static void hold_is_free(struct world *w)
+{
+	assert_int_equal(pthread_mutex_trylock(&w->ferry.hold_lock), 0);
+	pthread_mutex_unlock(&w->ferry.hold_lock);
+}
+
+static void world_end(struct world *w)
+{
+	atomic_store(&w->over, true);
+	pthread_join(w->kernel, NULL);
+	cf_handle_put(w->piece.handle);
+	cuFileHandleDeregister(w->value);
+	th_file_end(&w->file);
+	free(w->bytes);
+	free(w->memory);
+	free(w->hold);
+	th_close();
+}
+
+/* -------------------------------------------------------------- the hold */
+
+/* In two halves, the last order in one of them and the one before in both. */
+static void a_read_comes_back_when_all_of_it_has_been_moved(void **state)
+{
+	for (size_t cut = 0; cut < 2; cut++) {
+		struct world w;
+
+		world_make(&w, CF_READ);
+		w.slow_ms = 10;
+		w.piece.size = SIZE - cut * STEP;
+		cf_feed_init(&w.feed, w.piece.size, 0, STEP);
+		assert_int_equal(world_run(&w), w.piece.size);
+		is_settled(&w);
+		th_equal("memory", w.memory, w.bytes, w.piece.size);
+		th_all("behind it", w.memory + w.piece.size, 0xa5, 64);
+		hold_is_free(&w);
+		world_end(&w);
+	}
+}
+
+static void a_write_puts_down_what_the_kernel_has_brought(void **state)
+{
+	unsigned char *got = malloc(SIZE);
+	struct world w;
+
+	world_make(&w, CF_WRITE);
+	w.slow_ms = 5;
+	assert_int_equal(world_run(&w), SIZE);
+	th_file_get(&w.file, 0, got, SIZE);
+	th_equal("file", got, w.memory, SIZE);
+	hold_is_free(&w);
+	world_end(&w);
+	free(got);
+}
+
+/* Orders in pieces of what there is, of parts that are larger. */
+static void parts_larger_than_the_hold_go_in_pieces(void **state)
+{
+	struct world w;
+
+	world_make(&w, CF_READ);
+	cf_feed_init(&w.feed, SIZE, 0, SIZE);
+	assert_int_equal(world_run(&w), SIZE);
+	assert_true(orders(&w) >= SIZE / CF_FERRY_HOLD);
+	is_settled(&w);
+	th_equal("memory", w.memory, w.bytes, SIZE);
+	world_end(&w);
+}
+
+static void a_file_that_ends_ends_the_read_there(void **state)
+{
+	struct world w;
+
+	world_make(&w, CF_READ);
+	assert_int_equal(ftruncate(w.file.plain, 5 * STEP + 100), 0);
+	assert_int_equal(world_run(&w), 5 * STEP + 100);
+	is_settled(&w);
+	th_equal("memory", w.memory, w.bytes, 5 * STEP + 100);
+	th_all("behind it", w.memory + 5 * STEP + 100, 0xa5, 64);
+	world_end(&w);
+}
+
+/* ------------------------------------------------------------- it is gone */
+
+/* Which of its bytes were moved nobody knows: none of them count. */
+static void a_kernel_that_is_gone_leaves_nothing_of_a_read(void **state)
+{
+	for (uint32_t nr = 1; nr <= 6; nr++) {
+		struct world w;
+
+		world_make(&w, CF_READ);
+		w.lost_before = nr;
+		assert_int_equal(world_run(&w), LOST);
+		hold_is_free(&w);
+		world_end(&w);
+	}
+}
+
+/* Somebody else has carried what came before, and all of that counts. */
+static void what_others_have_carried_is_not_lost_with_it(void **state)
+{
+	struct cf_part part;
+	struct world w;
+
+	world_make(&w, CF_READ);
+	assert_true(cf_feed_next(&w.feed, &part));
+	assert_true(cf_feed_next(&w.feed, &part));
+	w.lost_before = 3;
+	assert_int_equal(world_run(&w), 2 * STEP);
+	world_end(&w);
+}
+
+/* The parts before it are in the file. */
+static void a_write_ends_where_the_kernel_has_gone(void **state)
+{
+	unsigned char *got = malloc(SIZE);
+	struct world w;
+
+	world_make(&w, CF_WRITE);
+	w.lost_before = 5;
+	assert_int_equal(world_run(&w), 4 * STEP);
+	th_file_get(&w.file, 0, got, SIZE);
+	th_equal("file", got, w.memory, 4 * STEP);
+	th_equal("behind it", got + 4 * STEP, w.bytes + 4 * STEP,
+		 SIZE - 4 * STEP);
+	hold_is_free(&w);
+	world_end(&w);
+	free(got);
+}
+
+/* The one before is ordered, but not written: it is the first to miss. */
+static void an_order_that_finds_no_room_loses_the_one_before_it(void **state)
+{
+	struct world w;
+
+	world_make(&w, CF_WRITE);
+	w.ferry.posted = CF_FERRY_ORDERS - 1;
+	cf_ferry_lose(&w.ferry);
+	w.kernel = pthread_self();
+	cf_ferried_run(&w.piece, &w.feed, &w.crew);
+	assert_int_equal(cf_feed_result(&w.feed), LOST);
+	hold_is_free(&w);
+	assert_int_equal(pthread_create(&w.kernel, NULL, play_kernel, &w), 0);
+	world_end(&w);
+}
+
+/* ------------------------------------------------------------------ slots */
+
+static size_t slots_out(const struct cf_pool *pool)
+{
+	size_t bytes, leased;
+
+	cf_pool_usage((struct cf_pool *)pool, &bytes, &leased);
+	return leased;
+}
+
+/* The GPU's slots, one of them idle; so that it is taken. */
+static struct cf_pool *lend_slots(struct world *w)
+{
+	struct cf_memory mem;
+	struct cf_device *dev;
+	struct th_mem own;
+	struct cf_pool *pool;
+
+	th_mem_alloc(&own, TH_DEVICE, 4096);
+	cf_memory_facts((uintptr_t)own.ptr, &mem);
+	assert_int_equal(cf_device_find(&mem, &dev), 0);
+	th_mem_free(&own);
+	pool = cf_gpu_pool(dev->gpu, SIZE + 2 * CF_SLOT_ALIGN);
+	cf_pool_warm(pool, 1);
+	assert_int_equal(slots_out(pool), 0);
+	w->ferry.gpu = dev->gpu;
+	return pool;
+}
+
+static void a_slot_goes_back_when_the_kernel_is_done(void **state)
+{
+	for (int write = 0; write < 2; write++) {
+		struct cf_pool *pool;
+		struct world w;
+
+		th_need_gpu();
+		world_make(&w, write ? CF_WRITE : CF_READ);
+		pool = lend_slots(&w);
+		pthread_mutex_lock(&w.ferry.hold_lock);
+		assert_int_equal(world_run(&w), SIZE);
+		pthread_mutex_unlock(&w.ferry.hold_lock);
+		assert_int_equal(slots_out(pool), 0);
+		if (!write)
+			th_equal("memory", w.memory, w.bytes, SIZE);
+		world_end(&w);
+	}
+}
+
+/* A kernel that is not known to be gone may still look at it. */
+static void a_slot_of_a_lost_kernel_is_not_lent_again(void **state)
+{
+	struct cf_pool *pool;
+	struct world w;
+
+	th_need_gpu();
+	world_make(&w, CF_READ);
+	pool = lend_slots(&w);
+	w.lost_before = 2;
+	assert_int_equal(world_run(&w), LOST);
+	assert_int_equal(slots_out(pool), 1);
+	world_end(&w);
+}
+
+#define TEST(name) cmocka_unit_test_teardown(name, th_teardown_close)
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		TEST(a_read_comes_back_when_all_of_it_has_been_moved),
+		TEST(a_write_puts_down_what_the_kernel_has_brought),
+		TEST(parts_larger_than_the_hold_go_in_pieces),
+		TEST(a_file_that_ends_ends_the_read_there),
+		TEST(a_kernel_that_is_gone_leaves_nothing_of_a_read),
+		TEST(what_others_have_carried_is_not_lost_with_it),
+		TEST(a_write_ends_where_the_kernel_has_gone),
+		TEST(an_order_that_finds_no_room_loses_the_one_before_it),
+		TEST(a_slot_goes_back_when_the_kernel_is_done),
+		TEST(a_slot_of_a_lost_kernel_is_not_lent_again),
+	};
+
+	th_start(60);
+	return cmocka_run_group_tests_name("ferried", tests, NULL, NULL);
+}
