@@ -386,12 +386,22 @@ int main(void)
 		BOTH(any_system_call_may_fail, TH_DEVICE, TH_BUFFERED),
 		BOTH(any_driver_call_may_fail, TH_POOL, TH_BUFFERED),
 	};
+	/* and where streams ring otherwise, these */
+	const struct CMUnitTest streams[] = {
+		IN_STREAM(any_system_call_may_fail, TH_DEVICE, TH_BUFFERED),
+		IN_STREAM(any_driver_call_may_fail, TH_DEVICE, TH_BUFFERED),
+		IN_BATCH(any_driver_call_may_fail, TH_DEVICE, TH_BUFFERED,
+			 false, "once"),
+	};
 	int failed;
 
 	th_start(280);
 	failed =
 		getenv("TEST_MAPPED") ?
 			cmocka_run_group_tests_name("sweep, mapped", mapped,
+						    NULL, NULL) :
+		getenv("TEST_STREAMS") ?
+			cmocka_run_group_tests_name("sweep, streams", streams,
 						    NULL, NULL) :
 			cmocka_run_group_tests_name("sweep", tests, NULL, NULL);
 	if (!th_fake())

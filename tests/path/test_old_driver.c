@@ -1,0 +1,303 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * Drivers that have not got what streams like to use: one entry point at a
+ * time, and several, is taken out of the table of the driver. Reads, writes
+ * and graphs bring the same bytes, or are refused before anything is queued.
+ */
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include "core/ferry.h"
+#include "harness.h"
+#include "seam/cuda.h"
+
+#define SIZE (100 * TH_KIB + 5)
+#define AT 4097 /* of what moves, in memory */
+#define PART (40 * TH_KIB + 1)
+
+struct io {
+	size_t size;
+	off_t file_off, buf_off;
+	ssize_t n;
+};
+
+struct world {
+	struct cf_cuda *cuda, whole; /* the table, and as it was */
+	unsigned char *bytes, *got;
+	struct th_file file, copy;
+	struct th_mem mem;
+	CUfileHandle_t fh, copy_fh;
+	CUstream stream;
+	struct io r, w;
+};
+
+/* An entry of the table, which is not const: it was filled from the driver. */
+#define LACKS(w, entry) ((w)->cuda->entry = NULL)
+
+static void world_begin(struct world *w)
+{
+	*w = (struct world){ .r = { PART, AT, AT, -1 },
+			     .w = { PART, AT, AT, -1 } };
+	th_need_fake();
+	w->cuda = (struct cf_cuda *)cf_cuda_open();
+	assert_non_null(w->cuda);
+	w->whole = *w->cuda;
+}
+
+static void world_open(struct world *w)
+{
+	th_open();
+	w->bytes = th_bytes(SIZE);
+	w->got = malloc(SIZE);
+	th_file_make(&w->file, TH_BUFFERED, O_RDWR, w->bytes, SIZE);
+	th_file_make(&w->copy, TH_BUFFERED, O_RDWR, NULL, SIZE);
+	th_mem_alloc(&w->mem, TH_DEVICE, SIZE);
+	th_mem_set(&w->mem, 0xa5);
+	w->fh = th_handle(w->file.fd);
+	w->copy_fh = th_handle(w->copy.fd);
+	assert_int_equal(cuStreamCreate(&w->stream, CF_CU_STREAM_NON_BLOCKING),
+			 0);
+}
+
+static void world_end(struct world *w)
+{
+	assert_int_equal(cuStreamDestroy(w->stream), 0);
+	while (th_fake()->live("user_object"))
+		th_sleep_ms(1);
+	th_mem_free(&w->mem);
+	th_file_end(&w->file);
+	th_file_end(&w->copy);
+	free(w->bytes);
+	free(w->got);
+	th_close();
+	*w->cuda = w->whole;
+}
+
+static CUfileError_t put_read(struct world *w)
+{
+	w->r.n = -1;
+	return cuFileReadAsync(w->fh, w->mem.ptr, &w->r.size, &w->r.file_off,
+			       &w->r.buf_off, &w->r.n, w->stream);
+}
+
+static CUfileError_t put_write(struct world *w)
+{
+	w->w.n = -1;
+	return cuFileWriteAsync(w->copy_fh, w->mem.ptr, &w->w.size,
+				&w->w.file_off, &w->w.buf_off, &w->w.n,
+				w->stream);
+}
+
+static void check(struct world *w)
+{
+	assert_int_equal(w->r.n, PART);
+	assert_int_equal(w->w.n, PART);
+	th_mem_get(&w->mem, 0, w->got, SIZE);
+	th_all("before", w->got, 0xa5, AT);
+	th_equal("memory", w->got + AT, w->bytes + AT, PART);
+	th_all("behind", w->got + AT + PART, 0xa5, SIZE - AT - PART);
+	th_file_get(&w->copy, AT, w->got, PART);
+	th_equal("copy", w->got, w->bytes + AT, PART);
+	th_mem_set(&w->mem, 0xa5);
+}
+
+/* Several in a row: what one leaves the next one finds. */
+static void reads_and_writes_are_right(struct world *w)
+{
+	for (int i = 0; i < 5; i++) {
+		assert_int_equal(put_read(w).err, 0);
+		assert_int_equal(put_write(w).err, 0);
+		assert_int_equal(cuStreamSynchronize(w->stream), 0);
+		check(w);
+	}
+}
+
+static void graphs_are_right(struct world *w)
+{
+	CUgraphExec exec;
+	CUgraph graph;
+
+	assert_int_equal(cuStreamBeginCapture(w->stream, 2), 0);
+	assert_int_equal(put_read(w).err, 0);
+	assert_int_equal(put_write(w).err, 0);
+	assert_int_equal(cuStreamEndCapture(w->stream, &graph), 0);
+	assert_int_equal(w->r.n, -1);
+	assert_int_equal(cuGraphInstantiate(&exec, graph, 0), 0);
+	for (int i = 0; i < 3; i++) {
+		assert_int_equal(cuGraphLaunch(exec, w->stream), 0);
+		assert_int_equal(cuStreamSynchronize(w->stream), 0);
+		check(w);
+	}
+	assert_int_equal(cuGraphExecDestroy(exec), 0);
+	assert_int_equal(cuGraphDestroy(graph), 0);
+}
+
+/* The deregister waits for it, whichever stream of that name it is. */
+static void registered_streams_are_right(struct world *w)
+{
+	assert_int_equal(cuFileStreamRegister(w->stream, 0xf).err, 0);
+	assert_int_equal(put_read(w).err, 0);
+	assert_int_equal(put_write(w).err, 0);
+	assert_int_equal(cuFileStreamDeregister(w->stream).err, 0);
+	check(w);
+}
+
+static void no_bells_without_batches_of_memory_operations(void **state)
+{
+	for (int ferry = 0; ferry < 2; ferry++) {
+		struct world w;
+
+		setenv("OCF_STREAM_FERRY", ferry ? "1" : "0", 1);
+		world_begin(&w);
+		LACKS(&w, stream_batch_mem_op);
+		world_open(&w);
+		reads_and_writes_are_right(&w);
+		graphs_are_right(&w);
+		registered_streams_are_right(&w);
+		assert_true(th_fake()->calls("cuLaunchHostFunc") > 0);
+		world_end(&w);
+		unsetenv("OCF_STREAM_FERRY");
+	}
+}
+
+static void host_functions_wait_without_memory_operations(void **state)
+{
+	for (int what = 0; what < 3; what++) {
+		struct world w;
+
+		world_begin(&w);
+		if (what == 0)
+			LACKS(&w, stream_wait_value32);
+		else if (what == 1)
+			LACKS(&w, stream_write_value32);
+		else
+			LACKS(&w, mem_host_get_device_pointer);
+		world_open(&w);
+		reads_and_writes_are_right(&w);
+		registered_streams_are_right(&w);
+		world_end(&w);
+	}
+}
+
+static void a_graph_that_cannot_own_them_keeps_its_operations(void **state)
+{
+	for (int what = 0; what < 3; what++) {
+		struct world w;
+
+		world_begin(&w);
+		if (what == 0)
+			LACKS(&w, user_object_create);
+		else if (what == 1)
+			LACKS(&w, user_object_release);
+		else
+			LACKS(&w, graph_retain_user_object);
+		world_open(&w);
+		graphs_are_right(&w);
+		/* and one that is refused is nobody's again */
+		assert_int_equal(th_fake()->plan("cuLaunchHostFunc:1=2"), 0);
+		assert_int_equal(cuStreamBeginCapture(w.stream, 2), 0);
+		assert_int_equal(put_read(&w).cu_err, 2);
+		assert_int_equal(cuStreamEndCapture(w.stream, &(CUgraph){ 0 }),
+				 0);
+		th_fake()->plan_clear();
+		reads_and_writes_are_right(&w);
+		world_end(&w);
+	}
+}
+
+/* Before 11.3: which graph is not told, whether there is one is. */
+static void a_capture_is_noticed_without_its_graph(void **state)
+{
+	struct world w;
+
+	world_begin(&w);
+	LACKS(&w, stream_get_capture_info);
+	world_open(&w);
+	graphs_are_right(&w);
+	reads_and_writes_are_right(&w);
+	/* one that asks for nothing captures nothing, either */
+	LACKS(&w, stream_is_capturing);
+	reads_and_writes_are_right(&w);
+	registered_streams_are_right(&w);
+	world_end(&w);
+}
+
+static void streams_without_ids_are_told_by_their_handles(void **state)
+{
+	struct world w;
+
+	world_begin(&w);
+	LACKS(&w, stream_get_id);
+	world_open(&w);
+	registered_streams_are_right(&w);
+	reads_and_writes_are_right(&w);
+	world_end(&w);
+}
+
+static void a_driver_that_cannot_load_kernels_gets_on_without(void **state)
+{
+	for (int what = 0; what < 4; what++) {
+		unsigned long before = th_ferry_launches();
+		struct world w;
+
+		world_begin(&w);
+		if (what == 0)
+			LACKS(&w, module_load_data);
+		else if (what == 1)
+			LACKS(&w, module_unload);
+		else if (what == 2)
+			LACKS(&w, module_get_function);
+		else
+			LACKS(&w, launch_kernel);
+		world_open(&w);
+		reads_and_writes_are_right(&w);
+		graphs_are_right(&w);
+		assert_int_equal(th_ferry_launches(), before);
+		world_end(&w);
+	}
+}
+
+/* Nothing is queued, and nothing is left. */
+static void without_host_functions_and_contexts_streams_are_refused(
+	void **state)
+{
+	for (int what = 0; what < 2; what++) {
+		struct world w;
+
+		world_begin(&w);
+		if (what == 0)
+			LACKS(&w, stream_get_ctx);
+		else
+			LACKS(&w, launch_host_func);
+		world_open(&w);
+		assert_int_not_equal(put_read(&w).err, 0);
+		assert_int_not_equal(put_write(&w).err, 0);
+		assert_int_not_equal(cuFileStreamRegister(w.stream, 0).err, 0);
+		assert_int_not_equal(cuFileStreamDeregister(w.stream).err, 0);
+		assert_int_not_equal(
+			cuFileStreamDeregister(CF_CU_STREAM_LEGACY).err, 0);
+		assert_int_equal(cuStreamSynchronize(w.stream), 0);
+		assert_int_equal(w.r.n, -1);
+		world_end(&w);
+	}
+}
+
+#define TEST(name) cmocka_unit_test_teardown(name, th_teardown_close)
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		TEST(no_bells_without_batches_of_memory_operations),
+		TEST(host_functions_wait_without_memory_operations),
+		TEST(streams_without_ids_are_told_by_their_handles),
+		TEST(a_driver_that_cannot_load_kernels_gets_on_without),
+		TEST(without_host_functions_and_contexts_streams_are_refused),
+		/* what a graph keeps, and its dock, stay for good */
+		TEST(a_graph_that_cannot_own_them_keeps_its_operations),
+		TEST(a_capture_is_noticed_without_its_graph),
+	};
+
+	th_start(60);
+	return th_finish(
+		cmocka_run_group_tests_name("old_driver", tests, NULL, NULL));
+}
