@@ -599,6 +599,34 @@ static void a_lost_context_holds_neither_cancel_nor_close(void **state)
 	free(w.bytes);
 }
 
+/* Who waits for its events gets them, with the driver's error. */
+static void a_lost_context_fails_entries_that_somebody_waits_for(void **state)
+{
+	const struct th_fake *fake = th_need_fake();
+	struct gate gate = { false };
+	CUfileIOEvents_t events[NR];
+	unsigned nr = NR;
+	struct world w;
+
+	if (!fresh_bells())
+		th_skip("its host functions do not come any more");
+	world_make(&w);
+	hold_stream(&w, &gate);
+	assert_ok(submit(&w));
+	fake->lose_context(th_primary());
+	gate.open = true;
+	assert_ok(cuFileBatchIOGetStatus(w.batch, NR, &nr, events, NULL));
+	assert_int_equal(nr, NR);
+	for (unsigned i = 0; i < NR; i++) {
+		assert_int_equal(events[i].status, CUFILE_FAILED);
+		assert_int_equal((ssize_t)events[i].ret,
+				 -CU_FILE_CUDA_DRIVER_ERROR);
+	}
+	assert_ok(cuFileDriverClose_v2());
+	th_file_end(&w.file);
+	free(w.bytes);
+}
+
 static void open_or_deregister(void *arg, unsigned i)
 {
 	struct pair *a = arg;
@@ -680,6 +708,7 @@ static const struct fresh_test tests[] = {
 	FRESH(a_cancel_or_close_awaits_what_has_begun),
 	FRESH(a_destroyed_stream_finishes_its_batch),
 	FRESH(a_lost_context_holds_neither_cancel_nor_close),
+	FRESH(a_lost_context_fails_entries_that_somebody_waits_for),
 	FRESH(deregistering_waits_for_the_streams_batches),
 	FRESH(a_forked_child_has_no_batch_in_a_stream),
 };

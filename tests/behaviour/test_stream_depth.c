@@ -323,11 +323,88 @@ static void a_context_lost_in_front_of_operations_writes_nothing(void **state)
 	free(w);
 }
 
+static void submit_or_lose(void *arg, unsigned i)
+{
+	struct world *w = arg;
+
+	if (i == 0) {
+		submit_or_let_go(w, 0);
+		return;
+	}
+	while (w->submitted < NR)
+		th_sleep_ms(1);
+	th_sleep_ms(50);
+	th_fake()->lose_context(NULL);
+}
+
+/* Its stream will never have room again. */
+static void a_lost_context_ends_the_wait_for_room(void **state)
+{
+	struct world *w;
+
+	(void)th_need_fake();
+	w = world_make();
+	hold(w);
+	th_threads(2, submit_or_lose, w);
+	assert_int_equal(w->submitted, NR);
+	assert_int_equal(w->refused, CU_FILE_CUDA_DRIVER_ERROR);
+	let_go(w);
+	assert_ok(cuFileDriverClose_v2());
+	for (unsigned i = 0; i < MORE; i++)
+		assert_int_equal(w->io[i].bytes, UNTOUCHED);
+	/* its memory and its stream went with the context */
+	close(w->gate[0]);
+	close(w->gate[1]);
+	th_file_end(&w->file);
+	free(w->bytes);
+	free(w->got);
+	free(w);
+}
+
+struct own {
+	struct world *w;
+	_Atomic unsigned full; /* the first thread's stream is */
+	struct th_bad bad;
+};
+
+static void fill_own_stream(void *arg, unsigned i)
+{
+	struct own *own = arg;
+	struct world *w = own->w;
+	CUstream mine = CF_CU_STREAM_PER_THREAD;
+
+	while (i && !own->full)
+		th_sleep_ms(1);
+	if (!i && cuLaunchHostFunc(mine, wait_for_gate, w))
+		th_bad_note(&own->bad, "no host function");
+	for (unsigned k = 0; k < (i ? 1 : NR); k++)
+		if (put_read(w, i ? NR : k, mine).err)
+			th_bad_note(&own->bad, "a read is refused");
+	own->full = 1;
+	if (i)
+		let_go(w);
+	if (cuStreamSynchronize(mine))
+		th_bad_note(&own->bad, "the stream is broken");
+}
+
+/* All have one name: what is in one thread's fills no other's. */
+static void each_threads_own_stream_has_room_of_its_own(void **state)
+{
+	struct own own = { .w = world_make() };
+
+	th_threads(2, fill_own_stream, &own);
+	th_bad_check(&own.bad);
+	assert_all_arrived(own.w, NR + 1);
+	world_end(own.w);
+}
+
 static const struct fresh_test tests[] = {
 	FRESH(a_thousand_operations_wait_in_a_stream_at_once),
 	FRESH(operations_need_no_host_function),
 	FRESH(beyond_it_a_submission_waits_outside_the_driver),
 	FRESH(a_close_ends_the_wait_for_room),
+	FRESH(a_lost_context_ends_the_wait_for_room),
+	FRESH(each_threads_own_stream_has_room_of_its_own),
 	FRESH(operations_that_wait_cost_next_to_nothing),
 	FRESH(a_slow_operation_holds_up_no_other_stream),
 	FRESH(a_single_worker_is_enough),

@@ -167,6 +167,49 @@ static void a_context_may_end_and_come_back(void **state)
 	fake->reuse_handles(0);
 }
 
+static void read_in_stream(CUdeviceptr ptr)
+{
+	unsigned char *got = malloc(SIZE);
+	size_t size = SIZE;
+	ssize_t n = -1;
+	off_t off = 0;
+	CUstream stream;
+
+	assert_non_null(got);
+	assert_int_equal(cuStreamCreate(&stream, CF_CU_STREAM_NON_BLOCKING), 0);
+	assert_int_equal(
+		cuFileReadAsync(fh, as_base(ptr), &size, &off, &off, &n, stream)
+			.err,
+		0);
+	assert_int_equal(cuStreamSynchronize(stream), 0);
+	assert_int_equal(n, (ssize_t)SIZE);
+	assert_int_equal(cuMemcpyDtoH(got, ptr, SIZE), 0);
+	th_equal("read in a stream", got, content, SIZE);
+	assert_int_equal(cuStreamDestroy(stream), 0);
+	free(got);
+}
+
+/* What its streams had there is gone, and is not taken for the new one's. */
+static void streams_of_a_context_that_comes_back(void **state)
+{
+	bool same_name = *(bool *)*state;
+	const struct th_fake *fake = begin();
+
+	fake->reuse_handles(same_name);
+	for (int i = 0; i < 4; i++) {
+		CUcontext ctx = context_new(), popped;
+		CUdeviceptr ptr = memory_in(ctx);
+
+		assert_int_equal(cuCtxPushCurrent(ctx), 0);
+		read_in_stream(ptr);
+		read_in_stream(ptr);
+		assert_int_equal(cuCtxPopCurrent(&popped), 0);
+		assert_int_equal(cuCtxDestroy(ctx), 0);
+	}
+	end();
+	fake->reuse_handles(0);
+}
+
 /* Memory whose context has gone is nobody's: an error, and no crash. */
 static void memory_of_a_dead_context_is_an_error(void **state)
 {
@@ -234,6 +277,14 @@ int main(void)
 		  .initial_state = &other },
 		{ .name = "a_context_may_end_and_come_back (the same name)",
 		  .test_func = a_context_may_end_and_come_back,
+		  .teardown_func = teardown,
+		  .initial_state = &same },
+		{ .name = "streams_of_a_context_that_comes_back (another name)",
+		  .test_func = streams_of_a_context_that_comes_back,
+		  .teardown_func = teardown,
+		  .initial_state = &other },
+		{ .name = "streams_of_a_context_that_comes_back (same name)",
+		  .test_func = streams_of_a_context_that_comes_back,
 		  .teardown_func = teardown,
 		  .initial_state = &same },
 		cmocka_unit_test_teardown(memory_of_a_dead_context_is_an_error,
