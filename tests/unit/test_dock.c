@@ -1,0 +1,113 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * dock - operations are lent with numbers that tell one use from the next,
+ * and only when no stream can still be in the last one.
+ */
+#include <stdatomic.h>
+#include <stdlib.h>
+#include "core/device.h"
+#include "engine/sop.h"
+#include "harness.h"
+
+#define MOST 1000 /* more than a dock makes at a time */
+
+struct world {
+	CUcontext ctx;
+	unsigned long long id;
+};
+
+static void world_make(struct world *w)
+{
+	th_need_gpu();
+	th_open();
+	w->ctx = th_primary();
+	w->id = cf_context_id(cf_cuda_loaded(), w->ctx);
+	assert_true(w->id);
+}
+
+static struct cf_sop *lease(struct world *w)
+{
+	struct cf_sop *sop;
+
+	assert_int_equal(cf_dock_lease(w->ctx, w->id, false, &sop), 0);
+	sop->ferried = false;
+	return sop;
+}
+
+static void pass(struct cf_sop *sop)
+{
+	atomic_store(&sop->words->passed, sop->ticket);
+}
+
+static void give_back(struct cf_sop *sop)
+{
+	pass(sop);
+	cf_dock_give_back(sop);
+}
+
+/* The line goes round: the same one comes again. */
+static void lease_again(struct world *w, const struct cf_sop *wanted)
+{
+	for (int i = 0; i < MOST; i++) {
+		struct cf_sop *sop = lease(w);
+
+		if (sop == wanted)
+			return;
+		give_back(sop);
+	}
+	fail_msg("it does not come back");
+}
+
+static void each_use_has_a_ticket_of_its_own_and_none_is_0(void **state)
+{
+	static const uint32_t before[] = { 1, 77, UINT32_MAX - 1, UINT32_MAX };
+	struct cf_sop *sop;
+	struct world w;
+
+	world_make(&w);
+	sop = lease(&w);
+	assert_true(sop->ticket);
+	for (size_t i = 0; i < sizeof(before) / sizeof(before[0]); i++) {
+		sop->ticket = before[i];
+		give_back(sop);
+		lease_again(&w, sop);
+		assert_true(sop->ticket && sop->ticket != before[i]);
+	}
+	give_back(sop);
+	th_close();
+}
+
+static void one_whose_stream_is_still_in_it_is_not_lent(void **state)
+{
+	struct cf_sop *late, *others[MOST];
+	struct world w;
+
+	world_make(&w);
+	late = lease(&w);
+	atomic_store(&late->words->passed, late->ticket - 1);
+	cf_dock_give_back(late);
+	for (int i = 0; i < MOST; i++) {
+		others[i] = lease(&w);
+		assert_ptr_not_equal(others[i], late);
+	}
+	for (int i = 0; i < MOST; i++)
+		give_back(others[i]);
+	pass(late);
+	lease_again(&w, late);
+	give_back(late);
+	th_close();
+}
+
+#define TEST(name) cmocka_unit_test_teardown(name, th_teardown_close)
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		TEST(each_use_has_a_ticket_of_its_own_and_none_is_0),
+		TEST(one_whose_stream_is_still_in_it_is_not_lent),
+	};
+
+	th_start(60);
+	return th_finish(
+		cmocka_run_group_tests_name("dock", tests, NULL, NULL));
+}
