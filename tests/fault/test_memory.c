@@ -11,6 +11,7 @@
  */
 #include <dlfcn.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdlib.h>
@@ -157,6 +158,113 @@ static void any_of_it_may_be_refused(void **state)
 	scenario_fini(&s);
 }
 
+static void refuse_from(unsigned nth, bool persist)
+{
+	atomic_store(&asked[MEMORY], 0);
+	atomic_store(&persists, persist);
+	atomic_store(&fail_nth[MEMORY], nth);
+}
+
+/* Places of batches are never freed, so the scenario makes no new ones. */
+static void each_of_many_batches_may_find_no_memory(void **state)
+{
+	CUfileBatchHandle_t batches[40];
+	const unsigned nr = sizeof(batches) / sizeof(batches[0]);
+	unsigned failures = 0;
+
+	th_open();
+	is_test = false;
+	for (unsigned i = 0; i < nr; i++) {
+		CUfileError_t e = { .err = CU_FILE_NOMEM_ERROR };
+
+		for (unsigned nth = 1; e.err; nth++) {
+			assert_int_equal(e.err, CU_FILE_NOMEM_ERROR);
+			refuse_from(nth, false);
+			e = cuFileBatchIOSetUp(&batches[i], 4);
+			failures += atomic_load(&asked[MEMORY]) >= nth;
+			refuse_from(0, false);
+			assert_true(nth < 100);
+		}
+	}
+	is_test = true;
+	assert_true(failures > nr);
+	fault_count(failures);
+	for (unsigned i = 0; i < nr; i++)
+		cuFileBatchIODestroy(batches[i]);
+	th_close();
+}
+
+/*
+ * Two graphs made of one capture, where no kernel is behind the gate: the
+ * second launch needs memory while the first is at it, and says that it has
+ * none. The first one goes on.
+ */
+static void a_launch_beside_another_may_find_no_memory(void **state)
+{
+	size_t size = 4096;
+	unsigned char bytes[4096], got[4096];
+	off_t zero = 0;
+	ssize_t n = -1;
+	struct th_file file;
+	struct th_mem mem;
+	CUstream streams[2];
+	CUgraphExec execs[2];
+	CUgraph graph;
+
+	th_mem_need(TH_DEVICE);
+	th_need_fake();
+	setenv("OCF_STREAM_FERRY", "0", 1);
+	th_open();
+	th_fill(bytes, size);
+	th_file_make(&file, TH_BUFFERED, O_RDWR, bytes, size);
+	th_mem_alloc(&mem, TH_DEVICE, size);
+	for (int i = 0; i < 2; i++)
+		assert_int_equal(
+			cuStreamCreate(&streams[i], CF_CU_STREAM_NON_BLOCKING),
+			0);
+	assert_int_equal(cuStreamBeginCapture(streams[0], 2), 0);
+	assert_int_equal(cuFileReadAsync(th_handle(file.fd), mem.ptr, &size,
+					 &zero, &zero, &n, streams[0])
+				 .err,
+			 0);
+	assert_int_equal(cuStreamEndCapture(streams[0], &graph), 0);
+	for (int i = 0; i < 2; i++)
+		assert_int_equal(cuGraphInstantiate(&execs[i], graph, 0), 0);
+	/* what only a first launch does is done */
+	assert_int_equal(cuGraphLaunch(execs[0], streams[0]), 0);
+	assert_int_equal(cuStreamSynchronize(streams[0]), 0);
+	assert_int_equal(n, size);
+	n = -1;
+	th_fake()->copy_delay_us(500000);
+	assert_int_equal(cuGraphLaunch(execs[0], streams[0]), 0);
+	th_sleep_ms(100);
+	refuse_from(1, true);
+	assert_int_equal(cuGraphLaunch(execs[1], streams[1]), 0);
+	while (__atomic_load_n(&n, __ATOMIC_ACQUIRE) == -1)
+		th_sleep_ms(1);
+	assert_int_equal(n, -ENOMEM);
+	fault_count(atomic_load(&asked[MEMORY]));
+	refuse_from(0, false);
+	/* the gate is the first one's, and so are the bytes */
+	for (int i = 0; i < 2; i++)
+		assert_int_equal(cuStreamSynchronize(streams[i]), 0);
+	assert_int_equal(n, size);
+	th_fake()->copy_delay_us(0);
+	th_mem_get(&mem, 0, got, size);
+	th_equal("memory", got, bytes, size);
+	for (int i = 0; i < 2; i++) {
+		assert_int_equal(cuGraphExecDestroy(execs[i]), 0);
+		assert_int_equal(cuStreamDestroy(streams[i]), 0);
+	}
+	assert_int_equal(cuGraphDestroy(graph), 0);
+	while (th_fake()->live("user_object"))
+		th_sleep_ms(1);
+	th_mem_free(&mem);
+	th_file_end(&file);
+	unsetenv("OCF_STREAM_FERRY");
+	th_close();
+}
+
 #define CELL(mem, file, door) \
 	{ \
 		.name = "any_of_it_may_be_refused (" #mem ", " #file \
@@ -178,6 +286,12 @@ int main(void)
 		CELL(TH_DEVICE, TH_BUFFERED, STREAMED),
 		CELL(TH_DEVICE, TH_BUFFERED, STREAMED_BATCH),
 		CELL(TH_DEVICE, TH_BUFFERED, BATCHED),
+		cmocka_unit_test_teardown(
+			each_of_many_batches_may_find_no_memory,
+			th_teardown_close),
+		cmocka_unit_test_teardown(
+			a_launch_beside_another_may_find_no_memory,
+			th_teardown_close),
 	};
 
 	th_start(280);
