@@ -258,6 +258,23 @@ static void a_driver_that_cannot_load_kernels_gets_on_without(void **state)
 	}
 }
 
+static void kernels_are_launched_without_attributes(void **state)
+{
+	unsigned long before = th_ferry_launches();
+	unsigned long asked = th_fake()->calls("cuLaunchKernelEx");
+	struct world w;
+
+	world_begin(&w);
+	LACKS(&w, launch_kernel_ex);
+	LACKS(&w, ctx_get_stream_priority_range);
+	world_open(&w);
+	reads_and_writes_are_right(&w);
+	graphs_are_right(&w);
+	assert_true(th_ferry_launches() > before);
+	assert_int_equal(th_fake()->calls("cuLaunchKernelEx"), asked);
+	world_end(&w);
+}
+
 /* Nothing is queued, and nothing is left. */
 static void without_host_functions_and_contexts_streams_are_refused(
 	void **state)
@@ -283,6 +300,108 @@ static void without_host_functions_and_contexts_streams_are_refused(
 	}
 }
 
+/* ------------------------------------- and one that says no, but has done it
+ */
+
+static struct cf_cuda real;
+
+static CUresult take_memops_and_refuse(CUstream stream, unsigned nr,
+				       CUstreamBatchMemOpParams *ops,
+				       unsigned flags)
+{
+	CUresult res = real.stream_batch_mem_op(stream, nr, ops, flags);
+
+	th_sleep_ms(100);
+	return res ? res : CF_CU_UNKNOWN;
+}
+
+static CUresult take_kernel_and_refuse(const CUlaunchConfig *config,
+				       CUfunction function, void **params,
+				       void **extra)
+{
+	CUresult res = real.launch_kernel_ex(config, function, params, extra);
+
+	th_sleep_ms(100);
+	return res ? res : CF_CU_UNKNOWN;
+}
+
+static void wait_for(void *arg)
+{
+	const _Atomic bool *open = arg;
+
+	while (!*open)
+		th_sleep_ms(1);
+}
+
+/*
+ * watched: another stream has an operation to come, so that somebody looks at
+ * bells; then this one is carried, and the answer is that it was. Else nobody
+ * has begun it, and nobody will.
+ */
+static void one_that_is_refused_is_done_or_not(bool ferry, bool watched)
+{
+	struct io held = { PART, 0, 0, -1 };
+	_Atomic bool open = false;
+	CUstream other;
+	struct th_mem mem;
+	struct world w;
+	CUfileError_t e;
+
+	setenv("OCF_STREAM_FERRY", ferry ? "1" : "0", 1);
+	world_begin(&w);
+	world_open(&w);
+	reads_and_writes_are_right(&w);
+	th_mem_alloc(&mem, TH_DEVICE, PART);
+	assert_int_equal(cuStreamCreate(&other, CF_CU_STREAM_NON_BLOCKING), 0);
+	assert_int_equal(cuLaunchHostFunc(other, wait_for, &open), 0);
+	if (watched)
+		assert_int_equal(cuFileReadAsync(w.fh, mem.ptr, &held.size,
+						 &held.file_off, &held.buf_off,
+						 &held.n, other)
+					 .err,
+				 0);
+	else
+		th_sleep_ms(50); /* whoever lingered has gone */
+	real = *w.cuda;
+	if (ferry)
+		w.cuda->launch_kernel_ex = take_kernel_and_refuse;
+	else
+		w.cuda->stream_batch_mem_op = take_memops_and_refuse;
+	e = put_read(&w);
+	*w.cuda = w.whole;
+	assert_int_equal(e.cu_err, watched ? 0 : CF_CU_UNKNOWN);
+	assert_int_equal(w.r.n, watched ? (ssize_t)PART : -1);
+	assert_int_equal(cuStreamSynchronize(w.stream), 0);
+	open = true;
+	assert_int_equal(cuStreamSynchronize(other), 0);
+	assert_int_equal(held.n, watched ? (ssize_t)PART : -1);
+	if (watched) {
+		assert_int_equal(put_write(&w).err, 0);
+		assert_int_equal(cuStreamSynchronize(w.stream), 0);
+		check(&w);
+	} else {
+		th_mem_get(&w.mem, 0, w.got, SIZE);
+		th_all("memory", w.got, 0xa5, SIZE);
+	}
+	reads_and_writes_are_right(&w);
+	assert_int_equal(cuStreamDestroy(other), 0);
+	th_mem_free(&mem);
+	world_end(&w);
+	unsetenv("OCF_STREAM_FERRY");
+}
+
+static void one_that_is_refused_and_begun_is_waited_for(void **state)
+{
+	one_that_is_refused_is_done_or_not(false, true);
+	one_that_is_refused_is_done_or_not(true, true);
+}
+
+static void one_that_is_refused_and_not_begun_never_is(void **state)
+{
+	one_that_is_refused_is_done_or_not(false, false);
+	one_that_is_refused_is_done_or_not(true, false);
+}
+
 #define TEST(name) cmocka_unit_test_teardown(name, th_teardown_close)
 
 int main(void)
@@ -292,7 +411,10 @@ int main(void)
 		TEST(host_functions_wait_without_memory_operations),
 		TEST(streams_without_ids_are_told_by_their_handles),
 		TEST(a_driver_that_cannot_load_kernels_gets_on_without),
+		TEST(kernels_are_launched_without_attributes),
 		TEST(without_host_functions_and_contexts_streams_are_refused),
+		TEST(one_that_is_refused_and_begun_is_waited_for),
+		TEST(one_that_is_refused_and_not_begun_never_is),
 		/* what a graph keeps, and its dock, stay for good */
 		TEST(a_graph_that_cannot_own_them_keeps_its_operations),
 		TEST(a_capture_is_noticed_without_its_graph),

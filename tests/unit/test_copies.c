@@ -307,6 +307,55 @@ static void a_launch_that_fails_fails_all_that_were_due(void **state)
 	until_it_gets_on(come_too_late, 0);
 }
 
+/* Neighbours in both memories are one copy, unless the driver refuses it. */
+static void a_copy_of_neighbours_that_is_refused_is_made_one_by_one(
+	void **state)
+{
+	const ssize_t refused = CF_ECUDA(CF_CU_INVALID_VALUE);
+	struct many m;
+
+	for (int how = 0; how < 3; how++) {
+		unsigned long copies;
+		struct cf_copies run;
+
+		many_make(&m, TH_DEVICE);
+		for (unsigned i = 0; i < MANY - 1; i++) {
+			add_piece(&m, i, &m.mem, i * SIZE);
+			m.at[i] = m.slot->mem + i * SIZE;
+		}
+		run = (struct cf_copies){ .dev = m.dev,
+					  .lane = m.lane,
+					  .pieces = m.pieces,
+					  .at = m.at,
+					  .results = m.results,
+					  .nr = MANY - 1 };
+		if (how)
+			assert_int_equal(
+				th_fake()->plan(
+					how == 1 ? "cuMemcpyHtoDAsync_v2:1=1" :
+						   "cuMemcpyHtoDAsync_v2:1=1,"
+						   "cuMemcpyHtoDAsync_v2:4=1"),
+				0);
+		copies = th_fake()->calls("cuMemcpyHtoDAsync_v2");
+		assert_int_equal(cf_copies_move(&run), how == 2 ? refused : 0);
+		assert_int_equal(th_fake()->calls("cuMemcpyHtoDAsync_v2"),
+				 copies + (how ? MANY : 1));
+		th_mem_get(&m.mem, 0, m.got, (MANY - 1) * SIZE + 1);
+		for (unsigned i = 0; i < MANY - 1; i++) {
+			bool bad = how == 2 && i == 2;
+
+			assert_int_equal(m.results[i], bad ? refused : SIZE);
+			if (bad)
+				th_all("refused", m.got + i * SIZE, 0xa5, SIZE);
+			else
+				th_equal("a piece", m.got + i * SIZE,
+					 m.bytes + i * SIZE, SIZE);
+		}
+		th_all("behind", m.got + (MANY - 1) * SIZE, 0xa5, 1);
+		many_end(&m);
+	}
+}
+
 #define MANY_TEST(name) cmocka_unit_test_teardown(name, th_teardown_close)
 
 int main(void)
@@ -321,6 +370,8 @@ int main(void)
 		MANY_TEST(
 			a_wait_that_fails_fails_what_was_copied_beside_the_kernel),
 		MANY_TEST(a_launch_that_fails_fails_all_that_were_due),
+		MANY_TEST(
+			a_copy_of_neighbours_that_is_refused_is_made_one_by_one),
 	};
 
 	(void)atexit(copy_late);

@@ -212,6 +212,50 @@ static void a_file_that_ends_ends_the_read_there(void **state)
 	world_end(&w);
 }
 
+struct second {
+	void (*lead)(void *arg);
+	void *arg;
+};
+
+static void *run_lead(void *arg)
+{
+	struct second *s = arg;
+
+	s->lead(s->arg);
+	return NULL;
+}
+
+static atomic_bool helped;
+
+/* A helper that comes when the one who leads has the hold. */
+static void work(struct cf_crew *crew, void (*lead)(void *arg),
+		 void (*help)(void *arg), void *arg)
+{
+	struct second s = { lead, arg };
+	pthread_t thread;
+
+	(void)crew;
+	assert_int_equal(pthread_create(&thread, NULL, run_lead, &s), 0);
+	th_sleep_ms(50);
+	help(arg);
+	atomic_store(&helped, true);
+	pthread_join(thread, NULL);
+}
+
+static void a_helper_without_room_leaves_it_to_the_others(void **state)
+{
+	struct world w;
+
+	world_make(&w, CF_READ);
+	w.crew = (struct cf_crew){ .helpers = 1, .work = work };
+	w.slow_ms = 20;
+	assert_int_equal(world_run(&w), SIZE);
+	assert_true(atomic_load(&helped));
+	th_equal("memory", w.memory, w.bytes, SIZE);
+	hold_is_free(&w);
+	world_end(&w);
+}
+
 /* ------------------------------------------------------------- it is gone */
 
 /* Which of its bytes were moved nobody knows: none of them count. */
@@ -348,6 +392,7 @@ int main(void)
 		TEST(a_write_puts_down_what_the_kernel_has_brought),
 		TEST(parts_larger_than_the_hold_go_in_pieces),
 		TEST(a_file_that_ends_ends_the_read_there),
+		TEST(a_helper_without_room_leaves_it_to_the_others),
 		TEST(a_kernel_that_is_gone_leaves_nothing_of_a_read),
 		TEST(what_others_have_carried_is_not_lost_with_it),
 		TEST(a_write_ends_where_the_kernel_has_gone),
