@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include "harness.h"
+#include "path/flag.h"
 
 #define SIZE (256 * TH_KIB)
 #define AT 4097 /* of the bytes that move, in memory and in the file */
@@ -119,6 +120,40 @@ static void a_failure_is_not_the_drivers_last_word(void **state)
 	world_end(&w);
 }
 
+static CUdeviceptr raised; /* where the driver was told to */
+
+static CUresult note_raise(CUstream stream, CUdeviceptr addr, unsigned value,
+			   unsigned flags)
+{
+	(void)stream;
+	(void)flags;
+	assert_true(value);
+	raised = addr;
+	return CF_CU_SUCCESS;
+}
+
+/* In memory that is not the GPU's to write, it would break the context. */
+static void a_flag_is_in_the_room_behind_pinned_bytes_alone(void **state)
+{
+	const struct cf_cuda cuda = { .stream_write_value32 = note_raise };
+	unsigned char *mem = th_same(0xa5, 8192);
+	struct cf_slot slot = { .mem = (char *)mem, .size = 8192 };
+
+	raised = 0;
+	assert_false(cf_flag_put(&cuda, &slot, NULL));
+	assert_int_equal(raised, 0);
+	th_all("not pinned", mem, 0xa5, 8192);
+	slot.pinned = true;
+	assert_true(cf_flag_put(&cuda, &slot, NULL));
+	assert_true(raised >= (uintptr_t)mem + 8192 - CF_FLAG_ROOM &&
+		    raised + 4 <= (uintptr_t)mem + 8192);
+	assert_false(cf_flag_is_up(&slot));
+	*(unsigned *)(uintptr_t)raised = 1;
+	assert_true(cf_flag_is_up(&slot));
+	th_all("the bytes", mem, 0xa5, 8192 - CF_FLAG_ROOM);
+	free(mem);
+}
+
 /* The last: it is remembered for the process. */
 static void a_driver_without_flags_is_asked_once(void **state)
 {
@@ -144,6 +179,8 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(a_small_read_that_is_alone_is_looked_for),
 		cmocka_unit_test(a_copy_that_takes_long_is_waited_for),
+		cmocka_unit_test(
+			a_flag_is_in_the_room_behind_pinned_bytes_alone),
 		cmocka_unit_test(a_failure_is_not_the_drivers_last_word),
 		cmocka_unit_test(a_driver_without_flags_is_asked_once),
 	};
