@@ -367,7 +367,10 @@ static void one_that_is_refused_is_done_or_not(bool ferry, bool watched)
 		w.cuda->launch_kernel_ex = take_kernel_and_refuse;
 	else
 		w.cuda->stream_batch_mem_op = take_memops_and_refuse;
+	/* it is at it when the refusal is known */
+	th_fake()->copy_delay_us(300000);
 	e = put_read(&w);
+	th_fake()->copy_delay_us(0);
 	*w.cuda = w.whole;
 	assert_int_equal(e.cu_err, watched ? 0 : CF_CU_UNKNOWN);
 	assert_int_equal(w.r.n, watched ? (ssize_t)PART : -1);
