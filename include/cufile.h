@@ -1279,7 +1279,7 @@ CUfileError_t cuFileGetStatsL2(CUfileStatsLevel2_t *stats);
 
 /**
  * cuFileGetStatsL3 - totals, sizes and each GPU.
- * @stats: the caller's, filled.
+ * @stats: the caller's, filled up to the last of its num_gpus.
  *
  * Errors: 5001 (driver closed), 5022 (NULL, level below 3). Contract 3.14.
  */

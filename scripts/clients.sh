@@ -238,7 +238,6 @@ run_cuda-python() {
 	cp "$clients"/cuda-python/* "$work/"
 	sed -i 's/^def isSupportedFilesystem():/&\n    return True/' "$work/test_cufile.py"
 	suite cuda-python 1 \
-		--deselect test_cufile.py::test_get_stats_l3 \
 		--deselect test_cufile.py::test_set_get_parameter_bool \
 		--deselect test_cufile.py::test_get_bar_size_in_kb \
 		--deselect test_cufile.py::test_set_parameter_posix_pool_slab_array \

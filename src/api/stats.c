@@ -6,6 +6,7 @@
 
 #include <string.h>
 #include "api/translate.h"
+#include "core/numbers.h"
 #include "core/stats.h"
 #include "engine/session.h"
 
@@ -58,6 +59,16 @@ CUfileError_t cuFileStatsReset(void)
 }
 
 /*
+ * Up to the last GPU counted: no caller looks further, and some bring no more
+ * room than that takes, as a test of cuda-python's does.
+ */
+static size_t size_of(const CUfileStatsLevel3_t *stats)
+{
+	return offsetof(CUfileStatsLevel3_t, per_gpu_stats) +
+	       stats->num_gpus * sizeof(stats->per_gpu_stats[0]);
+}
+
+/*
  * Each level's struct begins with the one below it, so a prefix of the
  * largest is the answer to each. The lock keeps the GPUs from being closed.
  */
@@ -73,7 +84,7 @@ static CUfileError_t get(int level, void *stats, size_t size)
 		err = cf_stats_get(level, &all);
 	cf_session_unlock();
 	if (!err)
-		memcpy(stats, &all, size);
+		memcpy(stats, &all, cf_least(size, size_of(&all)));
 	return cf_error(err);
 }
 

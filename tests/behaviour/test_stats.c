@@ -208,6 +208,28 @@ static void level_3_counts_by_gpu(void **state)
 	th_mem_free(&w.mem);
 }
 
+static void behind_the_last_gpu_nothing_is_written(void **state)
+{
+	static CUfileStatsLevel3_t l3;
+	struct world w;
+
+	th_need_gpu();
+	memset(&l3, 0xa5, sizeof(l3));
+	world_make(&w);
+	assert_ok(cuFileDriverOpen());
+	assert_ok(cuFileSetStatsLevel(3));
+	assert_ok(cuFileStatsStart());
+	world_work(&w);
+	assert_ok(cuFileGetStatsL3(&l3));
+	assert_int_equal(l3.num_gpus, 1);
+	assert_int_equal(l3.per_gpu_stats[0].n_posix_reads, 3);
+	for (size_t i = offsetof(CUfileStatsLevel3_t, per_gpu_stats[1]);
+	     i < sizeof(l3); i++)
+		assert_int_equal(((unsigned char *)&l3)[i], 0xa5);
+	assert_ok(cuFileDriverClose_v2());
+	th_mem_free(&w.mem);
+}
+
 /* "Stats L1..L3 after stop". */
 static void after_a_stop_the_numbers_stay_as_they_stood(void **state)
 {
@@ -402,6 +424,7 @@ static const struct fresh_test tests[] = {
 	FRESH(level_1_counts_every_call_once),
 	FRESH(level_2_counts_sizes),
 	FRESH(level_3_counts_by_gpu),
+	FRESH(behind_the_last_gpu_nothing_is_written),
 	FRESH(after_a_stop_the_numbers_stay_as_they_stood),
 	FRESH(a_reset_zeroes_running_and_stopped_numbers),
 	FRESH(no_read_of_many_threads_is_lost),

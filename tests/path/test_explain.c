@@ -140,7 +140,7 @@ static void check_path(const CUfilePerGpuStats_t *gpu, const ocf_explain_t *e)
 /* The path, as the statistics of each GPU have it. */
 static void check_stats(const struct bench *b, const ocf_explain_t *e)
 {
-	static CUfileStatsLevel3_t stats;
+	CUfileStatsLevel3_t stats = { .num_gpus = 0 };
 	const CUfilePerGpuStats_t *gpu = &stats.per_gpu_stats[0];
 
 	assert_int_equal(cuFileGetStatsL3(&stats).err, CU_FILE_SUCCESS);
