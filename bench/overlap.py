@@ -85,8 +85,11 @@ class Reader:
     def open(self, path):
         # unregistered, NVIDIA's library fails beyond the first operation
         self.registered = cufile.register(self.target)
-        self.registered.__enter__()
         return cufile.open(path)
+
+    def close(self):
+        self.registered.close()
+        self.file.close()
 
     def spans(self):
         """Lists of DEPTH offsets, through the file."""
@@ -144,6 +147,9 @@ class HandReader(Reader):
         self.passed = [torch.cuda.Event() for _ in range(2)]
         self.turns = 0
         return open(path, "rb", buffering=0)
+
+    def close(self):
+        self.file.close()
 
     def fill(self, pinned, at):
         if os.preadv(self.file.fileno(), [pinned.numpy()], at) != self.piece:
@@ -224,9 +230,14 @@ def child(options):
             for mib in options.sizes:
                 reader = make(options.file, mib << 20)
                 row = {"library": options.child, "compute": kind, "way": way,
-                       "MiB": mib, "right": reader.is_right(data)}
-                row.update(measure(reader, compute, options))
+                       "MiB": mib}
+                try:
+                    row["right"] = reader.is_right(data)
+                    row.update(measure(reader, compute, options))
+                except OSError as error:
+                    row["failed"] = str(error)
                 print(json.dumps(row), flush=True)
+                reader.close()
 
 
 def run_child(name, library, options):
@@ -292,9 +303,14 @@ def main():
     print("| compute | way | piece | library | cost | GB/s | alone GB/s | bytes |")
     print("|---|---|---|---|---|---|---|---|")
     for row in sorted(rows, key=lambda r: (r["compute"], r["way"], r["MiB"])):
-        print(f"| {row['compute']} | {row['way']} | {row['MiB']} MiB | "
-              f"{row['library']} | {row['cost'] * 100:.1f} % | {row['GB/s']:.1f} | "
-              f"{row['alone GB/s']:.1f} | {'right' if row['right'] else 'WRONG'} |")
+        head = (f"| {row['compute']} | {row['way']} | {row['MiB']} MiB | "
+                f"{row['library']} |")
+        if "failed" in row:
+            print(head, f"| | | {row['failed']} |")
+        else:
+            print(head, f"{row['cost'] * 100:.1f} % | {row['GB/s']:.1f} | "
+                  f"{row['alone GB/s']:.1f} | "
+                  f"{'right' if row['right'] else 'WRONG'} |")
 
 
 if __name__ == "__main__":
