@@ -18,7 +18,7 @@
 #include "core/volley_ptx.h"
 
 #define GOOD 1000		     /* launches that make up for a rest */
-#define CLOSE_NS (100 * 1000 * 1000) /* at the close, for the GPU */
+#define CLOSE_NS (500 * 1000 * 1000) /* at the close, for the GPU */
 #define MAX_ASIDE 4		     /* cancelled and still in a stream */
 
 struct cf_volleys {
