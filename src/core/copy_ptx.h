@@ -27,19 +27,23 @@
 	OF(0) OF(1) OF(2) OF(3) OF(4) OF(5) OF(6) OF(7) \
 	OF(8) OF(9) OF(10) OF(11) OF(12) OF(13) OF(14) OF(15)
 
-#define CF_PTX_COPY \
+/* How many bytes come before the first multiple of 16, and vectors then. */
+#define CF_PTX_ALIGN \
 	/* can both be brought to a multiple of 16 by the same step? */ \
 	"	xor.b64 %t, %dst, %src;\n" \
 	"	and.b64 %t, %t, 15;\n" \
 	"	setp.ne.u64 %q, %t, 0;\n" \
 	"	@%q bra BYTES;\n" \
-	/* bytes up to the first multiple, vectors, bytes that are left */ \
 	"	cvt.u32.u64 %head, %dst;\n" \
 	"	neg.s32 %head, %head;\n" \
 	"	and.b32 %head, %head, 15;\n" \
 	"	min.u32 %head, %head, %n;\n" \
 	"	sub.u32 %vec, %n, %head;\n" \
-	"	shr.u32 %vec, %vec, 4;\n" \
+	"	shr.u32 %vec, %vec, 4;\n"
+
+/* Those bytes, the vectors, and the bytes that are left. */
+#define CF_PTX_COPY \
+	CF_PTX_ALIGN \
 	"	mad.lo.u32 %at, %me, 16, %head;\n" \
 	"	cvt.u64.u32 %t, %at;\n" \
 	"	add.u64 %to, %dst, %t;\n" \

@@ -31,6 +31,8 @@
 #ifndef CF_CORE_FERRY_PTX_H
 #define CF_CORE_FERRY_PTX_H
 
+#include "core/copy_ptx.h"
+
 #define CF_FERRY_THREADS 512
 
 /* Load k of a thread's vectors, one of each thread apart, if there are so
@@ -159,17 +161,7 @@
 	"	ld.shared.u32 %n, [told+16];\n" \
 	"	cvta.to.global.u64 %dst, %dst;\n" \
 	"	cvta.to.global.u64 %src, %src;\n" \
-	/* can both be brought to a multiple of 16 by the same step? */ \
-	"	xor.b64 %t, %dst, %src;\n" \
-	"	and.b64 %t, %t, 15;\n" \
-	"	setp.ne.u64 %q, %t, 0;\n" \
-	"	@%q bra BYTES;\n" \
-	"	cvt.u32.u64 %head, %dst;\n" \
-	"	neg.s32 %head, %head;\n" \
-	"	and.b32 %head, %head, 15;\n" \
-	"	min.u32 %head, %head, %n;\n" \
-	"	sub.u32 %vec, %n, %head;\n" \
-	"	shr.u32 %vec, %vec, 4;\n" \
+	CF_PTX_ALIGN \
 	"	shl.b32 %step, %nr, 3;\n" \
 	"	mov.u32 %i, %me;\n" \
 	"	mul.wide.u32 %stride, %nr, 16;\n" \
