@@ -12,7 +12,18 @@ static CUresult add_wait(const struct cf_cuda *cuda, const struct cf_sop *sop,
 					 CF_CU_STREAM_WAIT_VALUE_GEQ);
 }
 
-/* The wait, and behind it the mark that the stream is past it. */
+/* The wait, and behind it the mark that the stream is past it: two. */
+static void fill_wait_and_mark(CUstreamBatchMemOpParams *ops,
+			       const struct cf_sop *sop)
+{
+	ops[0].waitValue.operation = CF_CU_STREAM_MEM_OP_WAIT_VALUE_32;
+	ops[0].waitValue.address = sop->gate;
+	ops[0].waitValue.flags = CF_CU_STREAM_WAIT_VALUE_GEQ;
+	ops[1].writeValue.operation = CF_CU_STREAM_MEM_OP_WRITE_VALUE_32;
+	ops[1].writeValue.address = sop->passed;
+	ops[1].writeValue.value = sop->ticket;
+}
+
 static CUresult add_wait_and_mark(const struct cf_cuda *cuda,
 				  const struct cf_sop *sop, CUstream stream)
 {
@@ -26,12 +37,7 @@ static CUresult add_wait_and_mark(const struct cf_cuda *cuda,
 							 sop->ticket, 0);
 		return res;
 	}
-	ops[0].waitValue.operation = CF_CU_STREAM_MEM_OP_WAIT_VALUE_32;
-	ops[0].waitValue.address = sop->gate;
-	ops[0].waitValue.flags = CF_CU_STREAM_WAIT_VALUE_GEQ;
-	ops[1].writeValue.operation = CF_CU_STREAM_MEM_OP_WRITE_VALUE_32;
-	ops[1].writeValue.address = sop->passed;
-	ops[1].writeValue.value = sop->ticket;
+	fill_wait_and_mark(ops, sop);
 	return cuda->stream_batch_mem_op(stream, 2, ops, 0);
 }
 
@@ -77,12 +83,7 @@ static CUresult add_bell_and_wait(const struct cf_cuda *cuda,
 	ops[0].writeValue.operation = CF_CU_STREAM_MEM_OP_WRITE_VALUE_32;
 	ops[0].writeValue.address = sop->door;
 	ops[0].writeValue.value = sop->ticket;
-	ops[1].waitValue.operation = CF_CU_STREAM_MEM_OP_WAIT_VALUE_32;
-	ops[1].waitValue.address = sop->gate;
-	ops[1].waitValue.flags = CF_CU_STREAM_WAIT_VALUE_GEQ;
-	ops[2].writeValue.operation = CF_CU_STREAM_MEM_OP_WRITE_VALUE_32;
-	ops[2].writeValue.address = sop->passed;
-	ops[2].writeValue.value = sop->ticket;
+	fill_wait_and_mark(&ops[1], sop);
 	atomic_store_explicit(&sop->words->gate, UINT32_MAX,
 			      memory_order_relaxed);
 	cf_bell_arm(sop);
