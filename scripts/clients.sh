@@ -229,9 +229,9 @@ run_kvikio-tests() {
 		kvikio-tests/test_{defaults,cufile_driver,utils,version}.py
 }
 
-# Of the tests of 2025-09 four are left out: one gives 4096 bytes for 5000 of
-# statistics, one sets NVTX, which the same test of a later version leaves out
-# too, and two call later bindings with the arguments of earlier ones.
+# Of the tests of 2025-09 three are left out: one sets NVTX, which the same
+# test of a later version leaves out too, and two call later bindings with the
+# arguments of earlier ones.
 run_cuda-python() {
 	local file=$clients/cuda-python/test_cufile.py
 	[ -f "$file" ] || { skip cuda-python "no $file"; return; }

@@ -59,8 +59,8 @@ CUfileError_t cuFileStatsReset(void)
 }
 
 /*
- * Up to the last GPU counted: no caller looks further, and some bring no more
- * room than that takes, as a test of cuda-python's does.
+ * Up to the last GPU counted: num_gpus says where to stop, and some callers
+ * bring no more room than that takes, as a test of cuda-python's does.
  */
 static size_t size_of(const CUfileStatsLevel3_t *stats)
 {
