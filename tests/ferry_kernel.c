@@ -18,14 +18,15 @@
 static void *(*map)(CUdeviceptr ptr, size_t size);
 static int (*over)(void);
 static void (*leave)(void);
+static void (*let_next)(void);
 static atomic_ulong launches, orders;
 
 struct ferry {
 	struct cf_ferry_board *board;
 	_Atomic uint32_t *claims; /* or NULL */
 	unsigned rows;
-	uint32_t run;
-	uint32_t next[CF_FERRY_ROWS];
+	uint32_t run, lets;
+	uint32_t next[CF_FERRY_ROWS], sum[CF_FERRY_ROWS];
 	bool mine[CF_FERRY_ROWS];
 };
 
@@ -73,6 +74,7 @@ static int carry_out(struct ferry *f, unsigned row)
 	int err = 0;
 
 	f->next[row] += f->rows;
+	f->sum[row] += order.size;
 	atomic_fetch_add(&orders, 1);
 	for (size_t at = 0; at < order.size && !err; at += TILE)
 		err = move_tile(order.dst + at, order.src + at,
@@ -96,6 +98,15 @@ static bool has_ended(const struct ferry *f, uint64_t state)
 	return (int32_t)((uint32_t)(state >> 32) - f->run) >= 0;
 }
 
+static bool lets_next(const struct ferry *f)
+{
+	unsigned row = 0;
+
+	while (row < f->rows && f->sum[row] >= f->lets)
+		row++;
+	return row == f->rows;
+}
+
 static int serve(struct ferry *f)
 {
 	for (;;) {
@@ -104,6 +115,8 @@ static int serve(struct ferry *f)
 		unsigned row = find_row(f, (uint32_t)state);
 		int err;
 
+		if (lets_next(f))
+			let_next();
 		/* what a claimed board says after the end is of another run */
 		if (ended && (f->claims || row == f->rows))
 			return 0;
@@ -119,6 +132,24 @@ static int serve(struct ferry *f)
 	}
 }
 
+struct params {
+	CUdeviceptr board, claims, door;
+	uint32_t ticket, ahead, lets;
+};
+
+static struct params params_of(const struct fakecuda_launch *launch)
+{
+	struct params p;
+
+	memcpy(&p.board, launch->params[0], sizeof(p.board));
+	memcpy(&p.claims, launch->params[1], sizeof(p.claims));
+	memcpy(&p.door, launch->params[2], sizeof(p.door));
+	memcpy(&p.ticket, launch->params[3], sizeof(p.ticket));
+	memcpy(&p.ahead, launch->params[4], sizeof(p.ahead));
+	memcpy(&p.lets, launch->params[5], sizeof(p.lets));
+	return p;
+}
+
 static bool ring(CUdeviceptr door, uint32_t ticket)
 {
 	_Atomic uint32_t *bell = map(door, sizeof(*bell));
@@ -128,24 +159,39 @@ static bool ring(CUdeviceptr door, uint32_t ticket)
 	return bell;
 }
 
+static int ahead(const struct fakecuda_launch *launch)
+{
+	struct params p = params_of(launch);
+
+	if (p.ahead && p.door)
+		(void)ring(p.door, p.ticket);
+	return 0;
+}
+
+/* Both bells, but for one that has rung. */
+static bool announce(const struct params *p, bool came_ahead)
+{
+	if (!p->door)
+		return true;
+	if (!(came_ahead && p->ahead) && !ring(p->door, p->ticket))
+		return false;
+	return !p->ahead ||
+	       ring(p->door + CF_FERRY_BEGUN * sizeof(uint32_t), p->ticket);
+}
+
 static int kernel(const struct fakecuda_launch *launch)
 {
-	struct ferry f = { .rows = launch->grid[0] };
-	CUdeviceptr board, claims, door;
-	uint32_t ticket;
+	const struct params p = params_of(launch);
+	struct ferry f = { .rows = launch->grid[0], .lets = p.lets };
 	int err;
 
-	memcpy(&board, launch->params[0], sizeof(board));
-	memcpy(&claims, launch->params[1], sizeof(claims));
-	memcpy(&door, launch->params[2], sizeof(door));
-	memcpy(&ticket, launch->params[3], sizeof(ticket));
-	f.board = map(board, sizeof(*f.board));
+	f.board = map(p.board, sizeof(*f.board));
 	if (!f.board || launch->block[0] != 512 || f.rows > CF_FERRY_ROWS)
 		return CF_CU_ILLEGAL_ADDRESS;
-	if (claims)
-		f.claims = map(claims, sizeof(f.board->claims));
+	if (p.claims)
+		f.claims = map(p.claims, sizeof(f.board->claims));
 	f.run = atomic_load(&f.board->run);
-	if (door && !ring(door, ticket))
+	if (!announce(&p, launch->came_ahead))
 		return CF_CU_ILLEGAL_ADDRESS;
 	for (unsigned row = 0; row < f.rows; row++) {
 		f.mine[row] = claim(&f, row);
@@ -167,8 +213,13 @@ bool th_ferry_kernel(void)
 	*(void **)&map = dlsym(RTLD_DEFAULT, "fakecuda_map");
 	*(void **)&leave = dlsym(RTLD_DEFAULT, "fakecuda_leave");
 	*(void **)&over = dlsym(RTLD_DEFAULT, "fakecuda_over");
+	*(void **)&let_next = dlsym(RTLD_DEFAULT, "fakecuda_let_next");
 	*(void **)&run_as = dlsym(RTLD_DEFAULT, "fakecuda_register_kernel");
-	return run_as && !run_as("cf_ferry", kernel);
+	if (!run_as || run_as("cf_ferry", kernel))
+		return false;
+	*(void **)&run_as =
+		dlsym(RTLD_DEFAULT, "fakecuda_register_kernel_ahead");
+	return !run_as("cf_ferry", ahead);
 }
 
 unsigned long th_ferry_launches(void)

@@ -253,6 +253,8 @@ CF_BOOL(BATCH_KERNEL, "opencufile.batch_kernel", true, "OCF_BATCH_KERNEL", NO_PA
 	"small entries of batches share a kernel launch")
 CF_BOOL(STREAM_FERRY, "opencufile.stream_ferry", true, "OCF_STREAM_FERRY", NO_PARAM, WORKS,
 	"a kernel in the stream itself moves what stream operations read and write")
+CF_BOOL(STREAM_AHEAD, "opencufile.stream_ahead", true, "OCF_STREAM_AHEAD", NO_PARAM, WORKS,
+	"a stream operation whose numbers are fixed reads its file before the one before it is over")
 CF_BOOL(STREAM_BELLS, "opencufile.stream_bells", true, "OCF_STREAM_BELLS", NO_PARAM, WORKS,
 	"streams announce their operations by memory operations instead of host functions")
 CF_TEXT(HYBRID, "opencufile.hybrid", "cached", "off|cached|both", 0, "OCF_HYBRID", NO_PARAM, WORKS,

@@ -57,6 +57,21 @@ static bool has_moved(const struct cf_ferry *ferry, uint32_t nr)
 				    memory_order_acquire) >= nr;
 }
 
+/* Acquire: what was before it is over. */
+bool cf_ferry_has_begun(const struct cf_ferry *ferry)
+{
+	return !ferry->begun ||
+	       atomic_load_explicit(ferry->begun, memory_order_acquire) ==
+		       ferry->ticket;
+}
+
+#define BEGIN UINT32_MAX /* the order that nobody posts */
+
+static bool is_there(const struct cf_ferry *ferry, uint32_t nr)
+{
+	return nr == BEGIN ? cf_ferry_has_begun(ferry) : has_moved(ferry, nr);
+}
+
 static bool is_lost(const struct cf_ferry *ferry)
 {
 	return !ferry->rows ||
@@ -66,7 +81,7 @@ static bool is_lost(const struct cf_ferry *ferry)
 static bool spin(const struct cf_ferry *ferry, uint32_t nr)
 {
 	for (unsigned looks = 0; looks < LOOKS; looks++) {
-		if (has_moved(ferry, nr))
+		if (is_there(ferry, nr))
 			return true;
 		cf_pause();
 	}
@@ -82,10 +97,14 @@ static void nap(unsigned nth)
 
 static int sleep_until(struct cf_ferry *ferry, uint32_t nr)
 {
-	for (unsigned naps = 0; !has_moved(ferry, nr); naps++) {
+	unsigned long_naps = 0;
+
+	for (unsigned naps = 0; !is_there(ferry, nr); naps++) {
 		if (is_lost(ferry))
 			return CF_ECUDA(CF_CU_CONTEXT_IS_DESTROYED);
-		nap(naps);
+		nap(long_naps);
+		/* what is before it is ours, and soon over */
+		long_naps += cf_ferry_has_begun(ferry);
 		if (naps % ASK_AFTER == ASK_AFTER - 1 &&
 		    !ferry->ops->alive(ferry))
 			cf_ferry_lose(ferry);
@@ -103,6 +122,11 @@ int cf_ferry_wait(struct cf_ferry *ferry, uint32_t nr)
 	err = sleep_until(ferry, nr);
 	ferry->ops->step_back();
 	return err;
+}
+
+int cf_ferry_wait_begun(struct cf_ferry *ferry)
+{
+	return cf_ferry_has_begun(ferry) ? 0 : cf_ferry_wait(ferry, BEGIN);
 }
 
 static bool open_locked(struct cf_ferry *ferry)
@@ -127,6 +151,24 @@ static int post_locked(struct cf_ferry *ferry,
 	ferry->posted++;
 	show_state(ferry, ferry->run - 1);
 	return 0;
+}
+
+static uint32_t posted_by_now(struct cf_ferry *ferry)
+{
+	uint32_t nr;
+
+	pthread_mutex_lock(&ferry->lock);
+	nr = ferry->posted;
+	pthread_mutex_unlock(&ferry->lock);
+	return nr;
+}
+
+bool cf_ferry_is_full(struct cf_ferry *ferry)
+{
+	uint32_t nr = posted_by_now(ferry);
+
+	return nr >= CF_FERRY_ORDERS &&
+	       !has_moved(ferry, nr - CF_FERRY_ORDERS + 1);
 }
 
 int cf_ferry_post(struct cf_ferry *ferry, uint64_t dst, uint64_t src,

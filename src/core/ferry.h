@@ -19,6 +19,10 @@
  *
  * A kernel may ring a bell when it begins (engine/bell.h): then it stands in
  * the stream without a gate, and its run begins when it is submitted.
+ *
+ * One that comes ahead rings while the operation before it is still under way,
+ * moves nothing until that is over, and then writes the ticket to a second
+ * bell. Its bytes are read meanwhile.
  */
 #ifndef CF_CORE_FERRY_H
 #define CF_CORE_FERRY_H
@@ -33,6 +37,7 @@
 
 #define CF_FERRY_ROWS 16   /* blocks of the kernel, at most */
 #define CF_FERRY_ORDERS 16 /* that it has not carried out yet */
+#define CF_FERRY_BEGUN 64  /* the second bell, words behind the first */
 /* 64 KiB, and the pages around it that an unaligned direct read takes along */
 #define CF_FERRY_HOLD ((size_t)72 << 10)
 
@@ -84,8 +89,12 @@ struct cf_ferry {
 	int ordinal;
 	const struct cf_gpu *gpu; /* whose slots it may use, or NULL */
 	unsigned rows;		  /* of the launch; 0: there is none */
-	bool shared; /* in a graph: kernels of several launches may meet */
-	bool rings;  /* its kernel rings, and no gate is before it */
+	uint32_t lets; /* a row that has moved so much lets the next one come */
+	bool shared;   /* in a graph: kernels of several launches may meet */
+	bool rings;    /* its kernel rings, and no gate is before it */
+	/* gets the ticket when its stream is there; NULL: it is at the ring */
+	_Atomic uint32_t *begun;
+	uint32_t ticket;
 	uint32_t run;
 	pthread_mutex_t hold_lock; /* held by who uses the hold */
 	pthread_mutex_t lock;	   /* innermost */
@@ -117,6 +126,16 @@ int cf_ferry_post(struct cf_ferry *ferry, uint64_t dst, uint64_t src,
 
 /* Waits until order nr has been carried out; 0, or a CUDA code. */
 int cf_ferry_wait(struct cf_ferry *ferry, uint32_t nr);
+
+/*
+ * Waits until all that is before it in the stream is over; 0, or a CUDA code.
+ * At once, unless it came ahead.
+ */
+int cf_ferry_wait_begun(struct cf_ferry *ferry);
+bool cf_ferry_has_begun(const struct cf_ferry *ferry);
+
+/* To post one more would be to wait. */
+bool cf_ferry_is_full(struct cf_ferry *ferry);
 
 /*
  * The kernel leaves when it has moved what was posted. Of a shared ferry, and

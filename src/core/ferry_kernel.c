@@ -4,6 +4,7 @@
 #include "core/ferry_kernel.h"
 
 #include "core/ferry_ptx.h"
+#include "core/numbers.h"
 
 #define TWO_ROWS ((size_t)256 << 10) /* are worth their while from here on, */
 #define FOUR_ROWS ((size_t)2 << 20)  /* and four */
@@ -56,11 +57,14 @@ int cf_ferry_load(const struct cf_cuda *cuda, struct cf_ferry_kernel *kernel)
 	return cf_cuda_code(res);
 }
 
-unsigned cf_ferry_rows_for(size_t size)
+/* Of long ones the next keeps processors busy from when it comes. */
+void cf_ferry_shape(struct cf_ferry *ferry, size_t size)
 {
-	if (size <= TWO_ROWS)
-		return 1;
-	return size < FOUR_ROWS ? 2 : 4;
+	ferry->rows = size <= TWO_ROWS ? 1 : size < FOUR_ROWS ? 2 : 4;
+	ferry->lets = 0;
+	if (ferry->rows == 4)
+		ferry->lets =
+			(uint32_t)cf_least(size / ferry->rows / 2, UINT32_MAX);
 }
 
 /* In a graph it is a node, and its edges are the client's. */
@@ -106,7 +110,8 @@ CUresult cf_ferry_launch(const struct cf_cuda *cuda,
 		ferry->shared ?
 			board + offsetof(struct cf_ferry_board, claims) :
 			0;
-	void *params[] = { &board, &claims, &door, &ticket };
+	uint32_t ahead = ferry->begun != NULL, lets = ferry->lets;
+	void *params[] = { &board, &claims, &door, &ticket, &ahead, &lets };
 	CUresult res = CF_CU_NOT_SUPPORTED;
 
 	if (cuda->launch_kernel_ex)

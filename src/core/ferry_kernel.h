@@ -8,6 +8,8 @@
  * capability 9.0 on the next operation's takes the place of the one before it,
  * which it may do while that is still there (programmatic dependent launch): it
  * then waits until that one, or whatever is before it in the stream, is over.
+ * Where the numbers of an operation are known when it is submitted, it rings
+ * before it waits, so that its bytes are on their way already.
  *
  * Owned by whose context it is; no lock, for nothing changes once it is loaded.
  */
@@ -29,8 +31,8 @@ struct cf_ferry_kernel {
  */
 int cf_ferry_load(const struct cf_cuda *cuda, struct cf_ferry_kernel *kernel);
 
-/* How many rows size bytes are worth. */
-unsigned cf_ferry_rows_for(size_t size);
+/* How many rows size bytes are worth, and when the next one may come. */
+void cf_ferry_shape(struct cf_ferry *ferry, size_t size);
 
 /* door: a word that gets the ticket when the kernel begins, or 0. */
 CUresult cf_ferry_launch(const struct cf_cuda *cuda,

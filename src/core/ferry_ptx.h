@@ -16,8 +16,10 @@
  * none of each other's. Four rows fill one multiprocessor, and no more.
  *
  * The text for GPUs that know it waits itself for what is before it in the
- * stream, and lets what is behind it come to its processor: at once where
- * there is room there for both, else when it leaves.
+ * stream: before it reads or writes anything, or, if ahead is not 0, when it
+ * has rung and looked a few times for its first order; row 0 then writes the
+ * ticket to the word 256 bytes behind the door. It lets what is behind it come
+ * to its processor when each row has moved lets bytes or leaves.
  *
  * claims is 0, or word x of it goes up to the run's number by whoever comes
  * first; a block that finds it there waits for the end and moves nothing. Such
@@ -58,18 +60,21 @@
 /* clang-format off */
 #define CF_FERRY_8(OF) OF(0) OF(1) OF(2) OF(3) OF(4) OF(5) OF(6) OF(7)
 
-/* BEGIN stands before anything is read or written, LEAVE behind the moving. */
-
-#define CF_FERRY_TEXT(TARGET, BEGIN, LEAVE) \
+/*
+ * WAIT stands before anything is read or written, PEEK when it has rung, GO
+ * before it moves anything, LET before each order, LEAVE behind the moving.
+ */
+#define CF_FERRY_TEXT(TARGET, WAIT, PEEK, GO, LET, LEAVE) \
 	TARGET \
 	".address_size 64\n" \
 	".visible .entry cf_ferry(.param .u64 board, .param .u64 claims,\n" \
-	"	.param .u64 door, .param .u32 ticket)\n" \
+	"	.param .u64 door, .param .u32 ticket,\n" \
+	"	.param .u32 ahead, .param .u32 lets)\n" \
 	"{\n" \
-	"	.reg .pred %q, %out, %p<8>;\n" \
+	"	.reg .pred %q, %out, %ahead, %p<8>;\n" \
 	"	.reg .b32 %me, %nr, %row, %rows, %run, %ended, %posted, %next, %go;\n" \
 	"	.reg .b32 %n, %head, %vec, %i, %j, %step, %old, %got, %mine, %late;\n" \
-	"	.reg .b32 %a<8>, %b<8>, %c<8>, %d<8>;\n" \
+	"	.reg .b32 %a<8>, %b<8>, %c<8>, %d<8>, %lets, %sum;\n" \
 	"	.reg .b16 %h<8>;\n" \
 	"	.reg .b64 %board, %claim, %order, %state, %dst, %src;\n" \
 	"	.reg .b64 %to, %from, %t, %word, %stride;\n" \
@@ -80,7 +85,8 @@
 	"	mov.u32 %row, %ctaid.x;\n" \
 	"	mov.u32 %rows, %nctaid.x;\n" \
 	"	mov.u32 %next, %row;\n" \
-	BEGIN \
+	"	mov.u32 %sum, 0;\n" \
+	WAIT \
 	"	mov.u32 %mine, 1;\n" \
 	"	mov.u32 %late, 1;\n" \
 	"	ld.param.u64 %board, [board];\n" \
@@ -88,7 +94,7 @@
 	"	mul.wide.u32 %word, %row, 4;\n" \
 	"	add.u64 %word, %board, %word;\n" \
 	"	setp.ne.u32 %out, %me, 0;\n" \
-	"	@%out bra LOOP;\n" \
+	"	@%out bra START;\n" \
 	"	setp.ne.u32 %q, %row, 0;\n" \
 	"	@%q bra RUNG;\n" \
 	"	ld.param.u64 %t, [door];\n" \
@@ -102,7 +108,7 @@
 	"	ld.volatile.global.u32 %run, [%board+8];\n" \
 	"	ld.param.u64 %claim, [claims];\n" \
 	"	setp.eq.u64 %q, %claim, 0;\n" \
-	"	@%q bra LOOP;\n" \
+	"	@%q bra PEEK;\n" \
 	"	mov.u32 %late, 0;\n" \
 	"	cvta.to.global.u64 %claim, %claim;\n" \
 	"	mul.wide.u32 %t, %row, 4;\n" \
@@ -115,10 +121,16 @@
 	"	atom.global.cas.b32 %got, [%claim], %old, %run;\n" \
 	"	setp.ne.u32 %q, %got, %old;\n" \
 	"	@%q bra CLAIM;\n" \
-	"	bra LOOP;\n" \
+	"	bra START;\n" \
 	"CLAIMED:\n" \
 	"	mov.u32 %mine, 0;\n" \
+	"	bra START;\n" \
+	"PEEK:\n" \
+	PEEK \
+	"START:\n" \
+	GO \
 	"LOOP:\n" \
+	LET \
 	"	@%out bra TOLD;\n" \
 	"	mov.u32 %go, 1;\n" \
 	"	setp.gt.u32 %q, %posted, %next;\n" \
@@ -210,6 +222,7 @@
 	"	bra MORE;\n" \
 	"MOVED:\n" \
 	"	bar.sync 0;\n" \
+	"	add.u32 %sum, %sum, %n;\n" \
 	"	add.u32 %got, %next, 1;\n" \
 	"	add.u32 %next, %next, %rows;\n" \
 	"	@%out bra LOOP;\n" \
@@ -228,12 +241,37 @@
 	"}\n"
 
 static const char cf_ferry_ptx[] =
-	CF_FERRY_TEXT(".version 6.0\n.target sm_60\n", "", "");
+	CF_FERRY_TEXT(".version 6.0\n.target sm_60\n", "", "", "", "", "");
 
 static const char cf_ferry_ptx_follows[] = CF_FERRY_TEXT(
 	".version 7.8\n.target sm_90\n",
+	"	ld.param.u32 %lets, [lets];\n"
+	"	ld.param.u32 %got, [ahead];\n"
+	"	setp.ne.u32 %ahead, %got, 0;\n"
+	"	@%ahead bra RING;\n"
 	"	griddepcontrol.wait;\n"
-	"	setp.le.u32 %q, %rows, 2;\n"
+	"RING:\n",
+	/* what it sees it need not look for again */
+	"	@!%ahead bra START;\n"
+	"	mov.u32 %i, 16;\n"
+	"AGAIN:\n"
+	"	ld.volatile.global.u64 %state, [%board];\n"
+	"	cvt.u32.u64 %posted, %state;\n"
+	"	setp.gt.u32 %q, %posted, %next;\n"
+	"	@%q bra START;\n"
+	"	sub.u32 %i, %i, 1;\n"
+	"	setp.ne.u32 %q, %i, 0;\n"
+	"	@%q bra AGAIN;\n",
+	"	@!%ahead bra LOOP;\n"
+	"	griddepcontrol.wait;\n"
+	"	or.b32 %got, %me, %row;\n"
+	"	setp.ne.u32 %q, %got, 0;\n"
+	"	@%q bra LOOP;\n"
+	"	ld.param.u64 %t, [door];\n"
+	"	cvta.to.global.u64 %t, %t;\n"
+	"	ld.param.u32 %got, [ticket];\n"
+	"	st.volatile.global.u32 [%t+256], %got;\n",
+	"	setp.ge.u32 %q, %sum, %lets;\n"
 	"	@%q griddepcontrol.launch_dependents;\n",
 	"	griddepcontrol.launch_dependents;\n");
 /* clang-format on */

@@ -13,6 +13,7 @@
 #include <pthread.h>
 #include "engine/dock.h"
 #include "engine/sop.h"
+#include "engine/sops.h"
 
 _Atomic unsigned cf_bells_nr_armed;
 
@@ -45,8 +46,18 @@ void cf_board_unlist(struct cf_board *board)
 	pthread_mutex_unlock(&bells.lock);
 }
 
+/* The word holds the ticket of an older operation, or 0. */
+void cf_bell_twice(struct cf_sop *sop)
+{
+	sop->ferry.begun = &sop->board->begun[sop->bell];
+	sop->ferry.ticket = sop->ticket;
+}
+
 void cf_bell_arm(struct cf_sop *sop)
 {
+	if (!sop->ferry.begun)
+		atomic_store_explicit(&sop->board->begun[sop->bell],
+				      sop->ticket, memory_order_relaxed);
 	atomic_fetch_add(&sop->board->armed, 1);
 	atomic_fetch_add(&cf_bells_nr_armed, 1);
 	atomic_store_explicit(&sop->board->expected[sop->bell], sop->ticket,
@@ -69,6 +80,18 @@ bool cf_bell_disarm(struct cf_sop *sop)
 	return take(sop->board, sop->bell, sop->ticket);
 }
 
+#define ENOUGH 2 /* operations that run, for one to wait for its stream */
+
+static bool is_there(const struct cf_board *board, unsigned bell,
+		     uint32_t ticket)
+{
+	return atomic_load_explicit(&board->rung[bell], memory_order_acquire) ==
+		       ticket &&
+	       (atomic_load_explicit(&board->begun[bell],
+				     memory_order_acquire) == ticket ||
+		cf_sops_begun() < ENOUGH);
+}
+
 /* Acquire: what the stream did before it rang is over. */
 static struct cf_sop *find_on(struct cf_board *board, bool rung)
 {
@@ -76,10 +99,7 @@ static struct cf_sop *find_on(struct cf_board *board, bool rung)
 		uint32_t ticket = atomic_load_explicit(&board->expected[i],
 						       memory_order_acquire);
 
-		if (!ticket ||
-		    (rung &&
-		     atomic_load_explicit(&board->rung[i],
-					  memory_order_acquire) != ticket))
+		if (!ticket || (rung && !is_there(board, i, ticket)))
 			continue;
 		if (take(board, i, ticket))
 			return &board->sops[i];

@@ -22,7 +22,9 @@
 struct cf_sop;
 
 struct cf_board {
-	_Atomic uint32_t *rung; /* pinned; streams write them */
+	/* pinned; streams write them: when they have come to an operation, or
+	 * somewhat before, and then begun as well when they have */
+	_Atomic uint32_t *rung, *begun;
 	_Atomic uint32_t expected[CF_BOARD_BELLS]; /* 0: not armed */
 	_Atomic unsigned armed;
 	struct cf_sop *sops; /* that the bells belong to, in their order */
@@ -33,6 +35,11 @@ void cf_board_list(struct cf_board *board);
 /* One that is not listed, or nobody looks (cf_watch_close). */
 void cf_board_unlist(struct cf_board *board);
 
+/*
+ * Before it is armed: its ferry rings ahead of its stream, and once more when
+ * that is there.
+ */
+void cf_bell_twice(struct cf_sop *sop);
 /* Before the operation is given to its stream; its ticket is not 0. */
 void cf_bell_arm(struct cf_sop *sop);
 /* False: it has rung, or was silenced, and whoever saw it has the operation. */
@@ -45,7 +52,10 @@ static inline unsigned cf_bells_armed(void)
 	return atomic_load(&cf_bells_nr_armed);
 }
 
-/* An operation whose bell has rung, which is the caller's; or NULL. */
+/*
+ * An operation whose bell has rung, which is the caller's; or NULL. One that
+ * rang ahead is not found while there is enough to do.
+ */
 struct cf_sop *cf_bells_find(void);
 
 /* Takes all that are armed; each operation is given to end. */

@@ -79,6 +79,7 @@ static void fit_out(struct cf_chunk *chunk, CUdeviceptr dev)
 static void fill(struct cf_chunk *chunk, struct cf_dock *dock, CUdeviceptr dev)
 {
 	chunk->board.rung = (_Atomic uint32_t *)(chunk->mem + PAGE);
+	chunk->board.begun = chunk->board.rung + CF_FERRY_BEGUN;
 	chunk->board.sops = chunk->sops;
 	for (size_t i = 0; i < CHUNK_SOPS; i++) {
 		struct cf_sop *sop = &chunk->sops[i];

@@ -9,7 +9,7 @@
 #include <cufile.h>
 #include <errno.h>
 #include <pthread.h>
-#include <stdbool.h>
+#include <stdatomic.h>
 #include <stdint.h>
 #include <stdlib.h>
 #include "core/log.h"
@@ -22,6 +22,7 @@ struct cf_depth {
 	CUstream stream;
 	pthread_t owner; /* of a per-thread stream */
 	unsigned out, waiting;
+	_Atomic int writing; /* of those that are out */
 	struct cf_depth *next;
 };
 
@@ -124,6 +125,18 @@ void cf_depth_leave(struct cf_depth *d)
 		pthread_cond_broadcast(&depths.less);
 	put_locked(d);
 	pthread_mutex_unlock(&depths.lock);
+}
+
+/* Not relaxed: its write is counted before the stream has it. */
+void cf_depth_write(struct cf_depth *d, int more)
+{
+	if (d)
+		atomic_fetch_add(&d->writing, more);
+}
+
+bool cf_depth_writes(const struct cf_depth *d)
+{
+	return d && atomic_load(&d->writing);
 }
 
 static void set_closed(bool closed)

@@ -10,6 +10,7 @@
 #ifndef CF_ENGINE_DEPTH_H
 #define CF_ENGINE_DEPTH_H
 
+#include <stdbool.h>
 #include "seam/cuda.h"
 
 /* Beside them there is room for what the application puts in between. */
@@ -28,6 +29,11 @@ int cf_depth_enter(CUcontext ctx, CUstream stream, const struct cf_dock *dock,
 		   unsigned max, struct cf_depth **depth);
 /* Any thread. NULL: nothing. */
 void cf_depth_leave(struct cf_depth *depth);
+
+/* Of those that are out one more, or less, may write. */
+void cf_depth_write(struct cf_depth *depth, int more);
+/* Whether any may. Who asks is out there. */
+bool cf_depth_writes(const struct cf_depth *depth);
 
 /* From here on nobody waits, until it is opened again. */
 void cf_depths_close(void);

@@ -9,6 +9,7 @@
 #include <stddef.h>
 #include <stdatomic.h>
 #include "core/device.h"
+#include "core/ferry.h"
 #include "core/log.h"
 #include "core/probe.h"
 #include "core/remote.h"
@@ -117,6 +118,13 @@ static ssize_t travel_on(const struct cf_request *req, size_t done)
 	return cf_request_in_all(done, cf_request_travel(&rest));
 }
 
+/* Only what a kernel moves comes to its place in its stream's order. */
+static bool comes_early(const struct cf_request *req)
+{
+	return req->ferry &&
+	       !(req->piece.ferry && req->route.path == &cf_path_staged);
+}
+
 ssize_t cf_request_travel(struct cf_request *req)
 {
 	const struct cf_path_ops *path = req->route.path;
@@ -132,10 +140,19 @@ ssize_t cf_request_travel(struct cf_request *req)
 	cf_explain_new_route(req);
 	if (!path)
 		return -CU_FILE_IO_NOT_SUPPORTED;
+	if (comes_early(req)) {
+		int err = cf_ferry_wait_begun(req->ferry);
+
+		if (err)
+			return err;
+	}
 	trace(req);
 	cf_settle(c.node); /* a task runs here too */
 	company = 1 + req->behind +
 		  atomic_fetch_add_explicit(&running, 1, memory_order_relaxed);
+	/* the one that it waits for will be over */
+	if (company > 1 && req->ferry && !cf_ferry_has_begun(req->ferry))
+		company--;
 	plan = cf_plan_make(&req->piece, path, company);
 	req->piece.demote = plan.demote;
 	req->piece.flagged = plan.flagged;

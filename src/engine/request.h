@@ -31,6 +31,8 @@ struct cf_request {
 	/* others of its batch that wait: as good as running, for the plan */
 	unsigned behind;
 	int code; /* why the path ended short, or 0 */
+	/* of the call, whose stream may not be there yet; or NULL */
+	struct cf_ferry *ferry;
 };
 
 /*

@@ -155,6 +155,7 @@ static void fill_in(struct cf_request *req, const struct cf_call *call,
 	struct cf_piece *piece = &req->piece;
 
 	req->behind = 0;
+	req->ferry = call->ferry;
 	piece->op = call->op;
 	piece->through_alias = false;
 	piece->handle = handle;

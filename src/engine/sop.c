@@ -26,6 +26,8 @@ static void go_home_locked(struct cf_sop *sop, bool marked)
 	if (sop->ref)
 		cf_stream_ref_leave(sop->ref);
 	sop->ref = NULL;
+	if (cf_sop_may_write(sop))
+		cf_depth_write(sop->depth, -1);
 	cf_depth_leave(sop->depth);
 	sop->depth = NULL;
 	if (!marked) {
@@ -128,6 +130,27 @@ static void fail(struct cf_run *run, int err)
 	open_gate(run);
 }
 
+/*
+ * Its stream may not be there yet: what is before it there, and may change the
+ * file, is waited for, and its result is not told before theirs. In a context
+ * that died nothing is written, as with an operation that is lost.
+ */
+static void carry_ahead(struct cf_run *run)
+{
+	struct cf_sop *sop = run->sop;
+	ssize_t n;
+	int err;
+
+	if (cf_depth_writes(sop->depth))
+		(void)cf_ferry_wait_begun(&sop->ferry);
+	n = cf_errand_run(&sop->errand);
+	err = cf_ferry_wait_begun(&sop->ferry);
+	if (err && !cf_dock_alive(sop->dock))
+		open_gate(run);
+	else
+		finish(run, err ? err : n);
+}
+
 static void carry(struct cf_task *task)
 {
 	struct cf_run *run = (struct cf_run *)task;
@@ -136,6 +159,8 @@ static void carry(struct cf_task *task)
 		cf_parcel_open(run->sop->parcel,
 			       run->sop->ferried ? &run->sop->ferry : NULL,
 			       batch_ended, run);
+	else if (run->sop->ferry.begun)
+		carry_ahead(run);
 	else
 		finish(run, cf_errand_run(&run->sop->errand));
 }

@@ -6,10 +6,11 @@
  * worker that finds it rung reads the parameters, moves the bytes, writes
  * *bytes_p and opens the gate. With a ferry (core/ferry.h) the kernel rings and
  * is what the stream waits for: it is ended after *bytes_p. So the stream's
- * order is the order of everything. In a graph, or without bells, a host
- * function closes the gate and posts the operation instead, the same nodes at
- * every launch; a ferry's gate is opened for the first bytes. Nobody ever waits
- * in a callback.
+ * order is the order of everything; a read whose numbers were fixed may ring
+ * ahead of it, and then the file is read before, and nothing else is done. In a
+ * graph, or without bells, a host function closes the gate and posts the
+ * operation instead, the same nodes at every launch; a ferry's gate is opened
+ * for the first bytes. Nobody ever waits in a callback.
  */
 #ifndef CF_ENGINE_SOP_H
 #define CF_ENGINE_SOP_H
@@ -76,6 +77,12 @@ struct cf_sop {
 	struct cf_errand errand;
 	struct cf_parcel *parcel; /* a batch instead, or NULL */
 };
+
+/* A batch may. */
+static inline bool cf_sop_may_write(const struct cf_sop *sop)
+{
+	return sop->parcel || sop->errand.call.op == CF_WRITE;
+}
 
 /*
  * An errand; or a parcel, which is the stream's as soon as the submission

@@ -4,6 +4,7 @@
 
 #include <cufile.h>
 #include <pthread.h>
+#include <stdatomic.h>
 #include "engine/depth.h"
 #include "engine/dock.h"
 
@@ -11,9 +12,9 @@ static struct {
 	pthread_mutex_t lock;
 	pthread_cond_t changed;
 	bool open;
-	unsigned inside;  /* threads between enter and leave */
-	unsigned begun;	  /* runs */
-	unsigned waiting; /* for changed */
+	unsigned inside;	/* threads between enter and leave */
+	_Atomic unsigned begun; /* runs; lock to write */
+	unsigned waiting;	/* for changed */
 } sops = {
 	.lock = PTHREAD_MUTEX_INITIALIZER,
 	.changed = PTHREAD_COND_INITIALIZER,
@@ -81,6 +82,11 @@ bool cf_sops_are_open(void)
 void cf_sops_begin(void)
 {
 	sops.begun++;
+}
+
+unsigned cf_sops_begun(void)
+{
+	return atomic_load_explicit(&sops.begun, memory_order_relaxed);
 }
 
 void cf_sops_end(void)

@@ -28,6 +28,8 @@ bool cf_sops_are_open(void);
 /* One more run is under way; one less, and who waits is told. */
 void cf_sops_begin(void);
 void cf_sops_end(void);
+/* How many are; a hint, without the lock. */
+unsigned cf_sops_begun(void);
 /* Waits until told; beside: or for a moment, false if its context died. */
 void cf_sops_wait(void);
 bool cf_sops_wait_beside(const struct cf_dock *dock);

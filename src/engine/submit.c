@@ -9,6 +9,7 @@
 #include "engine/depth.h"
 #include "engine/enqueue.h"
 #include "engine/parcel.h"
+#include "engine/session.h"
 #include "engine/sop.h"
 #include "engine/stream_ref.h"
 
@@ -77,6 +78,7 @@ static bool find_ferry(const struct cf_cuda *cuda, struct cf_sop *sop,
 	errand->ferry = NULL;
 	errand->facts.base = NULL;
 	sop->ferry.rings = false;
+	sop->ferry.begun = NULL;
 	if (!cf_dock_ferry(sop->dock) || !sop->ferry.place)
 		return false;
 	cf_memory_facts((uintptr_t)errand->call.base, mem);
@@ -87,7 +89,7 @@ static bool find_ferry(const struct cf_cuda *cuda, struct cf_sop *sop,
 	find_slots(cuda, &sop->ferry, gpu, size);
 	sop->ferry.ctx = ctx;
 	sop->ferry.ordinal = mem->ordinal;
-	sop->ferry.rows = cf_ferry_rows_for(size);
+	cf_ferry_shape(&sop->ferry, size);
 	sop->ferry.shared = sop->captured;
 	atomic_store_explicit(&sop->ferry.lost, false, memory_order_relaxed);
 	return true;
@@ -118,6 +120,22 @@ static void fill(const struct cf_cuda *cuda, struct cf_sop *sop,
 	cf_stream_ref_join(ref, sop->dock);
 }
 
+#define FIXED_NUMBERS \
+	(CU_FILE_STREAM_FIXED_BUF_OFFSET | CU_FILE_STREAM_FIXED_FILE_OFFSET | \
+	 CU_FILE_STREAM_FIXED_FILE_SIZE)
+
+/*
+ * Whether its bytes may be read before the stream is there: what to read is
+ * known, and a kernel keeps them from their place until then.
+ */
+static bool comes_ahead(const struct cf_sop *sop)
+{
+	return sop->ferried && cf_dock_ferry(sop->dock)->follows &&
+	       !cf_sop_may_write(sop) &&
+	       (sop->errand.fixed & FIXED_NUMBERS) == FIXED_NUMBERS &&
+	       cf_config_bool(cf_session_config(), CF_CFG_STREAM_AHEAD);
+}
+
 /* May wait for room in the stream. */
 static int submit(const struct cf_cuda *cuda, struct cf_sop *sop, CUcontext ctx,
 		  CUstream stream)
@@ -131,7 +149,11 @@ static int submit(const struct cf_cuda *cuda, struct cf_sop *sop, CUcontext ctx,
 		cf_sop_never_mind(sop);
 		return err;
 	}
+	if (cf_sop_may_write(sop))
+		cf_depth_write(sop->depth, 1);
 	sop->belled = bells;
+	if (bells && comes_ahead(sop))
+		cf_bell_twice(sop);
 	return bells ? cf_enqueue_ringing(cuda, sop, stream) :
 		       cf_enqueue_gated(cuda, sop, stream);
 }

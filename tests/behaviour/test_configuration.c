@@ -456,6 +456,8 @@ static const struct effect {
 	  .elsewhere = "path/test_mapped" },
 	{ .key = "opencufile.stream_ferry",
 	  .elsewhere = "path/test_stream_held" },
+	{ .key = "opencufile.stream_ahead",
+	  .elsewhere = "path/test_stream_ahead" },
 	{ .key = "opencufile.stream_bells",
 	  .elsewhere = "behaviour/test_stream_depth" },
 	{ .key = "opencufile.batch_kernel", .elsewhere = "path_batch_copies" },

@@ -165,6 +165,7 @@ struct fakecuda_launch {
 	unsigned int grid[3];
 	unsigned int block[3];
 	unsigned int shared_bytes;
+	int came_ahead; /* what it does ahead has been done */
 };
 typedef int (*fakecuda_kernel)(const struct fakecuda_launch *launch);
 
@@ -178,6 +179,18 @@ int fakecuda_register_kernel(const char *name, fakecuda_kernel fn);
 int fakecuda_register_kernel_sized(const char *name, fakecuda_kernel fn,
 				   const size_t *param_sizes,
 				   unsigned int nr_params);
+
+/*
+ * What the kernel of this name, which is registered, does before it waits for
+ * what is before it in its stream. Without it, as where nothing lets it come, a
+ * launch with programmatic stream serialization begins like any other.
+ */
+int fakecuda_register_kernel_ahead(const char *name, fakecuda_kernel fn);
+/*
+ * In a kernel: the one behind it may come, if it was launched so and is there,
+ * and does on this thread what it does ahead. May be called again and again.
+ */
+void fakecuda_let_next(void);
 
 /*
  * In a kernel: where the bytes of [ptr, ptr + size) are for the CPU, valid

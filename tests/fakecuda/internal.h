@@ -443,7 +443,7 @@ struct fc_function {
 	struct fc_ctx *ctx;
 	struct fc_function *next; /* of the module */
 	char name[128];
-	fakecuda_kernel fn;
+	fakecuda_kernel fn, ahead;
 	struct fc_ptx_entry params;
 	bool sized; /* the parameter sizes are known */
 };
@@ -451,6 +451,7 @@ struct fc_function {
 struct fc_kernel_call {
 	char name[128];
 	fakecuda_kernel fn;
+	fakecuda_kernel ahead; /* NULL: may not come before its turn */
 	struct fakecuda_launch launch;
 	size_t args_size;
 	unsigned char *args;

@@ -84,7 +84,7 @@ static bool shape_ok(const struct fakecuda_launch *l)
 }
 
 static int launch(CUfunction fh, CUstream sh, const struct fakecuda_launch *l,
-		  void **params, void **extra)
+		  bool programmatic, void **params, void **extra)
 {
 	struct fc_function *f = fc_handle_find(fh, FC_FUNCTION);
 	struct fc_stream *s;
@@ -111,6 +111,7 @@ static int launch(CUfunction fh, CUstream sh, const struct fakecuda_launch *l,
 	memcpy(op->kernel->launch.grid, l->grid, sizeof(l->grid));
 	memcpy(op->kernel->launch.block, l->block, sizeof(l->block));
 	op->kernel->launch.shared_bytes = l->shared_bytes;
+	op->kernel->ahead = programmatic ? f->ahead : NULL;
 	r = take_args(f, op->kernel, params, extra);
 	if (r) {
 		fc_op_free(op);
@@ -132,12 +133,13 @@ CUresult cuLaunchKernel(CUfunction fn, unsigned int grid_x, unsigned int grid_y,
 	};
 
 	FC_ENTER(FC_NORMAL);
-	return FC_LOCKED(launch(fn, stream, &l, params, extra));
+	return FC_LOCKED(launch(fn, stream, &l, false, params, extra));
 }
 
 /* Attributes that a launch may have here, and their values. */
-static bool attrs_ok(const CUlaunchConfig *config)
+static bool attrs_ok(const CUlaunchConfig *config, bool *programmatic)
 {
+	*programmatic = false;
 	for (unsigned int i = 0; i < config->numAttrs; i++) {
 		const CUlaunchAttributeValue *v = &config->attrs[i].value;
 		int number;
@@ -149,6 +151,7 @@ static bool attrs_ok(const CUlaunchConfig *config)
 			number = v->programmaticStreamSerializationAllowed;
 			if (number != 0 && number != 1)
 				return false;
+			*programmatic = number;
 			continue;
 		case CF_CU_LAUNCH_PRIORITY:
 			number = v->priority;
@@ -162,15 +165,15 @@ static bool attrs_ok(const CUlaunchConfig *config)
 	return true;
 }
 
-/* Kernels follow each other here without overlap, which they may anyway. */
 CUresult cuLaunchKernelEx(const CUlaunchConfig *config, CUfunction fn,
 			  void **params, void **extra)
 {
 	struct fakecuda_launch l = { .shared_bytes = 0 };
+	bool programmatic;
 
 	FC_ENTER(FC_NORMAL);
 	if (!config || (config->numAttrs && !config->attrs) ||
-	    !attrs_ok(config))
+	    !attrs_ok(config, &programmatic))
 		return (int)CF_CU_INVALID_VALUE;
 	l = (struct fakecuda_launch){
 		.grid = { config->gridDimX, config->gridDimY,
@@ -179,7 +182,8 @@ CUresult cuLaunchKernelEx(const CUlaunchConfig *config, CUfunction fn,
 			   config->blockDimZ },
 		.shared_bytes = config->sharedMemBytes,
 	};
-	return FC_LOCKED(launch(fn, config->hStream, &l, params, extra));
+	return FC_LOCKED(
+		launch(fn, config->hStream, &l, programmatic, params, extra));
 }
 
 int fc_kernel_run(struct fc_op *op)
@@ -194,6 +198,37 @@ int fc_kernel_run(struct fc_op *op)
 	r = k->fn(&k->launch);
 	fc_self.kernel_op = NULL;
 	return fc_self.bad_map ? CF_CU_ILLEGAL_ADDRESS : r;
+}
+
+/* Right behind it, with nothing else to wait for. */
+static struct fc_op *next_to_come(struct fc_op *op)
+{
+	struct fc_op *next = op->next;
+
+	if (!next || next->code != OP_KERNEL || !next->kernel->ahead ||
+	    next->kernel->launch.came_ahead || next->delay_us ||
+	    fc_op_unmet(next))
+		return NULL;
+	next->kernel->launch.came_ahead = true;
+	return next;
+}
+
+void fakecuda_let_next(void)
+{
+	struct fc_op *op = fc_self.kernel_op, *next = NULL;
+
+	if (!op)
+		return;
+	fc_lock();
+	next = next_to_come(op);
+	fc_unlock();
+	if (!next)
+		return;
+	next->kernel->launch.name = next->kernel->name;
+	next->kernel->launch.params = next->kernel->params;
+	fc_self.kernel_op = next;
+	(void)next->kernel->ahead(&next->kernel->launch);
+	fc_self.kernel_op = op;
 }
 
 static int map_for(struct fc_op *op, uint64_t ptr, size_t size, char **out)

@@ -14,7 +14,7 @@ enum { MAX_KERNELS = 64 };
 
 struct registered {
 	char name[128];
-	fakecuda_kernel fn;
+	fakecuda_kernel fn, ahead;
 	bool sized;
 	struct fc_ptx_entry params;
 };
@@ -45,7 +45,7 @@ static int fill_kernel(const struct fakecuda_launch *l)
 }
 
 static struct registered kernels[MAX_KERNELS] = {
-	{ "fakecuda_fill", fill_kernel, true, { { 8, 8, 1 }, 3 } },
+	{ "fakecuda_fill", fill_kernel, NULL, true, { { 8, 8, 1 }, 3 } },
 };
 static unsigned int nr_kernels = 1;
 
@@ -88,6 +88,21 @@ int fakecuda_register_kernel_sized(const char *name, fakecuda_kernel fn,
 				   const size_t *sizes, unsigned int nr)
 {
 	return FC_LOCKED(do_register(name, fn, sizes, nr));
+}
+
+static int do_register_ahead(const char *name, fakecuda_kernel fn)
+{
+	struct registered *k = registered_find(name);
+
+	if (!k)
+		return -1;
+	k->ahead = fn;
+	return 0;
+}
+
+int fakecuda_register_kernel_ahead(const char *name, fakecuda_kernel fn)
+{
+	return FC_LOCKED(do_register_ahead(name, fn));
 }
 
 /* --- modules */
@@ -249,6 +264,7 @@ static struct fc_function *function_of(struct module *m, const char *name)
 	memcpy(f->name, k->name, sizeof(f->name));
 	f->ctx = m->ctx;
 	f->fn = k->fn;
+	f->ahead = k->ahead;
 	f->sized = k->sized || in_text;
 	f->params = k->sized ? k->params : entry;
 	f->next = m->functions;

@@ -103,7 +103,8 @@ static void ride(void *arg, unsigned i)
 			th_bad_note(&s->bad, "no stream");
 			break;
 		}
-		if (registered && cuFileStreamRegister(stream, 0).err)
+		if (registered &&
+		    cuFileStreamRegister(stream, th_below(2) ? 0xf : 0).err)
 			th_bad_note(&s->bad, "not registered");
 		for (unsigned k = 0; k < DEPTH; k++)
 			if (put_read(s, i, k, &ios[k], stream))

@@ -31,6 +31,15 @@ static void each_stream_is_counted_by_itself(void **state)
 	assert_int_equal(cf_depth_enter((CUcontext)0x20, STREAM, NULL, 1, &c),
 			 0);
 	assert_ptr_not_equal(a, c);
+	assert_false(cf_depth_writes(a));
+	cf_depth_write(a, 1);
+	cf_depth_write(a, 1);
+	cf_depth_write(a, -1);
+	assert_true(cf_depth_writes(a));
+	cf_depth_write(a, -1);
+	assert_false(cf_depth_writes(a));
+	cf_depth_write(NULL, 1);
+	assert_false(cf_depth_writes(NULL));
 	cf_depth_leave(a);
 	cf_depth_leave(b);
 	cf_depth_leave(c);

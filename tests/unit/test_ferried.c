@@ -330,8 +330,8 @@ static size_t slots_out(const struct cf_pool *pool)
 	return leased;
 }
 
-/* The GPU's slots, one of them idle; so that it is taken. */
-static struct cf_pool *lend_slots(struct world *w)
+/* The GPU's slots, so many of them idle; so that they are taken. */
+static struct cf_pool *lend_slots(struct world *w, size_t nr)
 {
 	struct cf_memory mem;
 	struct cf_device *dev;
@@ -343,7 +343,7 @@ static struct cf_pool *lend_slots(struct world *w)
 	assert_int_equal(cf_device_find(&mem, &dev), 0);
 	th_mem_free(&own);
 	pool = cf_gpu_pool(dev->gpu, SIZE + 2 * CF_SLOT_ALIGN);
-	cf_pool_warm(pool, 1);
+	cf_pool_warm(pool, nr);
 	assert_int_equal(slots_out(pool), 0);
 	w->ferry.gpu = dev->gpu;
 	return pool;
@@ -357,7 +357,7 @@ static void a_slot_goes_back_when_the_kernel_is_done(void **state)
 
 		th_need_gpu();
 		world_make(&w, write ? CF_WRITE : CF_READ);
-		pool = lend_slots(&w);
+		pool = lend_slots(&w, 1);
 		pthread_mutex_lock(&w.ferry.hold_lock);
 		assert_int_equal(world_run(&w), SIZE);
 		pthread_mutex_unlock(&w.ferry.hold_lock);
@@ -376,10 +376,116 @@ static void a_slot_of_a_lost_kernel_is_not_lent_again(void **state)
 
 	th_need_gpu();
 	world_make(&w, CF_READ);
-	pool = lend_slots(&w);
+	pool = lend_slots(&w, 1);
 	w.lost_before = 2;
 	assert_int_equal(world_run(&w), LOST);
 	assert_int_equal(slots_out(pool), 1);
+	world_end(&w);
+}
+
+/* ------------------------------------------------------- ahead of a stream */
+
+#define TICKET 9
+#define HELPERS 10
+
+static _Atomic uint32_t begun;
+
+static void *run_ferried(void *arg)
+{
+	struct world *w = arg;
+
+	cf_ferried_run(&w->piece, &w->feed, &w->crew);
+	return NULL;
+}
+
+/* Runs it; the stream is there when there were so many orders. */
+static ssize_t run_ahead(struct world *w, uint32_t most)
+{
+	pthread_t thread;
+
+	atomic_store(&helped, false);
+	atomic_store(&begun, 0);
+	w->ferry.begun = &begun;
+	w->ferry.ticket = TICKET;
+	assert_int_equal(pthread_create(&thread, NULL, run_ferried, w), 0);
+	for (int ms = 0; ms < 5000 && orders(w) < most; ms++)
+		th_sleep_ms(1);
+	th_sleep_ms(100);
+	assert_int_equal(orders(w), most);
+	assert_int_equal(atomic_load(&helped), w->crew.helpers > 0);
+	th_all("memory", w->memory, 0xa5, SIZE);
+	atomic_store(&begun, TICKET);
+	assert_int_equal(pthread_create(&w->kernel, NULL, play_kernel, w), 0);
+	pthread_join(thread, NULL);
+	is_settled(w);
+	return cf_feed_result(&w->feed);
+}
+
+static void ahead_of_the_stream_the_hold_is_filled_once(void **state)
+{
+	struct world w;
+
+	world_make(&w, CF_READ);
+	assert_int_equal(run_ahead(&w, 2), SIZE);
+	th_equal("memory", w.memory, w.bytes, SIZE);
+	hold_is_free(&w);
+	world_end(&w);
+}
+
+static void help_and_lead(struct cf_crew *crew, void (*lead)(void *arg),
+			  void (*help)(void *arg), void *arg)
+{
+	(void)crew;
+	for (unsigned i = 0; i < HELPERS; i++)
+		help(arg);
+	atomic_store(&helped, true);
+	lead(arg);
+}
+
+/* Each has a slot of its own, until the kernel's board is full, or who leads
+ * has the hold. */
+static void ahead_of_it_helpers_fill_slots_and_go(void **state)
+{
+	static const struct {
+		size_t slots;
+		uint32_t orders;
+	} rooms[] = { { HELPERS + 1, CF_FERRY_ORDERS }, { 2, 6 } };
+
+	for (int i = 0; i < 2; i++) {
+		struct cf_pool *pool;
+		struct world w;
+
+		th_need_gpu();
+		world_make(&w, CF_READ);
+		pool = lend_slots(&w, rooms[i].slots);
+		w.crew = (struct cf_crew){ .helpers = HELPERS,
+					   .work = help_and_lead };
+		cf_feed_init(&w.feed, SIZE, 0, 4 * TH_KIB);
+		assert_int_equal(run_ahead(&w, rooms[i].orders), SIZE);
+		th_equal("memory", w.memory, w.bytes, SIZE);
+		assert_int_equal(slots_out(pool), 0);
+		world_end(&w);
+	}
+}
+
+/* What is in slots then may still be looked at. */
+static void a_stream_that_is_never_there_ends_the_read(void **state)
+{
+	struct cf_pool *pool;
+	struct world w;
+
+	th_need_gpu();
+	world_make(&w, CF_READ);
+	pool = lend_slots(&w, 1);
+	atomic_store(&begun, 0);
+	w.ferry.begun = &begun;
+	w.ferry.ticket = TICKET;
+	cf_ferry_lose(&w.ferry);
+	cf_ferried_run(&w.piece, &w.feed, &w.crew);
+	assert_int_equal(cf_feed_result(&w.feed), LOST);
+	th_all("memory", w.memory, 0xa5, SIZE);
+	assert_int_equal(slots_out(pool), 1);
+	assert_int_equal(pthread_create(&w.kernel, NULL, play_kernel, &w), 0);
 	world_end(&w);
 }
 
@@ -399,6 +505,9 @@ int main(void)
 		TEST(an_order_that_finds_no_room_loses_the_one_before_it),
 		TEST(a_slot_goes_back_when_the_kernel_is_done),
 		TEST(a_slot_of_a_lost_kernel_is_not_lent_again),
+		TEST(ahead_of_the_stream_the_hold_is_filled_once),
+		TEST(ahead_of_it_helpers_fill_slots_and_go),
+		TEST(a_stream_that_is_never_there_ends_the_read),
 	};
 
 	th_start(60);

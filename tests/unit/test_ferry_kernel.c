@@ -23,7 +23,7 @@ static struct {
 	unsigned rows, threads, nr_attrs;
 	int priority, early;
 	uint64_t place, claims, door;
-	uint32_t ticket;
+	uint32_t ticket, ahead, lets;
 } seen;
 
 static CUresult module_load_data(CUmodule *module, const void *image)
@@ -63,6 +63,8 @@ static void note(CUfunction function, unsigned rows, unsigned threads,
 	memcpy(&seen.claims, params[1], 8);
 	memcpy(&seen.door, params[2], 8);
 	memcpy(&seen.ticket, params[3], 4);
+	memcpy(&seen.ahead, params[4], 4);
+	memcpy(&seen.lets, params[5], 4);
 }
 
 static CUresult launch_kernel(CUfunction function, unsigned x, unsigned y,
@@ -134,9 +136,9 @@ static struct cf_cuda old_driver(void)
 static CUresult launch(const struct cf_cuda *cuda,
 		       const struct cf_ferry_kernel *kernel, bool shared)
 {
-	const struct cf_ferry ferry = { .place = 0x1000,
-					.rows = 4,
-					.shared = shared };
+	const struct cf_ferry ferry = {
+		.place = 0x1000, .rows = 4, .lets = 4711, .shared = shared
+	};
 	CUresult res =
 		cf_ferry_launch(cuda, kernel, &ferry, 0x2000, TICKET, STREAM);
 
@@ -144,6 +146,8 @@ static CUresult launch(const struct cf_cuda *cuda,
 	assert_int_equal(seen.place, 0x1000);
 	assert_int_equal(seen.door, 0x2000);
 	assert_int_equal(seen.ticket, TICKET);
+	assert_int_equal(seen.lets, 4711);
+	assert_int_equal(seen.ahead, 0);
 	assert_int_equal(
 		seen.claims,
 		shared ? 0x1000 + offsetof(struct cf_ferry_board, claims) : 0);
@@ -170,6 +174,23 @@ static void one_follows_another_and_goes_first(void **state)
 	assert_int_equal(seen.priority, -5);
 	assert_int_equal(seen.early, 1);
 	assert_int_equal(seen.plain, 0);
+}
+
+static void one_that_is_told_so_comes_ahead(void **state)
+{
+	const struct cf_cuda cuda = new_driver();
+	_Atomic uint32_t begun = 0;
+	const struct cf_ferry ferry = {
+		.place = 0x1000, .rows = 1, .begun = &begun, .ticket = TICKET
+	};
+	struct cf_ferry_kernel kernel;
+
+	assert_int_equal(cf_ferry_load(&cuda, &kernel), 0);
+	assert_int_equal(
+		cf_ferry_launch(&cuda, &kernel, &ferry, 0x2000, TICKET, STREAM),
+		CF_CU_SUCCESS);
+	assert_int_equal(seen.ahead, 1);
+	assert_int_equal(seen.early, 1);
 }
 
 static void a_node_of_a_graph_follows_nothing_early(void **state)
@@ -261,13 +282,23 @@ static void what_cannot_be_loaded_leaves_nothing(void **state)
 	assert_null(kernel.module);
 }
 
+static void assert_shape(size_t size, unsigned rows, uint32_t lets)
+{
+	struct cf_ferry ferry = { .rows = 99 };
+
+	cf_ferry_shape(&ferry, size);
+	assert_int_equal(ferry.rows, rows);
+	assert_int_equal(ferry.lets, lets);
+}
+
 static void small_moves_have_one_row_and_large_ones_four(void **state)
 {
-	assert_int_equal(cf_ferry_rows_for(1), 1);
-	assert_int_equal(cf_ferry_rows_for(256 << 10), 1);
-	assert_int_equal(cf_ferry_rows_for((256 << 10) + 1), 2);
-	assert_int_equal(cf_ferry_rows_for((2 << 20) - 1), 2);
-	assert_int_equal(cf_ferry_rows_for(2 << 20), 4);
+	assert_shape(1, 1, 0);
+	assert_shape(256 << 10, 1, 0);
+	assert_shape((256 << 10) + 1, 2, 0);
+	assert_shape((2 << 20) - 1, 2, 0);
+	assert_shape(2 << 20, 4, 256 << 10);
+	assert_shape(1ul << 40, 4, UINT32_MAX);
 }
 
 int main(void)
@@ -276,6 +307,7 @@ int main(void)
 		cmocka_unit_test(small_moves_have_one_row_and_large_ones_four),
 		cmocka_unit_test_setup(one_follows_another_and_goes_first,
 				       reset),
+		cmocka_unit_test_setup(one_that_is_told_so_comes_ahead, reset),
 		cmocka_unit_test_setup(a_node_of_a_graph_follows_nothing_early,
 				       reset),
 		cmocka_unit_test_setup(an_older_gpu_gets_the_text_it_knows,

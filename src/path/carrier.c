@@ -1,0 +1,210 @@
+// SPDX-License-Identifier: Apache-2.0
+/* carrier - finds room, and fills and drains berths. */
+#include "path/carrier.h"
+
+#include "core/ferry.h"
+#include "core/gpu.h"
+#include "path/slot_io.h"
+
+/* --------------------------------------------------- room for its bytes */
+
+static void cut(struct cf_carrier *c, char *mem, size_t size)
+{
+	size_t blocks = 2 * c->piece->handle->page_align;
+	size_t half = size / 2 & ~(size_t)(CF_SLOT_ALIGN - 1);
+	bool two = half >= blocks + c->feed->step;
+
+	c->nr_berths = two ? 2 : 1;
+	c->room = (two ? half : size) - blocks;
+	c->berths[0] = (struct cf_berth){ .mem = mem };
+	c->berths[1] = (struct cf_berth){ .mem = mem + half };
+}
+
+static bool take_slot(struct cf_carrier *c)
+{
+	const struct cf_gpu *gpu = c->ferry->gpu;
+	size_t size = c->piece->size + 2 * c->piece->handle->page_align;
+
+	if (!gpu || size <= CF_FERRY_HOLD)
+		return false;
+	c->pool = cf_gpu_pool(gpu, size);
+	c->slot = cf_slot_take_idle(c->pool);
+	if (c->slot)
+		cut(c, c->slot->mem, c->slot->size);
+	return c->slot;
+}
+
+bool cf_carrier_begin(struct cf_carrier *c, const struct cf_piece *piece,
+		      struct cf_feed *feed, enum cf_carrier_room room)
+{
+	*c = (struct cf_carrier){ .piece = piece,
+				  .feed = feed,
+				  .ferry = piece->ferry,
+				  .first = piece->size };
+	if (take_slot(c))
+		return true;
+	if (room == CF_CARRIER_SLOT)
+		return false;
+	if (room == CF_CARRIER_ANY)
+		pthread_mutex_lock(&c->ferry->hold_lock);
+	else if (pthread_mutex_trylock(&c->ferry->hold_lock))
+		return false;
+	cut(c, c->ferry->hold, CF_FERRY_HOLD);
+	return true;
+}
+
+/* What it was asked for is where it belongs when a carrier comes back. */
+static int settle(struct cf_carrier *c)
+{
+	int err = 0;
+
+	for (unsigned i = 0; i < c->nr_berths; i++) {
+		int e = cf_ferry_wait(c->ferry, c->berths[i].nr);
+
+		err = err ? err : e;
+	}
+	return err;
+}
+
+/* What a lost kernel may still look at is not lent again. */
+static void give_room_back(struct cf_carrier *c, bool lost)
+{
+	if (!c->slot)
+		pthread_mutex_unlock(&c->ferry->hold_lock);
+	else if (!lost)
+		cf_slot_give_back(c->pool, c->slot);
+}
+
+/* Which of its bytes were moved is not known, if it was lost. */
+void cf_carrier_end(struct cf_carrier *c)
+{
+	int lost = settle(c);
+
+	if (lost && c->piece->op == CF_READ)
+		cf_feed_short(c->feed, c->first, lost);
+	give_room_back(c, lost);
+}
+
+/* ---------------------------------------------------------------- orders */
+
+static uint64_t in_device(const struct cf_carrier *c,
+			  const struct cf_part *part)
+{
+	return c->piece->mem.addr + part->at;
+}
+
+static uint64_t in_berth(const struct cf_carrier *c, const struct cf_berth *b,
+			 const struct cf_part *part)
+{
+	return (uintptr_t)b->mem + cf_slot_delta(c->piece, part);
+}
+
+static ssize_t read_some(struct cf_carrier *c, struct cf_berth *b,
+			 const struct cf_part *some)
+{
+	ssize_t n;
+	int err = cf_ferry_wait(c->ferry, b->nr);
+
+	if (err)
+		return err;
+	n = cf_slot_fill(c->piece, some, b->mem);
+	if (n > 0)
+		err = cf_ferry_post(c->ferry, in_device(c, some),
+				    in_berth(c, b, some), (size_t)n, &b->nr);
+	return err ? err : n;
+}
+
+/* What comes next of the part, if there is more of it. */
+static bool next_of(const struct cf_carrier *c, struct cf_part *rest,
+		    struct cf_part *some)
+{
+	if (!rest->size)
+		return false;
+	*some = *rest;
+	if (some->size > c->room)
+		some->size = c->room;
+	rest->at += some->size;
+	rest->size -= some->size;
+	return true;
+}
+
+/* True: all of it; else the feed was told what is missing. */
+static bool made_it(struct cf_carrier *c, const struct cf_part *some, ssize_t n)
+{
+	if (n == (ssize_t)some->size)
+		return true;
+	cf_feed_short(c->feed, some->at + (n > 0 ? (size_t)n : 0),
+		      n < 0 ? (int)n : 0);
+	return false;
+}
+
+/* Not, if it would then wait for its stream. */
+static bool may_go_on(const struct cf_carrier *c, bool ahead)
+{
+	return !ahead || (c->nr < c->nr_berths && !cf_ferry_is_full(c->ferry));
+}
+
+void cf_carrier_read(struct cf_carrier *c, bool ahead)
+{
+	struct cf_part part, some;
+
+	while (may_go_on(c, ahead) && cf_feed_next(c->feed, &part)) {
+		if (part.at < c->first)
+			c->first = part.at;
+		while (next_of(c, &part, &some)) {
+			struct cf_berth *b = &c->berths[c->nr++ % c->nr_berths];
+
+			if (!made_it(c, &some, read_some(c, b, &some)))
+				return;
+		}
+	}
+}
+
+/* Writing: orders run ahead of the disk by as many berths as there are. */
+struct ahead {
+	struct cf_part rest;
+	unsigned begun, ended;
+};
+
+/* False: there was an error, and the feed knows. */
+static bool order_ahead(struct cf_carrier *c, struct ahead *a)
+{
+	while (a->begun - a->ended < c->nr_berths) {
+		struct cf_berth *b = &c->berths[a->begun % c->nr_berths];
+		int err;
+
+		if (!a->rest.size && !cf_feed_next(c->feed, &a->rest))
+			return true;
+		next_of(c, &a->rest, &b->part);
+		a->begun++;
+		err = cf_ferry_post(c->ferry, in_berth(c, b, &b->part),
+				    in_device(c, &b->part), b->part.size,
+				    &b->nr);
+		if (err) {
+			/* also what was ordered before is not written */
+			b = &c->berths[a->ended % c->nr_berths];
+			cf_feed_short(c->feed, b->part.at, err);
+			return false;
+		}
+	}
+	return true;
+}
+
+void cf_carrier_write(struct cf_carrier *c)
+{
+	struct ahead a = { .begun = 0 };
+
+	for (;;) {
+		struct cf_berth *b;
+		ssize_t n;
+
+		if (!order_ahead(c, &a) || a.begun == a.ended)
+			return;
+		b = &c->berths[a.ended++ % c->nr_berths];
+		n = cf_ferry_wait(c->ferry, b->nr);
+		if (!n)
+			n = cf_slot_drain(c->piece, &b->part, b->mem);
+		if (!made_it(c, &b->part, n))
+			return;
+	}
+}

@@ -1,0 +1,430 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * Reads whose numbers were fixed when their stream was registered: the file is
+ * read ahead of the stream, and nothing else can be told from what happens
+ * without that.
+ *
+ * The library's preads go through this test, which holds the end of a first
+ * read until something else has happened, or has not for a while.
+ */
+#include <fcntl.h>
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/uio.h>
+#include <unistd.h>
+#include "harness.h"
+#include "seam/os.h"
+
+#define FIXED 0xf
+#define MAJOR 75 /* compute capability, as an attribute of devices */
+#define MOST (9 * TH_MIB + 5)
+#define GUARD ((size_t)4096)
+#define LONG_MS 5000 /* nobody came */
+#define SHORT_MS 150 /* nobody comes */
+
+struct io {
+	size_t size;
+	off_t file_off, buf_off;
+	ssize_t n;
+};
+
+/* The first read is of the file's first half, the second of the other. */
+static struct {
+	atomic_bool on;
+	_Atomic off_t last, half; /* where the first ends, the second begins */
+	unsigned patience_ms;
+	atomic_bool early, late; /* the second came before the first was over */
+	const ssize_t *n;	 /* of the second; not told in between */
+	atomic_bool told;
+} hold;
+
+static void wait_for_the_second(void)
+{
+	for (unsigned ms = 0; ms < hold.patience_ms; ms++) {
+		if (atomic_load(&hold.early)) {
+			th_sleep_ms(20);
+			break;
+		}
+		th_sleep_ms(1);
+	}
+	if (hold.n && __atomic_load_n(hold.n, __ATOMIC_ACQUIRE) != -1)
+		atomic_store(&hold.told, true);
+	atomic_store(&hold.late, true);
+}
+
+static ssize_t held_pread(int fd, void *buf, size_t size, off_t off)
+{
+	if (atomic_load(&hold.on)) {
+		if (off >= atomic_load(&hold.half) && !atomic_load(&hold.late))
+			atomic_store(&hold.early, true);
+		else if (off < atomic_load(&hold.last) &&
+			 off + (off_t)size >= atomic_load(&hold.last))
+			wait_for_the_second();
+	}
+	return cf_os_real.pread(fd, buf, size, off);
+}
+
+static void hold_reads(off_t last, off_t half, unsigned patience_ms)
+{
+	static struct cf_os os;
+
+	os = cf_os_real;
+	os.pread = held_pread;
+	cf_os = &os;
+	hold.last = last;
+	hold.half = half;
+	hold.patience_ms = patience_ms;
+	hold.early = hold.late = hold.told = false;
+	hold.n = NULL;
+	atomic_store(&hold.on, true);
+}
+
+static void let_reads_go(void)
+{
+	atomic_store(&hold.on, false);
+	cf_os = &cf_os_real;
+}
+
+struct world {
+	struct th_mem mem;
+	struct th_file file;
+	CUfileHandle_t fh;
+	CUstream stream;
+	unsigned char *bytes, *want, *got;
+	size_t size; /* of half the file; the memory's, but for two guards */
+};
+
+static void world_init(struct world *w, size_t size, unsigned flags)
+{
+	*w = (struct world){ .size = size };
+	th_mem_need(TH_DEVICE);
+	/* one to look at bells, while others read */
+	assert_int_equal(cuFileSetParameterSizeT(
+				 CUFILE_PARAM_EXECUTION_MAX_IO_THREADS, 8)
+				 .err,
+			 0);
+	th_open();
+	w->bytes = th_bytes(2 * size);
+	w->want = th_same(0x5a, size + 2 * GUARD);
+	w->got = malloc(size + 2 * GUARD);
+	th_file_make(&w->file, th_aliased() ? TH_ODIRECT : TH_BUFFERED, O_RDWR,
+		     w->bytes, 2 * size);
+	th_mem_alloc(&w->mem, TH_DEVICE, size + 2 * GUARD);
+	th_mem_set(&w->mem, 0x5a);
+	w->fh = th_handle(w->file.fd);
+	assert_int_equal(cuStreamCreate(&w->stream, CF_CU_STREAM_NON_BLOCKING),
+			 0);
+	if (flags)
+		assert_int_equal(cuFileStreamRegister(w->stream, flags).err, 0);
+}
+
+static void world_fini(struct world *w)
+{
+	(void)cuFileStreamDeregister(w->stream);
+	assert_int_equal(cuStreamDestroy(w->stream), 0);
+	cuFileHandleDeregister(w->fh);
+	th_mem_free(&w->mem);
+	th_file_end(&w->file);
+	free(w->bytes);
+	free(w->want);
+	free(w->got);
+	th_close();
+}
+
+static void read_async(struct world *w, struct io *io)
+{
+	assert_int_equal(cuFileReadAsync(w->fh, w->mem.ptr, &io->size,
+					 &io->file_off, &io->buf_off, &io->n,
+					 w->stream)
+				 .err,
+			 0);
+}
+
+static void synchronise(struct world *w)
+{
+	assert_int_equal(cuStreamSynchronize(w->stream), 0);
+}
+
+/* What the operation does to the memory if it comes in its turn. */
+static void expect(struct world *w, const struct io *io)
+{
+	size_t left = 2 * w->size - (size_t)io->file_off;
+	size_t n = io->size < left ? io->size : left;
+
+	memcpy(w->want + io->buf_off, w->bytes + io->file_off, n);
+	assert_int_equal(io->n, n);
+}
+
+static void check(struct world *w)
+{
+	th_mem_get(&w->mem, 0, w->got, w->size + 2 * GUARD);
+	th_equal("memory", w->got, w->want, w->size + 2 * GUARD);
+}
+
+/* Both halves into the same place, one after the other. */
+static bool second_came_early(struct world *w, unsigned patience_ms)
+{
+	struct io first = { w->size, 0, GUARD, -1 };
+	struct io second = { w->size, (off_t)w->size, GUARD, -1 };
+
+	hold_reads((off_t)w->size, (off_t)w->size, patience_ms);
+	hold.n = &second.n;
+	read_async(w, &first);
+	read_async(w, &second);
+	synchronise(w);
+	let_reads_go();
+	assert_false(atomic_load(&hold.told));
+	expect(w, &first);
+	expect(w, &second);
+	check(w);
+	return atomic_load(&hold.early);
+}
+
+/* Whether this driver runs kernels that wait themselves; loaded by a read. */
+static bool comes_ahead(void)
+{
+	int major = 0;
+	CUdevice dev;
+
+	if (getenv("OCF_STREAM_AHEAD") || getenv("OCF_STREAM_FERRY") ||
+	    getenv("OCF_STREAM_BELLS") || th_aliased())
+		return false;
+	assert_int_equal(cuCtxGetDevice(&dev), 0);
+	assert_int_equal(cuDeviceGetAttribute(&major, MAJOR, dev), 0);
+	return major >= 9;
+}
+
+static void the_file_is_read_ahead_and_the_memory_is_not_touched(void **state)
+{
+	static const size_t sizes[] = { 4096, 64 * TH_KIB, 300 * TH_KIB + 7,
+					1 * TH_MIB, MOST };
+
+	for (size_t i = 0; i < sizeof(sizes) / sizeof(sizes[0]); i++) {
+		struct world w;
+		bool ahead;
+
+		world_init(&w, sizes[i], FIXED);
+		ahead = comes_ahead();
+		assert_int_equal(
+			second_came_early(&w, ahead ? LONG_MS : SHORT_MS),
+			ahead);
+		world_fini(&w);
+	}
+}
+
+/* Each of the numbers must be known. */
+static void without_the_promises_it_waits_for_its_stream(void **state)
+{
+	static const unsigned flags[] = { 0, 0xe, 0xd, 0xb };
+
+	for (size_t i = 0; i < sizeof(flags) / sizeof(flags[0]); i++) {
+		struct world w;
+
+		world_init(&w, 64 * TH_KIB, flags[i]);
+		assert_false(second_came_early(&w, SHORT_MS));
+		world_fini(&w);
+	}
+}
+
+static void or_where_it_is_configured_so(void **state)
+{
+	struct world w;
+
+	if (getenv("OCF_STREAM_AHEAD"))
+		th_skip("it is off for all");
+	setenv("OCF_STREAM_AHEAD", "0", 1);
+	world_init(&w, 64 * TH_KIB, FIXED);
+	assert_false(second_came_early(&w, SHORT_MS));
+	world_fini(&w);
+	unsetenv("OCF_STREAM_AHEAD");
+}
+
+/* What it would tell is known before, too. */
+static void a_result_is_not_told_ahead(void **state)
+{
+	struct io first, at_the_end;
+	struct world w;
+
+	world_init(&w, 64 * TH_KIB, FIXED);
+	first = (struct io){ w.size, 0, GUARD, -1 };
+	at_the_end = (struct io){ w.size, (off_t)(2 * w.size), GUARD, -1 };
+	hold_reads((off_t)w.size, (off_t)w.size, LONG_MS / 10);
+	hold.n = &at_the_end.n;
+	read_async(&w, &first);
+	read_async(&w, &at_the_end);
+	synchronise(&w);
+	let_reads_go();
+	assert_false(atomic_load(&hold.told));
+	assert_int_equal(at_the_end.n, 0);
+	expect(&w, &first);
+	check(&w);
+	world_fini(&w);
+}
+
+/* Both operations tell it at the same place: the later one is read there. */
+static void results_come_in_their_order(void **state)
+{
+	struct io first, second;
+	struct world w;
+
+	world_init(&w, 4096, FIXED);
+	for (int round = 0; round < TH_SCALE(100); round++) {
+		first = (struct io){ w.size, 0, GUARD, -1 };
+		second = (struct io){ w.size, (off_t)(2 * w.size), GUARD, -1 };
+		read_async(&w, &first);
+		assert_int_equal(cuFileReadAsync(w.fh, w.mem.ptr, &second.size,
+						 &second.file_off,
+						 &second.buf_off, &first.n,
+						 w.stream)
+					 .err,
+				 0);
+		synchronise(&w);
+		assert_int_equal(first.n, 0);
+	}
+	world_fini(&w);
+}
+
+#define DEPTH 24
+
+static void reads_that_overlap_end_in_their_order(void **state)
+{
+	struct io ios[DEPTH];
+	struct world w;
+
+	world_init(&w, 3 * TH_MIB, FIXED);
+	for (int round = 0; round < TH_SCALE(12); round++) {
+		size_t most = round % 2 ? w.size : 32 * TH_KIB;
+
+		for (int i = 0; i < DEPTH; i++) {
+			ios[i] = (struct io){ 1 + th_below(most),
+					      (off_t)th_below(2 * w.size), 0,
+					      -1 };
+			ios[i].buf_off =
+				(off_t)(GUARD +
+					th_below(w.size - ios[i].size + 1));
+			read_async(&w, &ios[i]);
+		}
+		synchronise(&w);
+		for (int i = 0; i < DEPTH; i++)
+			expect(&w, &ios[i]);
+		check(&w);
+	}
+	world_fini(&w);
+}
+
+static ssize_t slow_pwrite(int fd, const void *buf, size_t size, off_t off)
+{
+	th_sleep_ms(2);
+	return cf_os_real.pwrite(fd, buf, size, off);
+}
+
+/* Memory to the file, and from there to another place in memory. */
+static void a_read_sees_the_write_before_it(void **state)
+{
+	const size_t size = 48 * TH_KIB + 3;
+	static struct cf_os os;
+	struct world w;
+
+	world_init(&w, 4 * size, FIXED);
+	os = cf_os_real;
+	os.pwrite = slow_pwrite;
+	cf_os = &os;
+	for (int round = 0; round < TH_SCALE(24); round++) {
+		struct io out = { size, 0, GUARD, -1 }, in = out, before = out;
+		off_t to = (off_t)(round % 3 * size);
+
+		out.file_off = in.file_off = to;
+		in.buf_off = (off_t)(GUARD + size);
+		before.file_off = (off_t)(4 * size);
+		before.buf_off = (off_t)(GUARD + 2 * size);
+		th_fill(w.want + GUARD, size);
+		th_mem_put(&w.mem, GUARD, w.want + GUARD, size);
+		read_async(&w, &before);
+		assert_int_equal(cuFileWriteAsync(w.fh, w.mem.ptr, &out.size,
+						  &out.file_off, &out.buf_off,
+						  &out.n, w.stream)
+					 .err,
+				 0);
+		read_async(&w, &in);
+		synchronise(&w);
+		assert_int_equal(out.n, size);
+		memcpy(w.bytes + to, w.want + GUARD, size);
+		expect(&w, &before);
+		expect(&w, &in);
+		check(&w);
+	}
+	cf_os = &cf_os_real;
+	world_fini(&w);
+}
+
+struct change {
+	int fd;
+	const unsigned char *bytes;
+	size_t size;
+	off_t at;
+};
+
+static void change_file(void *arg)
+{
+	const struct change *c = arg;
+
+	th_sleep_ms(2);
+	if (pwrite(c->fd, c->bytes, c->size, c->at) != (ssize_t)c->size)
+		abort();
+}
+
+static void a_read_sees_what_a_host_function_wrote(void **state)
+{
+	const size_t size = 32 * TH_KIB;
+	struct world w;
+
+	world_init(&w, 2 * size, FIXED);
+	for (int round = 0; round < TH_SCALE(24); round++) {
+		struct io first = { size, 0, GUARD, -1 }, second = first;
+		struct change c = { w.file.plain, w.bytes + 2 * size, size,
+				    (off_t)(2 * size) };
+
+		second.file_off = c.at;
+		second.buf_off = (off_t)(GUARD + size);
+		th_fill(w.bytes + c.at, size);
+		read_async(&w, &first);
+		assert_int_equal(cuLaunchHostFunc(w.stream, change_file, &c),
+				 0);
+		read_async(&w, &second);
+		synchronise(&w);
+		expect(&w, &first);
+		expect(&w, &second);
+		check(&w);
+	}
+	world_fini(&w);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test_teardown(
+			the_file_is_read_ahead_and_the_memory_is_not_touched,
+			th_teardown_close),
+		cmocka_unit_test_teardown(
+			without_the_promises_it_waits_for_its_stream,
+			th_teardown_close),
+		cmocka_unit_test_teardown(or_where_it_is_configured_so,
+					  th_teardown_close),
+		cmocka_unit_test_teardown(a_result_is_not_told_ahead,
+					  th_teardown_close),
+		cmocka_unit_test_teardown(results_come_in_their_order,
+					  th_teardown_close),
+		cmocka_unit_test_teardown(reads_that_overlap_end_in_their_order,
+					  th_teardown_close),
+		cmocka_unit_test_teardown(a_read_sees_the_write_before_it,
+					  th_teardown_close),
+		cmocka_unit_test_teardown(
+			a_read_sees_what_a_host_function_wrote,
+			th_teardown_close),
+	};
+
+	th_start(120);
+	return th_finish(
+		cmocka_run_group_tests_name("stream_ahead", tests, NULL, NULL));
+}
