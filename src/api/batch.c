@@ -27,7 +27,7 @@ CUfileError_t cuFileBatchIOSetUp(CUfileBatchHandle_t *batch_idp, unsigned nr)
 CUfileError_t cuFileBatchIOSubmit(CUfileBatchHandle_t batch_idp, unsigned nr,
 				  CUfileIOParams_t *iocbp, unsigned flags)
 {
-	uint64_t start_ns = cf_stats_on() ? cf_stats_clock() : 0;
+	uint64_t start = cf_stats_begin();
 	struct cf_batch *batch = cf_batch_get(batch_idp);
 	int err = -CU_FILE_INTERNAL_BATCH_SUBMIT_ERROR;
 
@@ -35,7 +35,7 @@ CUfileError_t cuFileBatchIOSubmit(CUfileBatchHandle_t batch_idp, unsigned nr,
 		err = cf_batch_submit(batch, nr, iocbp);
 		cf_batch_put(batch);
 	}
-	cf_stats_submitted(!err, start_ns);
+	cf_stats_submitted(!err, start);
 	return cf_error(err);
 }
 
@@ -43,12 +43,12 @@ CUfileError_t ocf_batch_submit_stream(CUfileBatchHandle_t batch, unsigned nr,
 				      const CUfileIOParams_t *params,
 				      unsigned flags, CUstream stream)
 {
-	uint64_t start_ns = cf_stats_on() ? cf_stats_clock() : 0;
+	uint64_t start = cf_stats_begin();
 	int err = -CU_FILE_INVALID_VALUE;
 
 	if (!flags)
 		err = cf_stream_submit_batch(batch, nr, params, stream);
-	cf_stats_submitted(!err, start_ns);
+	cf_stats_submitted(!err, start);
 	return cf_error(err);
 }
 

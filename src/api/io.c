@@ -154,12 +154,11 @@ static ssize_t try_vector(struct cf_call *call, const CUfileIOVec_t *iov,
 static ssize_t run_vector(struct cf_call *call, const CUfileIOVec_t *iov,
 			  size_t iovcnt, unsigned flags)
 {
-	bool counted = cf_stats_on();
-	uint64_t start_ns = counted ? cf_stats_clock() : 0;
+	uint64_t start = cf_stats_begin();
 	ssize_t n = try_vector(call, iov, iovcnt, flags);
 
-	if (counted)
-		cf_stats_vector(call->op, n, start_ns);
+	if (start)
+		cf_stats_vector(call->op, n, start);
 	return n;
 }
 

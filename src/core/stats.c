@@ -46,16 +46,15 @@ void cf_stats_call(enum cf_stats_op op, bool ok)
 	cf_stats_add(own, &own.counts->call[op][ok], 1);
 }
 
-void cf_stats_submitted(bool ok, uint64_t start_ns)
+void cf_stats_submitted(bool ok, uint64_t start)
 {
 	struct cf_stats_own own;
 
 	cf_stats_call(CF_STATS_BATCH_SUBMIT, ok);
-	/* 0: nothing was counted when it began */
-	if (!ok || !start_ns || counting() < 1)
+	if (!ok || !start || counting() < 1)
 		return;
 	own = cf_stats_own();
-	cf_stats_add(own, &own.counts->submit_ns, cf_stats_clock() - start_ns);
+	cf_stats_add(own, &own.counts->submit_ns, cf_stats_since(start));
 }
 
 /* By ordinal; a GPU past the sixteenth shows in the totals only. */
@@ -114,7 +113,7 @@ void cf_stats_batch_ended(const struct cf_stats_io *io)
 		return;
 	own = cf_stats_own();
 	add_flow(own, &own.counts->batch[io->op], io->result,
-		 cf_stats_clock() - io->start_ns);
+		 cf_stats_since(io->start));
 	if (io->p2p && io->result >= 0)
 		cf_stats_add(own, &own.counts->batch_p2p[io->op], 1);
 }
@@ -154,7 +153,7 @@ void cf_stats_io(const struct cf_stats_io *io)
 
 	if (level < 1)
 		return;
-	ns = cf_stats_clock() - io->start_ns;
+	ns = cf_stats_since(io->start);
 	own = cf_stats_own();
 	add_flow(own, &own.counts->flow[io->op], io->result, ns);
 	if (io->vectored)
@@ -166,15 +165,14 @@ void cf_stats_io(const struct cf_stats_io *io)
 		count_gpu(own, io, ns);
 }
 
-void cf_stats_vector(enum cf_op op, ssize_t result, uint64_t start_ns)
+void cf_stats_vector(enum cf_op op, ssize_t result, uint64_t start)
 {
 	struct cf_stats_own own;
 
 	if (counting() < 1)
 		return;
 	own = cf_stats_own();
-	add_flow(own, &own.counts->vector[op], result,
-		 cf_stats_clock() - start_ns);
+	add_flow(own, &own.counts->vector[op], result, cf_stats_since(start));
 }
 
 /*

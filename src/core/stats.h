@@ -31,6 +31,12 @@ static inline bool cf_stats_on(void)
 	       0;
 }
 
+/* Of what begins now and is to be counted; else 0. */
+static inline uint64_t cf_stats_begin(void)
+{
+	return cf_stats_on() ? cf_stats_mark() : 0;
+}
+
 /* Calls that are counted and no more; each has a row in stats_view.c. */
 enum cf_stats_op {
 	CF_STATS_HDL_REGISTER,
@@ -52,11 +58,11 @@ void cf_stats_buffer(enum cf_stats_op op, const struct cf_memory *mem, bool ok);
 /* One read or write that has come back. */
 struct cf_stats_io {
 	enum cf_op op;
-	bool vectored;	   /* an element of a vectored call */
-	ssize_t result;	   /* bytes, or negative */
-	size_t size;	   /* bytes asked for */
-	uint64_t start_ns; /* cf_stats_clock before it began */
-	int ordinal;	   /* its GPU, or -1: host memory, or not known */
+	bool vectored;	/* an element of a vectored call */
+	ssize_t result; /* bytes, or negative */
+	size_t size;	/* bytes asked for */
+	uint64_t start; /* cf_stats_begin's, not 0 */
+	int ordinal;	/* its GPU, or -1: host memory, or not known */
 	bool unaligned;
 	bool p2p;  /* by an alias, with no copy on its way */
 	bool nvfs; /* its path was nvidia-fs */
@@ -65,14 +71,14 @@ struct cf_stats_io {
 void cf_stats_io(const struct cf_stats_io *io);
 
 /* A vectored call that has come back, besides its elements. */
-void cf_stats_vector(enum cf_op op, ssize_t result, uint64_t start_ns);
+void cf_stats_vector(enum cf_op op, ssize_t result, uint64_t start);
 
-/* A submit that has come back, begun at start_ns, or 0: that is not known. */
-void cf_stats_submitted(bool ok, uint64_t start_ns);
+/* A submit that has come back; start: cf_stats_begin's. */
+void cf_stats_submitted(bool ok, uint64_t start);
 /* So many entries of a batch were taken in; they are no reads or writes of
  * cf_stats_io. */
 void cf_stats_batch_begun(unsigned nr);
-/* One has ended; start_ns: of its submit. */
+/* One has ended; start: of its submit. */
 void cf_stats_batch_ended(const struct cf_stats_io *io);
 
 /* ------------------------------------------------------------- control */

@@ -4,13 +4,11 @@
  *
  * The first pair of counter and clock is taken when counting begins. The
  * first reading some time later takes the second, and the rate is between
- * them. From then on time goes on from the second pair.
+ * them. A mark tells what it was taken by, and is measured by that.
  */
 #include "core/stats_clock.h"
 
 #include <fcntl.h>
-#include <stdatomic.h>
-#include <stdbool.h>
 #include <string.h>
 #include <time.h>
 #include "seam/os.h"
@@ -19,13 +17,13 @@
 	"/sys/devices/system/clocksource/clocksource0/current_clocksource"
 #define APART_NS 50000000u /* reading a pair may be off by some 100 ns */
 #define CLOSE_NS 2000u	   /* else somebody came in between */
-#define RATE_SHIFT 32
 
 enum state {
-	UNKNOWN,  /* nobody has asked */
-	CLOCK,	  /* there is no counter to be trusted */
-	WAITING,  /* for enough time after the first pair */
-	LEARNING, /* one thread takes the second */
+	UNKNOWN, /* nobody has asked */
+	CLOCK,	 /* there is no counter to be trusted */
+	FIRST,	 /* the first pair is to be taken */
+	SECOND,	 /* when enough time is over after it */
+	TAKING,	 /* one thread takes a pair */
 	COUNTER,
 };
 
@@ -33,11 +31,10 @@ struct pair {
 	uint64_t ticks, ns;
 };
 
-/* Released with what it stands for, acquired by readers of that. */
+struct cf_stats_counter cf_stats_counter;
+
 static _Atomic int state;
-static struct pair first; /* before WAITING */
-static struct pair base;  /* before COUNTER, as the rate */
-static uint64_t rate;	  /* ns a tick, times 2^RATE_SHIFT */
+static struct pair first; /* released by SECOND, acquired by readers of it */
 
 uint64_t cf_stats_now(void)
 {
@@ -52,7 +49,7 @@ static bool take_pair(struct pair *pair)
 {
 	uint64_t before = cf_stats_now();
 
-	pair->ticks = cf_os->ticks();
+	pair->ticks = cf_ticks();
 	pair->ns = cf_stats_now();
 	return before && pair->ns - before < CLOSE_NS;
 }
@@ -70,57 +67,57 @@ static bool is_trusted(void)
 	return n == 4 && !memcmp(name, "tsc\n", 4);
 }
 
+/* A rate that no processor has is no rate. */
+static int learn_rate(void)
+{
+	struct pair second;
+	uint64_t ticks, ns;
+
+	if (!take_pair(&second))
+		return SECOND;
+	ticks = second.ticks - first.ticks;
+	ns = second.ns - first.ns;
+	if (ticks < ns / 10 || ticks / 10 > ns ||
+	    second.ticks & CF_STATS_BY_CLOCK)
+		return CLOCK;
+	cf_stats_counter.rate =
+		(uint64_t)(((unsigned __int128)ns << CF_STATS_RATE_SHIFT) /
+			   ticks);
+	atomic_store_explicit(&cf_stats_counter.known, true,
+			      memory_order_release);
+	return COUNTER;
+}
+
+static int learn(int was)
+{
+	if (was == SECOND)
+		return learn_rate();
+	return take_pair(&first) ? SECOND : FIRST;
+}
+
 void cf_stats_clock_begin(void)
 {
 	int next = CLOCK;
 
 	if (atomic_load_explicit(&state, memory_order_relaxed) != UNKNOWN)
 		return;
-	if (cf_os->ticks() && is_trusted()) {
-		if (!take_pair(&first))
-			return;
-		next = WAITING;
-	}
+	if (cf_ticks() && is_trusted())
+		next = learn(FIRST);
 	atomic_store_explicit(&state, next, memory_order_release);
 }
 
-/* A rate that no processor has is no rate. */
-static int learn(void)
+static bool is_due(int was, uint64_t ns)
 {
-	uint64_t ticks, ns;
-
-	if (!take_pair(&base))
-		return WAITING;
-	ticks = base.ticks - first.ticks;
-	ns = base.ns - first.ns;
-	if (ticks < ns / 10 || ticks / 10 > ns)
-		return CLOCK;
-	rate = (uint64_t)(((unsigned __int128)ns << RATE_SHIFT) / ticks);
-	return COUNTER;
+	return was == FIRST || (was == SECOND && ns > first.ns + APART_NS);
 }
 
-static uint64_t read_clock(void)
+uint64_t cf_stats_clock_mark(void)
 {
 	uint64_t ns = cf_stats_now();
-	int was = WAITING;
+	int was = atomic_load_explicit(&state, memory_order_acquire);
 
-	if (atomic_load_explicit(&state, memory_order_acquire) == WAITING &&
-	    ns > first.ns + APART_NS &&
-	    atomic_compare_exchange_strong(&state, &was, LEARNING))
-		atomic_store_explicit(&state, learn(), memory_order_release);
-	return ns;
-}
-
-/* Another processor's counter may be some ticks behind the pair's. */
-uint64_t cf_stats_clock(void)
-{
-	int64_t ticks;
-
-	if (atomic_load_explicit(&state, memory_order_acquire) != COUNTER)
-		return read_clock();
-	ticks = (int64_t)(cf_os->ticks() - base.ticks);
-	if (ticks < 0)
-		return base.ns;
-	return base.ns +
-	       (uint64_t)(((unsigned __int128)ticks * rate) >> RATE_SHIFT);
+	if (is_due(was, ns) &&
+	    atomic_compare_exchange_strong(&state, &was, TAKING))
+		atomic_store_explicit(&state, learn(was), memory_order_release);
+	return ns | CF_STATS_BY_CLOCK;
 }

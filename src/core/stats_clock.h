@@ -4,21 +4,58 @@
  *
  * Two readings of the system's clock are most of what counting costs. Where
  * the kernel itself keeps time by the processor's counter, that is read here
- * instead, once its rate is known; else the system's clock is.
+ * instead, once its rate is known; else the system's clock is. A request looks
+ * at one cache line for it and calls nothing.
  */
 #ifndef CF_CORE_STATS_CLOCK_H
 #define CF_CORE_STATS_CLOCK_H
 
+#include <stdatomic.h>
+#include <stdbool.h>
 #include <stdint.h>
+#include "seam/hidden.h"
+#include "seam/ticks.h"
+
+#define CF_STATS_RATE_SHIFT 32
+/* In a mark; no counter gets there. */
+#define CF_STATS_BY_CLOCK (1ull << 63)
+
+/* Written once: known is released after rate, and acquired before it. */
+extern CF_HIDDEN struct cf_stats_counter {
+	_Atomic bool known;
+	uint64_t rate; /* ns a tick, times 2^CF_STATS_RATE_SHIFT */
+} __attribute__((aligned(64))) cf_stats_counter;
 
 /* CLOCK_MONOTONIC, nanoseconds. */
 uint64_t cf_stats_now(void);
 
+/* A mark by the system's clock. Learns about the counter, too. */
+uint64_t cf_stats_clock_mark(void);
+
+/* A moment, for cf_stats_since alone; never 0. Any thread. */
+static inline uint64_t cf_stats_mark(void)
+{
+	if (atomic_load_explicit(&cf_stats_counter.known, memory_order_acquire))
+		return cf_ticks();
+	return cf_stats_clock_mark();
+}
+
 /*
- * The same for differences, to some millionths of them: one reading means
- * nothing beside a cf_stats_now. Any thread.
+ * Nanoseconds since the mark, to some millionths of them, by what it was taken
+ * by. Another processor's counter may be some ticks behind the mark's.
  */
-uint64_t cf_stats_clock(void);
+static inline uint64_t cf_stats_since(uint64_t mark)
+{
+	int64_t ticks;
+
+	if (mark & CF_STATS_BY_CLOCK)
+		return cf_stats_clock_mark() - mark;
+	ticks = (int64_t)(cf_ticks() - mark);
+	if (ticks < 0)
+		return 0;
+	return (uint64_t)(((unsigned __int128)ticks * cf_stats_counter.rate) >>
+			  CF_STATS_RATE_SHIFT);
+}
 
 /* When counting begins. Serialised by the caller. */
 void cf_stats_clock_begin(void);

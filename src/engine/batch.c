@@ -310,13 +310,13 @@ int cf_batch_submit(struct cf_batch *batch, unsigned nr,
 	sub = cf_submission_new(&batch->queue, nr);
 	if (!sub)
 		return -CU_FILE_NOMEM_ERROR;
-	sub->start_ns = cf_stats_on() ? cf_stats_clock() : 0;
+	sub->start = cf_stats_begin();
 	err = fill(sub, params);
 	if (!err)
 		err = make_ready(batch, sub);
 	if (err)
 		return err;
-	if (sub->start_ns)
+	if (sub->start)
 		cf_stats_batch_begun(nr);
 	cf_submission_start(sub);
 	cf_submission_put(sub);

@@ -98,7 +98,7 @@ static void count(const struct cf_submission *sub, const struct cf_entry *entry)
 	struct cf_stats_io io = {
 		.op = entry->req.piece.op,
 		.result = entry->result,
-		.start_ns = sub->start_ns,
+		.start = sub->start,
 		.p2p = entry->req.route.path == &cf_path_alias,
 	};
 
@@ -114,7 +114,7 @@ void cf_batch_end(struct cf_submission *sub, struct cf_entry *const *entries,
 	for (unsigned i = 0; i < nr; i++) {
 		ended[i] =
 			cf_entry_event(entries[i]->cookie, entries[i]->result);
-		if (sub->start_ns && !dropped)
+		if (sub->start && !dropped)
 			count(sub, entries[i]);
 		cf_request_fini(&entries[i]->req);
 	}

@@ -5,7 +5,7 @@
 #include "core/stats.h"
 
 static void count(const struct cf_call *call, const struct cf_request *req,
-		  ssize_t n, uint64_t start_ns, enum cf_door door)
+		  ssize_t n, uint64_t start, enum cf_door door)
 {
 	const struct cf_memory *mem = req ? &req->piece.mem : NULL;
 	size_t mask = 4096 - 1;
@@ -14,7 +14,7 @@ static void count(const struct cf_call *call, const struct cf_request *req,
 		.vectored = door == CF_DOOR_VECTOR,
 		.result = n,
 		.size = call->size,
-		.start_ns = start_ns,
+		.start = start,
 		.ordinal =
 			mem && mem->kind != CF_MEMORY_HOST ? mem->ordinal : -1,
 		.p2p = req && (req->route.path == &cf_path_alias ||
@@ -41,8 +41,7 @@ static void leave_order_to_stream(struct cf_request *req)
 
 ssize_t cf_call_serve(const struct cf_call *call, enum cf_door door)
 {
-	bool counted = cf_stats_on();
-	uint64_t start_ns = counted ? cf_stats_clock() : 0;
+	uint64_t start = cf_stats_begin();
 	struct cf_request req;
 	ssize_t n = cf_request_init(&req, call);
 	bool begun = !n;
@@ -51,11 +50,11 @@ ssize_t cf_call_serve(const struct cf_call *call, enum cf_door door)
 		if (door == CF_DOOR_STREAM)
 			leave_order_to_stream(&req);
 		n = call->size ? cf_request_run(&req) : 0;
-		if (counted)
-			count(call, &req, n, start_ns, door);
+		if (start)
+			count(call, &req, n, start, door);
 		cf_request_fini(&req);
-	} else if (counted) {
-		count(call, NULL, n, start_ns, door);
+	} else if (start) {
+		count(call, NULL, n, start, door);
 	}
 	return n;
 }

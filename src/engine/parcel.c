@@ -169,9 +169,9 @@ static void count_failure(const struct cf_submission *sub, enum cf_op op,
 {
 	struct cf_stats_io io = { .op = op,
 				  .result = code,
-				  .start_ns = sub->start_ns };
+				  .start = sub->start };
 
-	if (sub->start_ns)
+	if (sub->start)
 		cf_stats_batch_ended(&io);
 }
 
@@ -266,8 +266,8 @@ static bool carry(struct cf_parcel *parcel, struct cf_ferry *ferry,
 	sub->team = CF_TEAM_STREAM;
 	sub->ended = ended;
 	sub->ended_arg = arg;
-	sub->start_ns = cf_stats_on() ? cf_stats_clock() : 0;
-	if (sub->start_ns)
+	sub->start = cf_stats_begin();
+	if (sub->start)
 		cf_stats_batch_begun(parcel->nr);
 	fill(sub, parcel, ferry);
 	on_its_way = start(sub);

@@ -77,7 +77,7 @@ struct cf_submission {
 	struct cf_submission *next, **link; /* queue->lock */
 	struct cf_sort sorts[CF_MAX_SORTS];
 	unsigned nr_sorts;
-	uint64_t start_ns;	 /* 0: statistics did not count */
+	uint64_t start;		 /* cf_stats_begin's */
 	unsigned carriers;	 /* tasks that are worth their while */
 	unsigned waiting;	 /* queue->lock; entries of all sorts */
 	_Atomic unsigned posted; /* relaxed: hands out the tasks */

@@ -278,15 +278,6 @@ static int os_map_anon_at(void *mem, size_t size)
 	return got == MAP_FAILED ? -errno : 0;
 }
 
-static uint64_t os_ticks(void)
-{
-#if defined(__x86_64__)
-	return __builtin_ia32_rdtsc();
-#else
-	return 0;
-#endif
-}
-
 static int os_clock_gettime(clockid_t clock, struct timespec *ts)
 {
 	return clock_gettime(clock, ts) < 0 ? -errno : 0;
@@ -338,7 +329,6 @@ const struct cf_os cf_os_real = {
 	.seal = os_seal,
 	.map_file_at = os_map_file_at,
 	.map_anon_at = os_map_anon_at,
-	.ticks = os_ticks,
 	.clock_gettime = os_clock_gettime,
 	.getenv = os_getenv,
 	.environment = os_environment,

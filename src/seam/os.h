@@ -74,8 +74,6 @@ struct cf_os {
 	/* in place of what is mapped there: the file, shared; zeros, private */
 	int (*map_file_at)(void *mem, size_t size, int fd);
 	int (*map_anon_at)(void *mem, size_t size);
-	/* the processor's counter, the same on all of them; 0: none */
-	uint64_t (*ticks)(void);
 	int (*clock_gettime)(clockid_t clock, struct timespec *ts);
 	/* NULL where the process runs with more privilege than its caller */
 	const char *(*getenv)(const char *name);

@@ -363,11 +363,6 @@ static int fault_map_anon_at(void *mem, size_t size)
 }
 
 /* It cannot fail. */
-static uint64_t fault_ticks(void)
-{
-	return cf_os_real.ticks();
-}
-
 static int fault_clock(clockid_t clock, struct timespec *ts)
 {
 	return should_fail(FAULT_CLOCK) ? -rule.err :
@@ -421,7 +416,6 @@ static const struct cf_os faulty = {
 	.seal = fault_seal,
 	.map_file_at = fault_map_file_at,
 	.map_anon_at = fault_map_anon_at,
-	.ticks = fault_ticks,
 	.clock_gettime = fault_clock,
 	.getenv = fault_getenv,
 	.environment = fault_environment,

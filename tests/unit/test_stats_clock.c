@@ -15,9 +15,15 @@
 #include <string.h>
 #include <sys/wait.h>
 #include <unistd.h>
-#include "core/stats_clock.h"
 #include "harness.h"
 #include "seam/os.h"
+#include "seam/ticks.h"
+
+static uint64_t test_ticks(void);
+
+#define cf_ticks test_ticks
+#include "core/stats_clock.c"
+#undef cf_ticks
 
 #define HZ 3 /* ticks a nanosecond */
 
@@ -25,6 +31,7 @@ static struct cf_os os;
 static uint64_t now_ns, counter;
 static unsigned clock_reads;
 static const char *source = "tsc\n";
+static bool real_ticks;
 static uint64_t step_ns; /* that each reading takes */
 
 static int test_clock(clockid_t clock, struct timespec *ts)
@@ -43,6 +50,8 @@ static int dead_clock(clockid_t clock, struct timespec *ts)
 
 static uint64_t test_ticks(void)
 {
+	if (real_ticks)
+		return cf_ticks();
 	return counter ? counter + now_ns * HZ : 0;
 }
 
@@ -64,18 +73,22 @@ static int test_close(int fd)
 	return 0;
 }
 
-static void begin(void)
+static void begin_with(uint64_t ticks)
 {
 	os = cf_os_real;
 	os.clock_gettime = test_clock;
-	os.ticks = test_ticks;
 	os.open = test_open;
 	os.read = test_read;
 	os.close = test_close;
 	cf_os = &os;
 	now_ns = 5000000000;
-	counter = 12345;
+	counter = ticks;
 	cf_stats_clock_begin();
+}
+
+static void begin(void)
+{
+	begin_with(12345);
 }
 
 /* True if a span of a second is a second, and no clock was read for it. */
@@ -85,11 +98,11 @@ static bool reads_the_counter(void)
 	unsigned reads;
 
 	now_ns += 60000000;
-	(void)cf_stats_clock();
+	(void)cf_stats_mark();
 	reads = clock_reads;
-	start = cf_stats_clock();
+	start = cf_stats_mark();
 	now_ns += 1000000000;
-	took = cf_stats_clock() - start;
+	took = cf_stats_since(start);
 	if (took < 999999000 || took > 1000001000)
 		_exit(2);
 	return clock_reads == reads;
@@ -106,9 +119,33 @@ static int before_the_rate_is_known(void)
 	uint64_t start;
 
 	begin();
-	start = cf_stats_clock();
+	start = cf_stats_mark();
 	now_ns += 1000;
-	return cf_stats_clock() - start == 1000;
+	return cf_stats_since(start) == 1000;
+}
+
+static int begun_before_the_rate_is_known(void)
+{
+	uint64_t start;
+
+	begin();
+	start = cf_stats_mark();
+	if (!reads_the_counter()) /* 1.06 s */
+		return 0;
+	return cf_stats_since(start) == 1060000000;
+}
+
+/* Longer than the product of ticks and rate has 64 bits for. */
+static int of_a_year(void)
+{
+	uint64_t start, took, year = 365ull * 24 * 3600 * 1000000000;
+
+	begin();
+	(void)reads_the_counter();
+	start = cf_stats_mark();
+	now_ns += year;
+	took = cf_stats_since(start);
+	return took > year - year / 1000000 && took < year + year / 1000000;
 }
 
 static int with_a_counter_the_kernel_does_not_use(void)
@@ -125,29 +162,34 @@ static int without_sysfs(void)
 	return !reads_the_counter();
 }
 
-static uint64_t none(void)
-{
-	return 0;
-}
-
 static int without_ticks(void)
 {
-	os = cf_os_real;
-	os.clock_gettime = test_clock;
-	os.ticks = none;
-	cf_os = &os;
-	now_ns = 1000;
-	cf_stats_clock_begin();
+	begin_with(0);
+	return !reads_the_counter();
+}
+
+static int with_a_counter_past_what_a_mark_holds(void)
+{
+	begin_with(1ull << 63);
 	return !reads_the_counter();
 }
 
 /* Interrupted between the two, a pair is of no moment. */
-static int with_pairs_that_do_not_fit(void)
+static int with_a_first_pair_that_does_not_fit(void)
+{
+	step_ns = 5000;
+	begin();
+	step_ns = 0;
+	(void)cf_stats_mark();
+	return reads_the_counter();
+}
+
+static int with_a_second_pair_that_does_not_fit(void)
 {
 	begin();
 	step_ns = 5000;
 	now_ns += 60000000;
-	(void)cf_stats_clock();
+	(void)cf_stats_mark();
 	step_ns = 0;
 	return reads_the_counter();
 }
@@ -156,7 +198,7 @@ static int with_a_clock_that_fails(void)
 {
 	begin();
 	os.clock_gettime = dead_clock;
-	(void)cf_stats_clock();
+	(void)cf_stats_mark();
 	os.clock_gettime = test_clock;
 	return reads_the_counter();
 }
@@ -174,9 +216,9 @@ static int with_a_processor_that_is_behind(void)
 
 	begin();
 	(void)reads_the_counter();
+	start = cf_stats_mark();
 	now_ns -= 2000000000;
-	start = cf_stats_clock();
-	return cf_stats_clock() - start == 0;
+	return cf_stats_since(start) == 0;
 }
 
 /* False: other than the real clock, or too busy between the two. */
@@ -184,17 +226,18 @@ static bool is_as_the_real_clock(void)
 {
 	uint64_t real, ours;
 
-	(void)cf_stats_clock();
+	(void)cf_stats_mark();
 	real = cf_stats_now();
-	ours = cf_stats_clock();
+	ours = cf_stats_mark();
 	th_sleep_ms(100);
-	ours = cf_stats_clock() - ours;
+	ours = cf_stats_since(ours);
 	real = cf_stats_now() - real;
 	return ours <= real && ours > real - real / 1000 - 50000000;
 }
 
 static int with_the_real_clock(void)
 {
+	real_ticks = true;
 	cf_stats_clock_begin();
 	th_sleep_ms(60);
 	for (int i = 0; i < 20; i++)
@@ -204,9 +247,9 @@ static int with_the_real_clock(void)
 }
 
 /* A child's answer: 0 it was so. */
-static void in_a_process(void **state)
+static void in_a_process(void **given)
 {
-	int (*body)(void) = (int (*)(void)) * state;
+	int (*body)(void) = (int (*)(void)) * given;
 	pid_t child;
 	int status;
 
@@ -229,10 +272,14 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		TEST(with_a_trusted_counter),
 		TEST(before_the_rate_is_known),
+		TEST(begun_before_the_rate_is_known),
+		TEST(of_a_year),
 		TEST(with_a_counter_the_kernel_does_not_use),
 		TEST(without_sysfs),
 		TEST(without_ticks),
-		TEST(with_pairs_that_do_not_fit),
+		TEST(with_a_first_pair_that_does_not_fit),
+		TEST(with_a_second_pair_that_does_not_fit),
+		TEST(with_a_counter_past_what_a_mark_holds),
 		TEST(with_a_clock_that_fails),
 		TEST(with_a_rate_that_cannot_be),
 		TEST(with_a_processor_that_is_behind),
