@@ -45,6 +45,14 @@ def test_nothing_is_looked_up_in_directories_of_others(binary):
         assert not re.search(r"R(UN)?PATH", readelf(binary, "-d"))
 
 
+def test_a_thread_takes_little_of_what_there_is_for_late_libraries():
+    """The C library has some 1600 bytes a thread for all that are opened late
+    with thread locals at a known place; without room, the open fails."""
+    sizes = re.findall(r"^ +TLS +(?:0x\w+ +){4}(0x\w+)",
+                       readelf(BINARIES[0], "-l"), re.M)
+    assert sum(int(size, 16) for size in sizes) <= 64
+
+
 def undefined(path):
     return set(re.findall(r" UND (\w+)", readelf(path, "--dyn-syms")))
 
