@@ -18,7 +18,8 @@
 
 #define FIRST_BIN_SHIFT 12 /* bin 0 ends at 4 KiB */
 
-_Atomic int cf_stats_counting;
+/* In a line that nobody writes while requests read it. */
+_Atomic int cf_stats_counting __attribute__((aligned(64)));
 
 /* The caller of a control function serialises all of it. */
 static struct {
@@ -83,8 +84,8 @@ void cf_stats_buffer(enum cf_stats_op op, const struct cf_memory *mem, bool ok)
 	cf_stats_file_buffers(mem->ordinal);
 }
 
-static void add_flow(struct cf_stats_own own, struct cf_stats_flow *flow,
-		     ssize_t result, uint64_t ns)
+static inline void add_flow(struct cf_stats_own own, struct cf_stats_flow *flow,
+			    ssize_t result, uint64_t ns)
 {
 	if (result < 0) {
 		cf_stats_add(own, &flow->err, 1);
@@ -120,11 +121,9 @@ void cf_stats_batch_ended(const struct cf_stats_io *io)
 
 static unsigned bin_of(size_t size)
 {
-	unsigned bin = 0;
+	unsigned bin = 63 - (unsigned)__builtin_clzll(
+				    size >> (FIRST_BIN_SHIFT - 1) | 1);
 
-	if (size >> FIRST_BIN_SHIFT)
-		bin = 64 - FIRST_BIN_SHIFT -
-		      (unsigned)__builtin_clzll((unsigned long long)size);
 	return bin < CF_STATS_NR_BINS ? bin : CF_STATS_NR_BINS - 1;
 }
 
@@ -145,6 +144,14 @@ static void count_gpu(struct cf_stats_own own, const struct cf_stats_io *io,
 	cf_stats_file_meet(io->ordinal);
 }
 
+static inline void count_io(struct cf_stats_own own, int level, enum cf_op op,
+			    size_t size, ssize_t result, uint64_t ns)
+{
+	add_flow(own, &own.counts->flow[op], result, ns);
+	if (level >= 2)
+		cf_stats_add(own, &own.counts->bin[op][bin_of(size)], 1);
+}
+
 void cf_stats_io(const struct cf_stats_io *io)
 {
 	int level = counting();
@@ -155,14 +162,38 @@ void cf_stats_io(const struct cf_stats_io *io)
 		return;
 	ns = cf_stats_since(io->start);
 	own = cf_stats_own();
-	add_flow(own, &own.counts->flow[io->op], io->result, ns);
+	count_io(own, level, io->op, io->size, io->result, ns);
 	if (io->vectored)
 		cf_stats_add(own, &own.counts->vectored[io->op], 1);
-	if (level >= 2)
-		cf_stats_add(own, &own.counts->bin[io->op][bin_of(io->size)],
-			     1);
 	if (level >= 3)
 		count_gpu(own, io, ns);
+}
+
+/* Apart, because the next function then needs no stack. */
+static __attribute__((noinline)) void in_full(enum cf_op op, size_t size,
+					      ssize_t result, uint64_t start)
+{
+	struct cf_stats_io io = { .op = op,
+				  .size = size,
+				  .result = result,
+				  .start = start,
+				  .ordinal = -1 };
+
+	cf_stats_io(&io);
+}
+
+/* Where thread and time are at hand, it calls nothing. */
+void cf_stats_plain_io(enum cf_op op, size_t size, ssize_t result,
+		       uint64_t start)
+{
+	struct cf_stats_own own = { cf_stats_mine, true };
+	int level = counting();
+
+	if (!own.counts || !cf_stats_by_counter(start) || level < 1) {
+		in_full(op, size, result, start);
+		return;
+	}
+	count_io(own, level, op, size, result, cf_stats_since(start));
 }
 
 void cf_stats_vector(enum cf_op op, ssize_t result, uint64_t start)

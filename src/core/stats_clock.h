@@ -40,6 +40,11 @@ static inline uint64_t cf_stats_mark(void)
 	return cf_stats_clock_mark();
 }
 
+static inline bool cf_stats_by_counter(uint64_t mark)
+{
+	return !(mark & CF_STATS_BY_CLOCK);
+}
+
 /*
  * Nanoseconds since the mark, to some millionths of them, by what it was taken
  * by. Another processor's counter may be some ticks behind the mark's.
@@ -48,7 +53,7 @@ static inline uint64_t cf_stats_since(uint64_t mark)
 {
 	int64_t ticks;
 
-	if (mark & CF_STATS_BY_CLOCK)
+	if (!cf_stats_by_counter(mark))
 		return cf_stats_clock_mark() - mark;
 	ticks = (int64_t)(cf_ticks() - mark);
 	if (ticks < 0)

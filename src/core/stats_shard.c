@@ -21,7 +21,8 @@ struct cf_stats_area cf_stats_area;
 
 static _Atomic uint64_t taken; /* a bit a shard; acquired, released */
 static _Atomic unsigned used = CF_STATS_FIRST_OWN_SHARD;
-static _Thread_local unsigned mine; /* its number; 0: none yet */
+_Thread_local struct cf_stats_counts *cf_stats_mine;
+static _Thread_local bool shares; /* and will never have one */
 
 static pthread_once_t once = PTHREAD_ONCE_INIT;
 static pthread_key_t key;
@@ -32,7 +33,8 @@ static void give_back(void *value)
 {
 	unsigned bit = (unsigned)(uintptr_t)value - CF_STATS_FIRST_OWN_SHARD;
 
-	mine = CF_STATS_SHARED_SHARD;
+	cf_stats_mine = NULL;
+	shares = true;
 	atomic_fetch_and_explicit(&taken, ~(1ull << bit), memory_order_release);
 }
 
@@ -89,14 +91,15 @@ static unsigned first_use(void)
 	return shard;
 }
 
-struct cf_stats_own cf_stats_own(void)
+struct cf_stats_own cf_stats_find(void)
 {
-	unsigned shard = mine;
+	unsigned shard = shares ? CF_STATS_SHARED_SHARD : first_use();
+	struct cf_stats_own own = { &cf_stats_area.shards[shard].counts,
+				    shard != CF_STATS_SHARED_SHARD };
 
-	if (!shard)
-		shard = mine = first_use();
-	return (struct cf_stats_own){ &cf_stats_area.shards[shard].counts,
-				      shard != CF_STATS_SHARED_SHARD };
+	shares = !own.alone;
+	cf_stats_mine = own.alone ? own.counts : NULL;
+	return own;
 }
 
 unsigned cf_stats_shards_used(void)
@@ -142,9 +145,11 @@ void cf_stats_zero(void)
 
 void cf_stats_shards_fork_child(void)
 {
-	uint64_t own = mine >= CF_STATS_FIRST_OWN_SHARD ?
-			       1ull << (mine - CF_STATS_FIRST_OWN_SHARD) :
-			       0;
+	const struct cf_stats_shard *mine = (const void *)cf_stats_mine;
+	uint64_t own = 0;
 
+	if (mine)
+		own = 1ull << (mine -
+			       &cf_stats_area.shards[CF_STATS_FIRST_OWN_SHARD]);
 	atomic_store_explicit(&taken, own, memory_order_relaxed);
 }

@@ -16,6 +16,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 #include "core/stats_internal.h"
+#include "seam/hidden.h"
 
 #define CF_STATS_BASE_SHARD 0
 #define CF_STATS_SHARED_SHARD 1
@@ -45,15 +46,26 @@ struct cf_stats_area {
 	struct cf_stats_shard shards[CF_STATS_NR_SHARDS];
 } __attribute__((aligned(CF_STATS_PAGE)));
 
-extern struct cf_stats_area cf_stats_area;
+extern CF_HIDDEN struct cf_stats_area cf_stats_area;
 
-/* The calling thread's. */
+/* The calling thread's; NULL: it has none of its own. */
+extern CF_HIDDEN _Thread_local struct cf_stats_counts *cf_stats_mine;
+
+/* Where a thread may count, and whether it is alone there. */
 struct cf_stats_own {
 	struct cf_stats_counts *counts;
 	bool alone;
 };
 
-struct cf_stats_own cf_stats_own(void);
+/* For a thread that has none: one that it takes, or the shared one. */
+struct cf_stats_own cf_stats_find(void);
+
+static inline struct cf_stats_own cf_stats_own(void)
+{
+	struct cf_stats_counts *mine = cf_stats_mine;
+
+	return mine ? (struct cf_stats_own){ mine, true } : cf_stats_find();
+}
 
 static inline void cf_stats_add(struct cf_stats_own own, uint64_t *counter,
 				uint64_t n)

@@ -4,10 +4,12 @@
 
 #include "core/stats.h"
 
-static void count(const struct cf_call *call, const struct cf_request *req,
-		  ssize_t n, uint64_t start, enum cf_door door)
+/* gpu: the request, if it is one with memory of a GPU. */
+static void count_in_full(const struct cf_call *call,
+			  const struct cf_request *gpu, ssize_t n,
+			  uint64_t start, enum cf_door door)
 {
-	const struct cf_memory *mem = req ? &req->piece.mem : NULL;
+	const struct cf_path_ops *path = gpu ? gpu->route.path : NULL;
 	size_t mask = 4096 - 1;
 	struct cf_stats_io io = {
 		.op = call->op,
@@ -15,17 +17,27 @@ static void count(const struct cf_call *call, const struct cf_request *req,
 		.result = n,
 		.size = call->size,
 		.start = start,
-		.ordinal =
-			mem && mem->kind != CF_MEMORY_HOST ? mem->ordinal : -1,
-		.p2p = req && (req->route.path == &cf_path_alias ||
-			       req->route.path == &cf_path_rdma),
+		.ordinal = gpu ? gpu->piece.mem.ordinal : -1,
+		.p2p = path == &cf_path_alias || path == &cf_path_rdma,
 		.unaligned = ((size_t)call->file_off | call->size |
-			      (mem ? mem->addr : 0)) &
+			      (gpu ? gpu->piece.mem.addr : 0)) &
 			     mask,
-		.nvfs = req && req->route.path == &cf_path_nvfs,
+		.nvfs = path == &cf_path_nvfs,
 	};
 
 	cf_stats_io(&io);
+}
+
+/* req: NULL if it was refused. */
+static void count(const struct cf_call *call, const struct cf_request *req,
+		  ssize_t n, uint64_t start, enum cf_door door)
+{
+	bool on_gpu = req && req->piece.mem.kind != CF_MEMORY_HOST;
+
+	if (on_gpu || door == CF_DOOR_VECTOR)
+		count_in_full(call, on_gpu ? req : NULL, n, start, door);
+	else
+		cf_stats_plain_io(call->op, call->size, n, start);
 }
 
 /*
@@ -39,6 +51,13 @@ static void leave_order_to_stream(struct cf_request *req)
 	req->piece.combine = false;
 }
 
+static ssize_t run(struct cf_request *req, enum cf_door door)
+{
+	if (door == CF_DOOR_STREAM)
+		leave_order_to_stream(req);
+	return req->piece.size ? cf_request_run(req) : 0;
+}
+
 ssize_t cf_call_serve(const struct cf_call *call, enum cf_door door)
 {
 	uint64_t start = cf_stats_begin();
@@ -46,15 +65,11 @@ ssize_t cf_call_serve(const struct cf_call *call, enum cf_door door)
 	ssize_t n = cf_request_init(&req, call);
 	bool begun = !n;
 
-	if (begun) {
-		if (door == CF_DOOR_STREAM)
-			leave_order_to_stream(&req);
-		n = call->size ? cf_request_run(&req) : 0;
-		if (start)
-			count(call, &req, n, start, door);
+	if (begun)
+		n = run(&req, door);
+	if (start)
+		count(call, begun ? &req : NULL, n, start, door);
+	if (begun)
 		cf_request_fini(&req);
-	} else if (start) {
-		count(call, NULL, n, start, door);
-	}
 	return n;
 }

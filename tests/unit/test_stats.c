@@ -170,9 +170,7 @@ static struct cf_stats_io io_of(enum cf_op op, ssize_t result, size_t size,
 
 static void did(enum cf_op op, ssize_t result, size_t size)
 {
-	struct cf_stats_io io = io_of(op, result, size, 10);
-
-	cf_stats_io(&io);
+	cf_stats_plain_io(op, size, result, cf_stats_begin() - 10000);
 }
 
 static void *work(void *arg)
@@ -209,19 +207,17 @@ static void run_threads(void *(*fn)(void *))
 	pthread_barrier_destroy(&all_there);
 }
 
-static void sums_over_many_threads_are_exact(void **state)
+static CUfileStatsLevel3_t sums_over_many_threads(void)
 {
 	const uint64_t all = NR_THREADS * NR_ROUNDS;
 	CUfileStatsLevel3_t n;
 
-	(void)state;
 	begin(3);
 	run_threads(work_together);
 	n = numbers();
 	assert_int_equal(n.detailed.basic.read_ops.ok, all);
 	assert_int_equal(n.detailed.basic.read_ops.err, 0);
 	assert_int_equal(n.detailed.basic.read_bytes, all * 4096);
-	assert_int_equal(n.detailed.basic.read_lat_sum_us, all * 10);
 	assert_int_equal(n.detailed.basic.write_ops.ok, all / 4 * 3);
 	assert_int_equal(n.detailed.basic.write_ops.err, all / 4);
 	assert_int_equal(n.detailed.basic.write_bytes, all / 4 * 3 * 100);
@@ -229,6 +225,33 @@ static void sums_over_many_threads_are_exact(void **state)
 	assert_int_equal(n.detailed.basic.hdl_register_ops.err, all / 2);
 	assert_int_equal(n.detailed.read_size_kb_hist[1], all);
 	assert_int_equal(n.detailed.write_size_kb_hist[0], all);
+	return n;
+}
+
+static void sums_over_many_threads_are_exact(void **state)
+{
+	CUfileStatsLevel3_t n = sums_over_many_threads();
+
+	(void)state;
+	assert_int_equal(n.detailed.basic.read_lat_sum_us,
+			 NR_THREADS * NR_ROUNDS * 10);
+}
+
+/* As they are once its rate is known: here, a tick a nanosecond. */
+static void sums_by_the_counter_are_exact(void **state)
+{
+	CUfileStatsLevel3_t n;
+
+	(void)state;
+	if (!cf_ticks())
+		skip();
+	cf_stats_counter.rate = 1ull << CF_STATS_RATE_SHIFT;
+	atomic_store(&cf_stats_counter.known, true);
+	n = sums_over_many_threads();
+	atomic_store(&cf_stats_counter.known, false);
+	assert_in_range(n.detailed.basic.read_lat_sum_us,
+			NR_THREADS * NR_ROUNDS * 10,
+			NR_THREADS * NR_ROUNDS * 1000000ull);
 }
 
 static atomic_bool over;
@@ -729,6 +752,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		TEST(sums_over_many_threads_are_exact),
+		TEST(sums_by_the_counter_are_exact),
 		TEST(reading_and_resetting_beside_counting_threads_is_safe),
 		TEST(nothing_is_counted_before_start),
 		TEST(nothing_is_counted_at_level_0_and_no_clock_is_read),
