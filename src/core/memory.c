@@ -3,13 +3,16 @@
  * memory - asks the driver what a pointer is (about 40 ns a question).
  *
  * Asked afresh for each request: the application may free and reuse an
- * address at any time, so an answer that was kept could be wrong.
+ * address at any time, so an answer that was kept could be wrong. Most of what
+ * can be asked is of a GPU's memory alone: where there was none lately, the
+ * first question is whether there is some now.
  */
 #include "core/memory.h"
 
 #include <cufile.h>
 #include <stdatomic.h>
 #include <string.h>
+#include "seam/frames.h"
 
 struct answer {
 	CUcontext ctx;
@@ -29,7 +32,40 @@ struct answer {
 static atomic_bool no_mappings;
 #define NR_MAPPING_ATTRIBUTES 2
 
-static bool ask(const struct cf_cuda *cuda, uintptr_t addr, struct answer *a)
+/*
+ * Whether the last memory that was seen about there was a GPU's. Relaxed: a
+ * wrong guess costs a question more, and the answer is the same.
+ */
+#define GUESS_BITS 6
+#define ABOUT_SHIFT 30 /* a GiB of addresses */
+static atomic_bool guesses[1 << GUESS_BITS];
+
+static atomic_bool *guess_at(uintptr_t addr)
+{
+	uint64_t spread = (addr >> ABOUT_SHIFT) * 0x9e3779b97f4a7c15;
+
+	return &guesses[spread >> (64 - GUESS_BITS)];
+}
+
+/* What is asked of memory that is no GPU's. */
+static bool ask_kind(const struct cf_cuda *cuda, uintptr_t addr,
+		     struct answer *a)
+{
+	int attributes[] = {
+		CF_CU_POINTER_MEMORY_TYPE,
+		CF_CU_POINTER_IS_MANAGED,
+		CF_CU_POINTER_HOST_POINTER,
+	};
+	void *data[] = { &a->type, &a->managed, &a->host };
+
+	a->type = a->managed = 0;
+	a->host = NULL;
+	return cuda->pointer_get_attributes(3, attributes, data, addr) ==
+	       CF_CU_SUCCESS;
+}
+
+static CF_APART bool ask_all(const struct cf_cuda *cuda, uintptr_t addr,
+			     struct answer *a)
 {
 	int attributes[] = {
 		CF_CU_POINTER_CONTEXT,	      CF_CU_POINTER_MEMORY_TYPE,
@@ -61,6 +97,29 @@ static bool ask(const struct cf_cuda *cuda, uintptr_t addr, struct answer *a)
 	return true;
 }
 
+static bool is_gpus(const struct answer *a)
+{
+	return a->managed || a->type == CF_CU_MEMORYTYPE_DEVICE;
+}
+
+/* All of the answers if it is a GPU's memory, else those of ask_kind. */
+static bool find_out(const struct cf_cuda *cuda, uintptr_t addr,
+		     struct answer *a)
+{
+	atomic_bool *guess = guess_at(addr);
+	bool guessed = atomic_load_explicit(guess, memory_order_relaxed);
+
+	if (!guessed && !ask_kind(cuda, addr, a))
+		return false;
+	if (!guessed && !is_gpus(a))
+		return true;
+	if (!ask_all(cuda, addr, a))
+		return false;
+	if (is_gpus(a) != guessed)
+		atomic_store_explicit(guess, !guessed, memory_order_relaxed);
+	return true;
+}
+
 /*
  * Where the memory at an address ends. The range of VMM memory is the whole
  * reservation, holes and all; only its mapping is memory.
@@ -78,18 +137,15 @@ void cf_memory_facts(uintptr_t addr, struct cf_memory *mem)
 	struct answer a;
 
 	*mem = (struct cf_memory){ .kind = CF_MEMORY_HOST, .addr = addr };
-	if (!cuda || !ask(cuda, addr, &a))
+	if (!cuda || !find_out(cuda, addr, &a))
 		return;
-	if (a.managed)
-		mem->kind = CF_MEMORY_MANAGED;
-	else if (a.type == CF_CU_MEMORYTYPE_DEVICE)
-		mem->kind = CF_MEMORY_DEVICE;
-	if (mem->kind == CF_MEMORY_HOST) {
+	if (!is_gpus(&a)) {
 		/* mapped host memory may be named by its device address */
 		if (a.type == CF_CU_MEMORYTYPE_HOST && a.host)
 			mem->addr = (uintptr_t)a.host;
 		return;
 	}
+	mem->kind = a.managed ? CF_MEMORY_MANAGED : CF_MEMORY_DEVICE;
 	mem->ctx = a.ctx;
 	mem->ordinal = a.ordinal;
 	mem->buffer_id = a.buffer_id;
@@ -97,13 +153,11 @@ void cf_memory_facts(uintptr_t addr, struct cf_memory *mem)
 	mem->end = end_of(&a, mem->chained);
 }
 
-int cf_memory_check_range(const struct cf_memory *mem, size_t size)
+/* From one mapping to the next. */
+static CF_APART int check_chain(const struct cf_memory *mem, uintptr_t end)
 {
-	uintptr_t end = mem->addr + size;
 	struct cf_memory next = *mem;
 
-	if (mem->kind == CF_MEMORY_HOST || !mem->end)
-		return 0;
 	while (next.end < end) {
 		uintptr_t at = next.end;
 
@@ -115,6 +169,15 @@ int cf_memory_check_range(const struct cf_memory *mem, size_t size)
 			return -CU_FILE_CUDA_POINTER_RANGE_ERROR;
 	}
 	return 0;
+}
+
+int cf_memory_check_range(const struct cf_memory *mem, size_t size)
+{
+	uintptr_t end = mem->addr + size;
+
+	if (mem->kind == CF_MEMORY_HOST || !mem->end || mem->end >= end)
+		return 0;
+	return check_chain(mem, end);
 }
 
 const char *cf_memory_kind_name(enum cf_memory_kind kind)
