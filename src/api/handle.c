@@ -19,7 +19,7 @@ static int check_strict(CUfileHandle_t fh)
 
 	if (!handle)
 		return 0;
-	err = cf_route_check_file(handle, cf_session_config(), &why);
+	err = cf_route_check_file(handle, cf_session_rules(), &why);
 	cf_handle_put(handle);
 	if (!err)
 		return 0;

@@ -87,7 +87,7 @@ ssize_t cf_detour(struct cf_request *req, ssize_t n, int code)
 	if (blame == THE_PAIR)
 		refuse(&rest.piece, code);
 	if (blame == THE_PAIR)
-		cf_route_choose(&rest.piece, cf_session_config(), &rest.route);
+		cf_route_choose(&rest.piece, cf_session_rules(), &rest.route);
 	else
 		rest.route.path = cf_route_next(&req->route);
 	n = cf_request_travel(&rest);
@@ -103,5 +103,5 @@ void cf_detour_early(struct cf_request *req)
 
 	if (req->route.path == &cf_path_alias &&
 	    cf_alias_refused(piece->handle->disk, piece->mem.ordinal))
-		cf_route_choose(piece, cf_session_config(), &req->route);
+		cf_route_choose(piece, cf_session_rules(), &req->route);
 }

@@ -15,6 +15,8 @@
 #include "core/buffer.h"
 #include "core/log.h"
 #include "engine/plan.h"
+#include "engine/session.h"
+#include "seam/frames.h"
 #include "seam/os.h"
 
 #define MAX_TOLD 64
@@ -128,12 +130,22 @@ static void describe(const struct cf_request *req, ocf_explain_t *e)
 	describe_way(req, e);
 }
 
+/* What nobody needed to know to carry it. */
+static struct cf_request with_all_answers(const struct cf_request *req)
+{
+	struct cf_request all = *req;
+
+	cf_route_ask_rest(&all.piece, cf_session_rules(), &all.route);
+	return all;
+}
+
 void cf_explain_request(const struct cf_request *req, ocf_explain_t *e)
 {
 	ssize_t cached = cf_file_cached(req->piece.handle, req->piece.size,
 					req->piece.file_off);
+	struct cf_request all = with_all_answers(req);
 
-	describe(req, e);
+	describe(&all, e);
 	if (cached >= 0)
 		e->cached_bytes = (uint64_t)cached;
 	if (e->path)
@@ -262,8 +274,9 @@ static bool log_takes(enum cf_log_level level)
 /* Once a session, to every log there is (contract 4.4). */
 static void notice_compat(const struct cf_request *req)
 {
-	if (!log_takes(CF_LOG_NOTICE) || !req->route.path ||
-	    !req->route.path->compat || req->piece.mem.kind == CF_MEMORY_HOST)
+	if (req->piece.mem.kind == CF_MEMORY_HOST ||
+	    !log_takes(CF_LOG_NOTICE) || !req->route.path ||
+	    !req->route.path->compat)
 		return;
 	if (atomic_load_explicit(&noticed, memory_order_relaxed) ||
 	    atomic_exchange_explicit(&noticed, true, memory_order_relaxed))
@@ -274,16 +287,21 @@ static void notice_compat(const struct cf_request *req)
 	       req->route.path->name);
 }
 
-void cf_explain_new_route(const struct cf_request *req)
+static CF_APART void tell_new_route(const struct cf_request *req)
 {
+	struct cf_request all = with_all_answers(req);
 	ocf_explain_t e;
 
-	notice_compat(req);
-	if (!log_takes(req->route.path ? CF_LOG_INFO : CF_LOG_ERROR) &&
-	    !atomic_load_explicit(&to_stderr, memory_order_relaxed))
+	if (!is_new(key_of(&all)))
 		return;
-	if (!is_new(key_of(req)))
-		return;
-	describe(req, &e);
+	describe(&all, &e);
 	tell(&e);
+}
+
+void cf_explain_new_route(const struct cf_request *req)
+{
+	notice_compat(req);
+	if (log_takes(req->route.path ? CF_LOG_INFO : CF_LOG_ERROR) ||
+	    atomic_load_explicit(&to_stderr, memory_order_relaxed))
+		tell_new_route(req);
 }

@@ -151,7 +151,7 @@ static int assume_memory(struct cf_request *req, const struct cf_call *call,
 static void fill_in(struct cf_request *req, const struct cf_call *call,
 		    struct cf_handle *handle)
 {
-	const struct cf_config *config = cf_session_config();
+	const struct cf_rules *rules = cf_session_rules();
 	struct cf_piece *piece = &req->piece;
 
 	req->behind = 0;
@@ -160,9 +160,9 @@ static void fill_in(struct cf_request *req, const struct cf_call *call,
 	piece->through_alias = false;
 	piece->handle = handle;
 	piece->file_off = call->file_off;
-	piece->via = cf_via_choose(piece, config);
-	piece->combine = cf_config_bool(config, CF_CFG_COMBINE);
-	piece->ordered = cf_config_bool(config, CF_CFG_ORDER_WRITES);
+	piece->via = cf_via_choose(piece, rules->hybrid);
+	piece->combine = rules->combine;
+	piece->ordered = rules->ordered;
 }
 
 /* assumed: the kind of memory to take for granted, or NULL. */
@@ -199,7 +199,7 @@ static void decide(struct cf_request *req)
 		req->piece.view = (struct cf_view){ .sight = CF_SIGHT_NONE };
 	else
 		cf_windows_look(&req->piece);
-	cf_route_choose(&req->piece, cf_session_config(), &req->route);
+	cf_route_choose(&req->piece, cf_session_rules(), &req->route);
 }
 
 int cf_request_check(struct cf_request *req, const struct cf_call *call,

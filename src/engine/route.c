@@ -2,14 +2,15 @@
 /*
  * route - walks the table of paths and takes the first that says yes.
  *
- * Every path's answer is kept, so that a person can ask why a request did
- * not travel the way they hoped.
+ * The answers are kept, so that a person can ask why a request did not travel
+ * the way they hoped.
  */
 #include "engine/route.h"
 
 #include <cufile.h>
 #include <stdio.h>
 #include <string.h>
+#include "core/config.h"
 #include "core/nic.h"
 #include "core/probe.h"
 
@@ -20,7 +21,7 @@ static const struct cf_path_ops *const paths[] = {
 };
 
 #define NR_PATHS (sizeof(paths) / sizeof(paths[0]))
-_Static_assert(NR_PATHS <= CF_MAX_PATHS, "struct cf_route has no room");
+_Static_assert(NR_PATHS <= CF_MAX_PATHS, "no room for their answers");
 
 static const char *const texts[CF_NR_WHYS] = {
 	[CF_WHY_YES] = "can carry it",
@@ -150,15 +151,13 @@ static const char *const remedies[CF_NR_WHYS] = {
 			       "properties.rdma_dynamic_routing_order",
 };
 
-/* What leaves a piece compatibility mode only, or CF_WHY_YES. */
-static enum cf_why compat_only(const struct cf_piece *piece,
-			       const struct cf_config *config)
+/* What leaves a file compatibility mode only, or CF_WHY_YES. */
+static enum cf_why compat_only(const struct cf_handle *handle,
+			       const struct cf_policy *policy)
 {
-	if (cf_config_bool(config, CF_CFG_FORCE_COMPAT_MODE))
-		return CF_WHY_FORCED_COMPAT;
-	if (!piece->handle || !piece->handle->denied)
-		return CF_WHY_YES;
-	return (enum cf_why)(CF_WHY_DENIED_DRIVER + piece->handle->denied -
+	if (policy->compat_only || !handle || !handle->denied)
+		return policy->compat_only;
+	return (enum cf_why)(CF_WHY_DENIED_DRIVER + handle->denied -
 			     CF_DENIED_DRIVER);
 }
 
@@ -172,76 +171,78 @@ static bool is_choice(enum cf_why why)
 	       why == CF_WHY_NVFS_ROUTED || why == CF_WHY_RDMA_WRITES;
 }
 
-static bool may_bounce(const struct cf_config *config)
+/* From the first that has not been asked: to the end, or to where it is. */
+static void ask_on(const struct cf_piece *piece, const struct cf_rules *rules,
+		   struct cf_route *route, bool to_the_end)
 {
-	return cf_config_bool(config, CF_CFG_ALLOW_COMPAT_MODE) ||
-	       cf_config_bool(config, CF_CFG_FORCE_COMPAT_MODE);
-}
+	struct cf_policy policy = rules->policy;
+	unsigned i;
 
-static enum cf_why ask(const struct cf_path_ops *path, const char *asked,
-		       const struct cf_piece *piece,
-		       const struct cf_policy *policy)
-{
-	if (*asked && strcmp(asked, path->name) != 0)
-		return CF_WHY_OTHER_ASKED;
-	if (!*asked && path == &cf_path_null)
-		return CF_WHY_NOT_ASKED;
-	if (policy->compat_only && !path->compat)
-		return policy->compat_only;
-	return path->can(piece, policy);
-}
-
-void cf_route_choose(const struct cf_piece *piece,
-		     const struct cf_config *config, struct cf_route *route)
-{
-	const char *asked = cf_config_string(config, CF_CFG_PATH);
-	const char *alias = cf_config_string(config, CF_CFG_ALIAS);
-	struct cf_policy policy = {
-		.allow_bounce = may_bounce(config),
-		.allow_system_memory =
-			cf_config_bool(config, CF_CFG_ALLOW_SYSTEM_MEMORY),
-		.alias = strcmp(alias, "off") != 0,
-		.alias_buffered = !strcmp(alias, "on"),
-		.compat_only = compat_only(piece, config),
-		.config = config,
-	};
-
-	route->path = NULL;
-	for (unsigned i = 0; i < NR_PATHS; i++) {
-		route->why[i] = ask(paths[i], asked, piece, &policy);
-		if (route->why[i] == CF_WHY_YES && !route->path)
-			route->path = paths[i];
+	policy.compat_only = compat_only(piece->handle, &policy);
+	for (i = 0; i < route->nr_asked; i++)
 		policy.allow_bounce |= is_choice(route->why[i]);
+	while (i < NR_PATHS) {
+		const struct cf_path_ops *path = paths[i];
+		enum cf_why why = rules->before[i];
+
+		if (!why && !path->compat)
+			why = policy.compat_only;
+		if (!why)
+			why = path->can(piece, &policy);
+		route->why[i++] = why;
+		if (is_choice(why))
+			policy.allow_bounce = true;
+		if (why)
+			continue;
+		if (!route->path)
+			route->path = path;
+		/* it takes a piece to the end */
+		if (path->compat && !to_the_end)
+			break;
 	}
+	route->nr_asked = i;
+}
+
+void cf_route_choose(const struct cf_piece *piece, const struct cf_rules *rules,
+		     struct cf_route *route)
+{
+	route->path = NULL;
+	route->nr_asked = 0;
+	ask_on(piece, rules, route, false);
 	cf_probe_route(cf_op_name(piece->op),
 		       route->path ? route->path->name : "none", piece->size,
 		       piece->file_off);
 }
 
+void cf_route_ask_rest(const struct cf_piece *piece,
+		       const struct cf_rules *rules, struct cf_route *route)
+{
+	ask_on(piece, rules, route, true);
+}
+
 /* What keeps every GPU's memory from this file, or CF_WHY_YES. */
 static enum cf_why why_never(const struct cf_handle *handle,
-			     const struct cf_config *config)
+			     const struct cf_policy *policy)
 {
-	const struct cf_piece piece = { .handle = (struct cf_handle *)handle };
-	enum cf_why why = compat_only(&piece, config);
-	bool mapped = strcmp(cf_config_string(config, CF_CFG_MAPPED), "off");
-	bool alias = strcmp(cf_config_string(config, CF_CFG_ALIAS), "off");
+	const char *mapped = cf_config_string(policy->config, CF_CFG_MAPPED);
+	enum cf_why why = compat_only(handle, policy);
 
 	if (why || handle->nvfs == CF_NVFS_PASS)
 		return why;
 	if (handle->fs_ops)
 		return cf_nics_wanted() ? CF_WHY_YES : CF_WHY_USER_FS;
-	return mapped || alias ? CF_WHY_YES : CF_WHY_ALIAS_OFF;
+	return strcmp(mapped, "off") || policy->alias ? CF_WHY_YES :
+							CF_WHY_ALIAS_OFF;
 }
 
 int cf_route_check_file(const struct cf_handle *handle,
-			const struct cf_config *config, enum cf_why *why)
+			const struct cf_rules *rules, enum cf_why *why)
 {
 	*why = CF_WHY_YES;
 	/* who names a path wants that one, and no advice */
-	if (may_bounce(config) || *cf_config_string(config, CF_CFG_PATH))
+	if (rules->policy.allow_bounce || rules->only)
 		return 0;
-	*why = why_never(handle, config);
+	*why = why_never(handle, &rules->policy);
 	if (!*why)
 		return 0;
 	return handle->denied ? -CU_FILE_IO_DISABLED :
@@ -252,7 +253,7 @@ const struct cf_path_ops *cf_route_next(const struct cf_route *route)
 {
 	bool after = false;
 
-	for (unsigned i = 0; i < NR_PATHS; i++) {
+	for (unsigned i = 0; i < route->nr_asked; i++) {
 		if (after && route->why[i] == CF_WHY_YES)
 			return paths[i];
 		after |= paths[i] == route->path;

@@ -3,20 +3,25 @@
 #ifndef CF_ENGINE_ROUTE_H
 #define CF_ENGINE_ROUTE_H
 
-#include "core/config.h"
-#include "path/path.h"
+#include "engine/rules.h"
 
-#define CF_MAX_PATHS 8
-
-/* A value: the path taken, and what each path of the table answered. */
+/* A value: the path taken, and what those of the table answered. */
 struct cf_route {
 	const struct cf_path_ops *path; /* NULL: none can carry the piece */
-	enum cf_why why[CF_MAX_PATHS];	/* by place in the table */
+	unsigned nr_asked;		/* from the front of the table */
+	enum cf_why why[CF_MAX_PATHS];	/* of those; by place in the table */
 };
 
-/* Pure: the same piece and configuration give the same route. */
-void cf_route_choose(const struct cf_piece *piece,
-		     const struct cf_config *config, struct cf_route *route);
+/*
+ * Pure: the same piece and rules give the same route. Nobody is asked behind
+ * a path that always takes a piece to the end.
+ */
+void cf_route_choose(const struct cf_piece *piece, const struct cf_rules *rules,
+		     struct cf_route *route);
+
+/* For who tells of it: those behind are asked too. The path stays. Pure. */
+void cf_route_ask_rest(const struct cf_piece *piece,
+		       const struct cf_rules *rules, struct cf_route *route);
 
 /*
  * What the registration of a file answers in strict mode (contract 3.6): 0,
@@ -25,7 +30,7 @@ void cf_route_choose(const struct cf_piece *piece,
  * on how the file was opened, is no matter of this. Pure.
  */
 int cf_route_check_file(const struct cf_handle *handle,
-			const struct cf_config *config, enum cf_why *why);
+			const struct cf_rules *rules, enum cf_why *why);
 
 /* The path to go on with where the one taken gave up; NULL: none. */
 const struct cf_path_ops *cf_route_next(const struct cf_route *route);

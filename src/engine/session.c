@@ -59,6 +59,7 @@ static atomic_long uses; /* written under session_lock */
 /* NULL: closed. Written under session_lock; released complete, so that a
  * request that acquires it reads whole values. */
 static struct cf_config *_Atomic running;
+static struct cf_rules rules; /* of what runs; written before it is */
 
 static size_t kib(const struct cf_config *config, enum cf_cfg id)
 {
@@ -162,6 +163,7 @@ static int open_locked(void)
 	cf_denylist_configure(config);
 	cf_nvfs_allow_batches();
 	cf_nvfs_open(cf_config_bool(config, CF_CFG_NVFS));
+	cf_rules_read(config, &rules);
 	atomic_store_explicit(&running, config, memory_order_release);
 	cf_session_apply();
 	cf_streams_open(config);
@@ -281,6 +283,11 @@ long cf_session_uses(void)
 const struct cf_config *cf_session_config(void)
 {
 	return atomic_load_explicit(&running, memory_order_acquire);
+}
+
+const struct cf_rules *cf_session_rules(void)
+{
+	return &rules;
 }
 
 struct cf_config *cf_session_config_mut(void)

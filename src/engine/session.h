@@ -13,6 +13,7 @@
 
 #include <stdbool.h>
 #include "core/config.h"
+#include "engine/rules.h"
 
 /* 0 and one use more, or a negative code. Any thread, also in static init. */
 int cf_session_open(void);
@@ -41,6 +42,8 @@ long cf_session_uses(void);
 
 /* The running configuration, NULL when closed; valid until the close. */
 const struct cf_config *cf_session_config(void);
+/* What requests read of it; for who holds a handle, and so keeps it open. */
+const struct cf_rules *cf_session_rules(void);
 /*
  * For the runtime setters, which are atomic, with the session locked;
  * afterwards apply tells those who keep a copy.

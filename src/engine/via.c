@@ -3,10 +3,10 @@
 #include "engine/via.h"
 
 #include <linux/magic.h>
-#include <string.h>
 #include "core/cached.h"
 #include "core/file.h"
 #include "core/twin.h"
+#include "seam/frames.h"
 
 #ifndef XFS_SUPER_MAGIC
 #define XFS_SUPER_MAGIC 0x58465342
@@ -34,15 +34,6 @@ enum cf_via cf_via_decide(const struct cf_via_facts *facts)
 	return facts->direct && !facts->refused ? CF_VIA_DIRECT : CF_VIA_CACHE;
 }
 
-static enum cf_hybrid hybrid_of(const struct cf_config *config)
-{
-	const char *text = cf_config_string(config, CF_CFG_HYBRID);
-
-	if (!strcmp(text, "both"))
-		return CF_HYBRID_BOTH;
-	return !strcmp(text, "off") ? CF_HYBRID_OFF : CF_HYBRID_CACHED;
-}
-
 /*
  * File systems of one machine. On a network or a cluster another machine may
  * have changed what is cached here, and O_DIRECT is how to see that.
@@ -60,12 +51,18 @@ static bool cache_is_the_truth(const struct cf_handle *handle)
 	}
 }
 
-enum cf_via cf_via_choose(const struct cf_piece *piece,
-			  const struct cf_config *config)
+/* A small request of a buffered file has no choice: cf_via_decide. */
+static bool has_choice(const struct cf_piece *piece)
+{
+	return piece->handle->direct || piece->size >= CF_VIA_DIRECT_FROM;
+}
+
+static CF_APART enum cf_via choose(const struct cf_piece *piece,
+				   enum cf_hybrid hybrid)
 {
 	struct cf_handle *handle = piece->handle;
 	struct cf_via_facts facts = {
-		.hybrid = hybrid_of(config),
+		.hybrid = hybrid,
 		.read = piece->op == CF_READ && piece->size,
 		.user_fs = handle->fs_ops,
 		.direct = handle->direct,
@@ -83,4 +80,9 @@ enum cf_via cf_via_choose(const struct cf_piece *piece,
 			cf_cached_none(handle, piece->file_off, piece->size) &&
 			cf_twin_ready(handle, CF_VIA_DIRECT);
 	return cf_via_decide(&facts);
+}
+
+enum cf_via cf_via_choose(const struct cf_piece *piece, enum cf_hybrid hybrid)
+{
+	return has_choice(piece) ? choose(piece, hybrid) : CF_VIA_CACHE;
 }

@@ -17,7 +17,6 @@
 #ifndef CF_ENGINE_VIA_H
 #define CF_ENGINE_VIA_H
 
-#include "core/config.h"
 #include "core/piece.h"
 
 /* Reads of buffered files below this size are left to readahead. */
@@ -48,7 +47,6 @@ bool cf_via_wants_none(const struct cf_via_facts *facts);
 enum cf_via cf_via_decide(const struct cf_via_facts *facts);
 
 /* Gathers the facts of a piece and decides. */
-enum cf_via cf_via_choose(const struct cf_piece *piece,
-			  const struct cf_config *config);
+enum cf_via cf_via_choose(const struct cf_piece *piece, enum cf_hybrid hybrid);
 
 #endif

@@ -14,6 +14,7 @@
 #include "core/arrival.h"
 #include "path/direct.h"
 #include "path/path.h"
+#include "seam/frames.h"
 
 static enum cf_why why_no_alias(enum cf_alias_state state)
 {
@@ -94,17 +95,12 @@ static enum cf_why can_direct(const struct cf_piece *piece,
 	return CF_WHY_YES;
 }
 
-static enum cf_why alias_can(const struct cf_piece *piece,
-			     const struct cf_policy *policy)
+/* Of a piece that has an alias. */
+static CF_APART enum cf_why can_by_alias(const struct cf_piece *piece,
+					 const struct cf_policy *policy)
 {
 	enum cf_why why;
 
-	if (piece->mem.kind == CF_MEMORY_HOST)
-		return CF_WHY_NOT_DEVICE;
-	if (!policy->alias)
-		return CF_WHY_ALIAS_OFF;
-	if (!piece->alias)
-		return why_no_alias(piece->alias_state);
 	if (piece->handle->fs_ops)
 		return CF_WHY_USER_FS;
 	why = why_refused(piece);
@@ -116,6 +112,17 @@ static enum cf_why alias_can(const struct cf_piece *piece,
 	return cf_file_is_direct(piece->handle, piece->via) ?
 		       can_direct(piece, policy) :
 		       can_buffered(piece, policy);
+}
+
+static enum cf_why alias_can(const struct cf_piece *piece,
+			     const struct cf_policy *policy)
+{
+	if (piece->mem.kind == CF_MEMORY_HOST)
+		return CF_WHY_NOT_DEVICE;
+	if (!policy->alias)
+		return CF_WHY_ALIAS_OFF;
+	return piece->alias ? can_by_alias(piece, policy) :
+			      why_no_alias(piece->alias_state);
 }
 
 /* What a carrier looks at: a piece whose memory is the alias. */

@@ -13,6 +13,7 @@
 #include "core/file.h"
 #include "core/nvfs_io.h"
 #include "path/nvfs_ride.h"
+#include "seam/frames.h"
 
 /* By what the driver's clients may say of a distributed file system. */
 static bool may_write(int target, const struct cf_config *config)
@@ -95,19 +96,13 @@ static enum cf_why check_memory(const struct cf_piece *piece, bool allow_bounce)
 		       CF_WHY_YES;
 }
 
-static enum cf_why nvfs_can(const struct cf_piece *piece,
-			    const struct cf_policy *policy)
+/* Of a file that it may carry. */
+static CF_APART enum cf_why can_piece(const struct cf_piece *piece,
+				      const struct cf_policy *policy)
 {
 	struct cf_handle *handle = piece->handle;
 	enum cf_why why;
 
-	if (piece->mem.kind == CF_MEMORY_HOST)
-		return CF_WHY_NOT_DEVICE;
-	if (!handle)
-		return CF_WHY_NVFS_STORAGE;
-	if (handle->nvfs != CF_NVFS_PASS)
-		return (enum cf_why)(CF_WHY_NVFS_OFF + handle->nvfs -
-				     CF_NVFS_OFF);
 	if (atomic_load_explicit(&handle->nvfs_refused, memory_order_relaxed))
 		return CF_WHY_NVFS_REFUSED;
 	/* first: these are a choice, which strict mode is no matter of */
@@ -117,6 +112,21 @@ static enum cf_why nvfs_can(const struct cf_piece *piece,
 	if (!cf_file_is_direct(handle, piece->via))
 		return CF_WHY_NVFS_CACHE;
 	return check_memory(piece, policy->allow_bounce);
+}
+
+static enum cf_why nvfs_can(const struct cf_piece *piece,
+			    const struct cf_policy *policy)
+{
+	const struct cf_handle *handle = piece->handle;
+
+	if (piece->mem.kind == CF_MEMORY_HOST)
+		return CF_WHY_NOT_DEVICE;
+	if (!handle)
+		return CF_WHY_NVFS_STORAGE;
+	if (handle->nvfs != CF_NVFS_PASS)
+		return (enum cf_why)(CF_WHY_NVFS_OFF + handle->nvfs -
+				     CF_NVFS_OFF);
+	return can_piece(piece, policy);
 }
 
 static struct cf_file_way nvfs_way(const struct cf_piece *piece)

@@ -117,8 +117,8 @@ struct cf_path_ops {
 	const char *name;
 	/*
 	 * A way that cuFile calls compatibility mode: POSIX IO to and from
-	 * host memory. The others are closed to files on a denylist, and to
-	 * all under force_compat_mode.
+	 * host memory. It never gives up. The others are closed to files on a
+	 * denylist, and to all under force_compat_mode.
 	 */
 	bool compat;
 	/* CF_WHY_YES, or why this path cannot carry the piece. Pure. */

@@ -10,6 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
+#include "core/config.h"
 #include "core/nic.h"
 #include "engine/request.h"
 #include "engine/route.h"
@@ -38,6 +39,29 @@ static struct cf_config *configure(const char *path, bool bounce,
 	return config;
 }
 
+/*
+ * By a configuration, with the answers of all. Who was asked at first stopped
+ * at no other path and for no other reason.
+ */
+static void decide(const struct cf_piece *piece, const struct cf_config *config,
+		   struct cf_route *route)
+{
+	struct cf_rules rules;
+	struct cf_route first;
+
+	memset(&first, 0, sizeof(first));
+	cf_rules_read(config, &rules);
+	cf_route_choose(piece, &rules, &first);
+	*route = first;
+	cf_route_ask_rest(piece, &rules, route);
+	assert_ptr_equal(route->path, first.path);
+	assert_null(cf_path_at(route->nr_asked));
+	for (unsigned i = 0; i < first.nr_asked; i++)
+		assert_int_equal(route->why[i], first.why[i]);
+	/* what they left out would not have mattered */
+	assert_ptr_equal(cf_route_next(route), cf_route_next(&first));
+}
+
 static struct cf_piece piece_of(enum cf_memory_kind kind)
 {
 	return (struct cf_piece){
@@ -52,7 +76,7 @@ static struct cf_route choose(const char *path, bool bounce, bool system_memory,
 	struct cf_piece piece = piece_of(kind);
 	struct cf_route route;
 
-	cf_route_choose(&piece, config, &route);
+	decide(&piece, config, &route);
 	cf_config_free(config);
 	return route;
 }
@@ -69,7 +93,7 @@ static struct cf_route choose_compat(const char *path, bool forced,
 
 	cf_config_set_runtime_bool(config, CF_CFG_FORCE_COMPAT_MODE, forced);
 	piece.handle = &handle;
-	cf_route_choose(&piece, config, &route);
+	decide(&piece, config, &route);
 	cf_config_free(config);
 	return route;
 }
@@ -136,26 +160,26 @@ static void strict_mode_leaves_what_was_chosen_its_way(void **state)
 	piece.handle = &handle;
 	piece.via = CF_VIA_DIRECT;
 	/* not registered: nvidia-fs cannot, and nothing else may */
-	cf_route_choose(&piece, config, &route);
+	decide(&piece, config, &route);
 	assert_null(route.path);
 	cf_config_set_runtime_size(config, CF_CFG_LUSTRE_POSIX_GDS_MIN_KB, 4);
-	cf_route_choose(&piece, config, &route);
+	decide(&piece, config, &route);
 	assert_ptr_equal(route.path, &cf_path_staged);
 	assert_int_equal(why(&route, "nvfs"), CF_WHY_NVFS_KEPT);
 	piece.size++;
-	cf_route_choose(&piece, config, &route);
+	decide(&piece, config, &route);
 	assert_null(route.path);
 	piece.op = CF_WRITE;
 	cf_config_set_runtime_bool(config, CF_CFG_GDS_RDMA_WRITE_SUPPORT,
 				   false);
-	cf_route_choose(&piece, config, &route);
+	decide(&piece, config, &route);
 	assert_ptr_equal(route.path, &cf_path_staged);
 	/* and force_compat_mode, which goes before it */
 	piece = piece_of(CF_MEMORY_DEVICE);
-	cf_route_choose(&piece, config, &route);
+	decide(&piece, config, &route);
 	assert_null(route.path);
 	cf_config_set_runtime_bool(config, CF_CFG_FORCE_COMPAT_MODE, true);
-	cf_route_choose(&piece, config, &route);
+	decide(&piece, config, &route);
 	assert_ptr_equal(route.path, &cf_path_staged);
 	cf_config_free(config);
 }
@@ -179,10 +203,10 @@ static void strict_mode_gives_nvidia_fs_whole_blocks_alone(void **state)
 		struct cf_route route;
 
 		piece.size = 8192;
-		cf_route_choose(&piece, config, &route);
+		decide(&piece, config, &route);
 		assert_ptr_equal(route.path, &cf_path_nvfs);
 		piece.size = 8193;
-		cf_route_choose(&piece, config, &route);
+		decide(&piece, config, &route);
 		assert_ptr_equal(route.path, strict ? NULL : &cf_path_nvfs);
 		assert_int_equal(why(&route, "nvfs"),
 				 strict ? CF_WHY_STRICT : CF_WHY_YES);
@@ -196,11 +220,13 @@ static int file_check(const struct cf_handle *handle, bool strict,
 {
 	struct cf_config_staged *staged = cf_config_staged();
 	struct cf_config *config;
+	struct cf_rules rules;
 	int code;
 
 	assert_int_equal(cf_staged_set_string(staged, CF_CFG_ALIAS, alias), 0);
 	config = configure("", !strict, true);
-	code = cf_route_check_file(handle, config, why);
+	cf_rules_read(config, &rules);
+	code = cf_route_check_file(handle, &rules, why);
 	cf_config_free(config);
 	return code;
 }
@@ -360,7 +386,7 @@ static enum cf_why alias_says(struct aliased *a, const char *use, bool bounce)
 		0);
 	assert_int_equal(cf_config_load(config, staged), 0);
 	cf_staged_reset(staged);
-	cf_route_choose(&a->piece, config, &route);
+	decide(&a->piece, config, &route);
 	cf_config_free(config);
 	if (why(&route, "alias") == CF_WHY_YES)
 		assert_ptr_equal(route.path, &cf_path_alias);
@@ -428,7 +454,7 @@ static enum cf_why sighted(enum cf_sight sight)
 	struct cf_route route;
 
 	piece.view.sight = sight;
-	cf_route_choose(&piece, config, &route);
+	decide(&piece, config, &route);
 	cf_config_free(config);
 	/* staged can carry all that mapped does not, and what it gives up */
 	assert_ptr_equal(route.path, why(&route, "mapped") == CF_WHY_YES ?
@@ -459,7 +485,7 @@ static enum cf_why nvfs_says(struct cf_handle *handle, struct cf_piece piece,
 	handle->dio_align = 512;
 	handle->page_align = 4096;
 	piece.handle = handle;
-	cf_route_choose(&piece, config, &route);
+	decide(&piece, config, &route);
 	return why(&route, "nvfs");
 }
 
@@ -557,11 +583,11 @@ static void nvidia_fs_is_asked_before_the_alias(void **state)
 	a.handle.nvfs_target = CU_FILE_NVME_SUPPORTED;
 	a.piece.registered = true;
 	a.piece.mem.buffer_id = 7;
-	cf_route_choose(&a.piece, config, &route);
+	decide(&a.piece, config, &route);
 	assert_ptr_equal(route.path, &cf_path_nvfs);
 	assert_int_equal(why(&route, "alias"), CF_WHY_YES);
 	a.handle.nvfs = CF_NVFS_OFF;
-	cf_route_choose(&a.piece, config, &route);
+	decide(&a.piece, config, &route);
 	assert_ptr_equal(route.path, &cf_path_alias);
 	cf_config_free(config);
 }
@@ -591,7 +617,7 @@ static enum cf_why rdma_says(const struct cf_piece *piece,
 {
 	struct cf_route route;
 
-	cf_route_choose(piece, config, &route);
+	decide(piece, config, &route);
 	return why(&route, "rdma");
 }
 
@@ -687,8 +713,8 @@ static void deciding_changes_nothing(void **state)
 
 		memset(&one, 0, sizeof(one));
 		memset(&two, 0, sizeof(two));
-		cf_route_choose(&piece, config, &one);
-		cf_route_choose(&piece, config, &two);
+		decide(&piece, config, &one);
+		decide(&piece, config, &two);
 		assert_memory_equal(&one, &two, sizeof(one));
 		assert_memory_equal(&piece, &before, sizeof(piece));
 	}

@@ -1,0 +1,31 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * rules - what every request reads of the configuration, read once.
+ *
+ * Texts are compared and bounds are put together when the session is opened;
+ * nothing here has a runtime setter (api/params.c).
+ */
+#ifndef CF_ENGINE_RULES_H
+#define CF_ENGINE_RULES_H
+
+#include "engine/via.h"
+#include "path/path.h"
+
+#define CF_MAX_PATHS 8
+
+struct cf_rules {
+	/* the only path to travel, or NULL */
+	const struct cf_path_ops *only;
+	/* what keeps a path from any piece, or CF_WHY_YES; by its place */
+	enum cf_why before[CF_MAX_PATHS];
+	/* of any file; compat_only may come of the file, too */
+	struct cf_policy policy;
+	enum cf_hybrid hybrid;
+	bool combine; /* see struct cf_piece */
+	bool ordered; /* the same */
+};
+
+/* They are good as long as the configuration. */
+void cf_rules_read(const struct cf_config *config, struct cf_rules *rules);
+
+#endif
