@@ -217,6 +217,14 @@ static struct cf_plan mapped_plan(const struct cf_piece *piece)
 	};
 }
 
+bool cf_plan_is_alone(const struct cf_piece *piece,
+		      const struct cf_path_ops *path)
+{
+	return path == &cf_path_host &&
+	       piece->size < cf_plan_bound(split_from) &&
+	       piece->size < cf_plan_bound(ring_from);
+}
+
 struct cf_plan cf_plan_make(const struct cf_piece *piece,
 			    const struct cf_path_ops *path, unsigned company)
 {

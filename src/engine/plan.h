@@ -14,6 +14,13 @@ struct cf_plan {
 	bool flagged;	  /* see path/flag.h */
 };
 
+/*
+ * A small request of host memory: one carrier takes it in one part, whoever
+ * else runs, and nobody need know that it runs.
+ */
+bool cf_plan_is_alone(const struct cf_piece *piece,
+		      const struct cf_path_ops *path);
+
 /* company: how many requests run now, this one among them. */
 struct cf_plan cf_plan_make(const struct cf_piece *piece,
 			    const struct cf_path_ops *path, unsigned company);

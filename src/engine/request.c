@@ -18,6 +18,7 @@
 #include "engine/plan.h"
 #include "engine/settle.h"
 #include "engine/worker.h"
+#include "seam/frames.h"
 #include "seam/nvtx.h"
 
 static void log_failure(const struct cf_request *req, int code)
@@ -125,20 +126,64 @@ static bool comes_early(const struct cf_request *req)
 	       !(req->piece.ferry && req->route.path == &cf_path_staged);
 }
 
-ssize_t cf_request_travel(struct cf_request *req)
+/* One part, and no plan: cf_plan_is_alone. */
+static CF_WITHIN ssize_t run_alone(struct cf_request *req)
 {
-	const struct cf_path_ops *path = req->route.path;
+	ssize_t n = cf_path_host_whole(&req->piece);
+
+	req->code = n < 0 ? (int)n : 0;
+	return n;
+}
+
+static CF_APART ssize_t run_planned(struct cf_request *req)
+{
 	struct crew c = { .crew.work = work,
 			  .node = cf_device_node(&req->piece.mem) };
 	struct cf_feed feed;
 	struct cf_plan plan;
 	unsigned company;
+
+	cf_settle(c.node); /* a task runs here too */
+	company = 1 + req->behind +
+		  atomic_fetch_add_explicit(&running, 1, memory_order_relaxed);
+	/* the one that it waits for will be over */
+	if (company > 1 && req->ferry && !cf_ferry_has_begun(req->ferry))
+		company--;
+	plan = cf_plan_make(&req->piece, req->route.path, company);
+	req->piece.demote = plan.demote;
+	req->piece.flagged = plan.flagged;
+	req->piece.flights = plan.flights;
+	c.crew.helpers = plan.helpers;
+	cf_feed_init(&feed, req->piece.size, plan.skew, plan.step);
+	req->route.path->run(&req->piece, &feed, &c.crew);
+	atomic_fetch_sub_explicit(&running, 1, memory_order_relaxed);
+	req->code = feed.code;
+	return cf_feed_result(&feed);
+}
+
+static CF_WITHIN ssize_t run(struct cf_request *req)
+{
+	const struct cf_path_ops *path = req->route.path;
+	const struct cf_piece *piece = &req->piece;
 	bool range;
+	ssize_t n;
+
+	cf_probe_piece_begin(path->name, cf_op_name(piece->op), piece->size,
+			     piece->file_off);
+	range = cf_nvtx_begin(cf_op_name(piece->op), path->name, piece->size);
+	n = cf_plan_is_alone(piece, path) ? run_alone(req) : run_planned(req);
+	cf_nvtx_end(range);
+	cf_probe_piece_end(path->name, n);
+	return n;
+}
+
+static CF_WITHIN ssize_t travel(struct cf_request *req)
+{
 	ssize_t n;
 
 	req->code = 0;
 	cf_explain_new_route(req);
-	if (!path)
+	if (!req->route.path)
 		return -CU_FILE_IO_NOT_SUPPORTED;
 	if (comes_early(req)) {
 		int err = cf_ferry_wait_begun(req->ferry);
@@ -147,31 +192,15 @@ ssize_t cf_request_travel(struct cf_request *req)
 			return err;
 	}
 	trace(req);
-	cf_settle(c.node); /* a task runs here too */
-	company = 1 + req->behind +
-		  atomic_fetch_add_explicit(&running, 1, memory_order_relaxed);
-	/* the one that it waits for will be over */
-	if (company > 1 && req->ferry && !cf_ferry_has_begun(req->ferry))
-		company--;
-	plan = cf_plan_make(&req->piece, path, company);
-	req->piece.demote = plan.demote;
-	req->piece.flagged = plan.flagged;
-	req->piece.flights = plan.flights;
-	c.crew.helpers = plan.helpers;
-	cf_feed_init(&feed, req->piece.size, plan.skew, plan.step);
-	cf_probe_piece_begin(path->name, cf_op_name(req->piece.op),
-			     req->piece.size, req->piece.file_off);
-	range = cf_nvtx_begin(cf_op_name(req->piece.op), path->name,
-			      req->piece.size);
-	path->run(&req->piece, &feed, &c.crew);
-	cf_nvtx_end(range);
-	atomic_fetch_sub_explicit(&running, 1, memory_order_relaxed);
-	req->code = feed.code;
-	n = cf_feed_result(&feed);
-	cf_probe_piece_end(path->name, n);
-	if (feed.code == CF_PATH_GIVES_UP)
+	n = run(req);
+	if (req->code == CF_PATH_GIVES_UP)
 		return travel_on(req, n < 0 ? 0 : (size_t)n);
 	return n;
+}
+
+ssize_t cf_request_travel(struct cf_request *req)
+{
+	return travel(req);
 }
 
 void cf_requests_fork_child(void)
@@ -193,7 +222,7 @@ ssize_t cf_request_run(struct cf_request *req)
 
 	cf_windows_note(&req->piece);
 	cf_detour_early(req);
-	n = cf_request_travel(req);
+	n = travel(req);
 	if (cf_detour_is_due(req, req->code))
 		n = cf_detour(req, n, req->code);
 	if (n == -EFAULT && req->piece.mem.kind == CF_MEMORY_HOST)

@@ -24,16 +24,19 @@ static struct cf_file_way host_way(const struct cf_piece *piece)
 	return cf_file_way(&t);
 }
 
-static ssize_t move_part(const struct cf_piece *piece,
-			 const struct cf_part *part)
+static ssize_t move(const struct cf_piece *piece, size_t at, size_t size)
 {
-	char *mem = (char *)piece->mem.addr + part->at;
-	off_t off = piece->file_off + (off_t)part->at;
+	char *mem = (char *)piece->mem.addr + at;
+	off_t off = piece->file_off + (off_t)at;
 
-	return piece->op == CF_READ ? cf_file_read(piece->handle, piece->via,
-						   mem, part->size, off) :
-				      cf_file_write(piece->handle, piece->via,
-						    mem, part->size, off);
+	return piece->op == CF_READ ?
+		       cf_file_read(piece->handle, piece->via, mem, size, off) :
+		       cf_file_write(piece->handle, piece->via, mem, size, off);
+}
+
+ssize_t cf_path_host_whole(const struct cf_piece *piece)
+{
+	return move(piece, 0, piece->size);
 }
 
 /* What each carrier looks at. */
@@ -49,7 +52,7 @@ static void carry(void *arg)
 	ssize_t n;
 
 	while (cf_feed_next(load->feed, &part)) {
-		n = move_part(load->piece, &part);
+		n = move(load->piece, part.at, part.size);
 		if (n == (ssize_t)part.size)
 			continue;
 		cf_feed_short(load->feed, part.at + (n > 0 ? (size_t)n : 0),

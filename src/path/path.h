@@ -147,6 +147,9 @@ struct cf_path_ops {
 /* Stock: nothing comes before. */
 int cf_path_no_settle(const struct cf_piece *piece);
 
+/* What host does of a piece that is one part, without a feed. */
+ssize_t cf_path_host_whole(const struct cf_piece *piece);
+
 extern const struct cf_path_ops cf_path_null;
 extern const struct cf_path_ops cf_path_host;
 extern const struct cf_path_ops cf_path_rdma;

@@ -68,6 +68,33 @@ static void small_reads_are_their_callers_own(void **state)
 			 HELPERS);
 }
 
+/* Then who carries it need not count, plan or ask anybody. */
+static void what_is_alone_is_one_part_of_one_carrier(void **state)
+{
+	struct cf_piece piece = { .mem.kind = CF_MEMORY_HOST };
+
+	configure(0);
+	for (unsigned n = 0; n < 2 * 2 * 25 * 7; n++) {
+		struct cf_plan p;
+
+		piece.op = n % 2 ? CF_READ : CF_WRITE;
+		piece.handle = n / 2 % 2 ? &file : &direct_file;
+		piece.via = n / 2 % 2 ? CF_VIA_CACHE : CF_VIA_DIRECT;
+		piece.size = (1ul << n / 4 % 25) + n % 3;
+		if (!cf_plan_is_alone(&piece, &cf_path_host))
+			continue;
+		p = cf_plan_make(&piece, &cf_path_host, 1u << n / 100);
+		assert_int_equal(p.helpers, 0);
+		assert_int_equal(p.flights, 0);
+		assert_true(p.step - p.skew >= piece.size);
+	}
+	piece.size = 4096;
+	assert_true(cf_plan_is_alone(&piece, &cf_path_host));
+	assert_false(cf_plan_is_alone(&piece, &cf_path_staged));
+	piece.size = TH_MIB;
+	assert_false(cf_plan_is_alone(&piece, &cf_path_host));
+}
+
 /* A flag is one more call of the driver, which others would stand behind. */
 static void a_small_read_that_is_alone_has_a_flag(void **state)
 {
@@ -217,6 +244,7 @@ int main(void)
 			buffered_writes_have_one_carrier_and_direct_ones_four),
 		cmocka_unit_test(
 			a_userspace_file_system_is_called_by_one_thread),
+		cmocka_unit_test(what_is_alone_is_one_part_of_one_carrier),
 		cmocka_unit_test(no_part_is_larger_than_a_slot),
 		cmocka_unit_test(what_a_ferry_moves_is_cut_in_several_parts),
 		cmocka_unit_test(the_first_part_ends_where_a_block_does),
