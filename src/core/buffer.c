@@ -144,11 +144,12 @@ static enum cf_cover cover_locked(const struct cf_memory *mem, uintptr_t base,
 enum cf_cover cf_buffer_cover(const struct cf_memory *mem, uintptr_t base,
 			      uintptr_t start, size_t size)
 {
-	pthread_rwlock_t *lock = cf_stripes_own(&stripes);
+	pthread_rwlock_t *lock;
 	enum cf_cover cover;
 
 	if (!atomic_load_explicit(&nr_hint, memory_order_relaxed))
 		return CF_COVER_NONE;
+	lock = cf_stripes_own(&stripes);
 	pthread_rwlock_rdlock(lock);
 	cover = cover_locked(mem, base, start, size);
 	pthread_rwlock_unlock(lock);
@@ -192,13 +193,14 @@ static struct cf_alias *alias_locked(const struct cf_memory *mem, size_t size,
 struct cf_alias *cf_buffer_alias(const struct cf_memory *mem, size_t size,
 				 enum cf_alias_state *state)
 {
-	pthread_rwlock_t *lock = cf_stripes_own(&stripes);
+	pthread_rwlock_t *lock;
 	struct cf_alias *alias;
 
 	*state = CF_ALIAS_NOBODY;
 	if (!atomic_load_explicit(&nr_known, memory_order_relaxed))
 		return NULL;
 	*state = CF_ALIAS_UNREGISTERED;
+	lock = cf_stripes_own(&stripes);
 	pthread_rwlock_rdlock(lock);
 	alias = alias_locked(mem, size, state);
 	pthread_rwlock_unlock(lock);
@@ -222,11 +224,12 @@ static struct cf_remote *remote_locked(const struct cf_memory *mem, size_t size)
 
 struct cf_remote *cf_buffer_remote(const struct cf_memory *mem, size_t size)
 {
-	pthread_rwlock_t *lock = cf_stripes_own(&stripes);
+	pthread_rwlock_t *lock;
 	struct cf_remote *remote;
 
 	if (!atomic_load_explicit(&nr_remote, memory_order_relaxed))
 		return NULL;
+	lock = cf_stripes_own(&stripes);
 	pthread_rwlock_rdlock(lock);
 	remote = remote_locked(mem, size);
 	pthread_rwlock_unlock(lock);

@@ -15,6 +15,7 @@
 #include "core/probe.h"
 #include "core/remote.h"
 #include "core/twin.h"
+#include "seam/frames.h"
 #include "seam/nvtx.h"
 #include "seam/os.h"
 
@@ -151,16 +152,18 @@ static bool wrong_kind(ssize_t n)
 
 void cf_transfer_took(struct cf_transfer *t, ssize_t n)
 {
+	if (n > 0) {
+		t->at += (size_t)n;
+		return;
+	}
 	if (n == -EINTR)
 		return;
 	if (wrong_kind(n) && t->fd >= 0 && !cf_twin_is(t->handle, t->fd))
 		n = -EBADF;
 	if (n == -EINVAL && t->direct && !t->alias)
 		refuse_direct(t);
-	else if (n <= 0)
-		end(t, n);
 	else
-		t->at += (size_t)n;
+		end(t, n);
 }
 
 bool cf_transfer_next(struct cf_transfer *t)
@@ -184,7 +187,8 @@ bool cf_transfer_next(struct cf_transfer *t)
 	return false;
 }
 
-static ssize_t user_fs_io(const struct cf_transfer *t, char *buf, off_t off)
+static CF_APART ssize_t user_fs_io(const struct cf_transfer *t, char *buf,
+				   off_t off)
 {
 	const CUfileFSOps_t *ops = t->handle->fs_ops;
 	void *fs = t->handle->fs_handle;
@@ -217,17 +221,44 @@ ssize_t cf_transfer_call(const struct cf_transfer *t)
 			  cf_os->pread(t->fd, buf, t->part, off);
 }
 
-ssize_t cf_file_move(struct cf_transfer *t)
+/*
+ * The first call of one that needs no more, in nearly all cases: all of it, by
+ * a descriptor of the page cache. What is left is next's.
+ */
+static CF_WITHIN void begin_plain(struct cf_transfer *t)
+{
+	t->part = t->size;
+	t->fd = cf_twin_fd(t->handle, CF_VIA_CACHE);
+	cf_transfer_took(
+		t, t->fd < 0 ? t->fd :
+		   t->write  ? cf_os->pwrite(t->fd, t->buf, t->size, t->off) :
+			       cf_os->pread(t->fd, t->buf, t->size, t->off));
+}
+
+static bool is_plain(const struct cf_transfer *t)
+{
+	return t->via == CF_VIA_CACHE && !t->handle->fs_ops && t->size &&
+	       t->size <= atomic_load_explicit(&max_part, memory_order_relaxed);
+}
+
+static CF_WITHIN ssize_t move(struct cf_transfer *t)
 {
 	bool range =
 		cf_nvtx_begin("file", t->write ? "write" : "read", t->size);
 
 	cf_probe_file_begin(t->handle, (int)t->write, t->size, t->off);
+	if (is_plain(t))
+		begin_plain(t);
 	while (cf_transfer_next(t))
 		cf_transfer_took(t, cf_transfer_call(t));
 	cf_probe_file_end(t->handle, t->result);
 	cf_nvtx_end(range);
 	return t->result;
+}
+
+ssize_t cf_file_move(struct cf_transfer *t)
+{
+	return move(t);
 }
 
 ssize_t cf_file_read(struct cf_handle *handle, enum cf_via via, void *buf,
@@ -239,7 +270,7 @@ ssize_t cf_file_read(struct cf_handle *handle, enum cf_via via, void *buf,
 				 .size = size,
 				 .off = off };
 
-	return cf_file_move(&t);
+	return move(&t);
 }
 
 ssize_t cf_file_write(struct cf_handle *handle, enum cf_via via,
@@ -252,5 +283,5 @@ ssize_t cf_file_write(struct cf_handle *handle, enum cf_via via,
 				 .size = size,
 				 .off = off };
 
-	return cf_file_move(&t);
+	return move(&t);
 }

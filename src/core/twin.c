@@ -18,6 +18,7 @@
 #include <stdio.h>
 #include <string.h>
 #include "core/log.h"
+#include "seam/frames.h"
 #include "seam/os.h"
 
 static pthread_mutex_t reopen_lock = PTHREAD_MUTEX_INITIALIZER;
@@ -62,7 +63,7 @@ static int reopen(const struct cf_handle *handle, enum cf_log_level level)
 }
 
 /* One at a time: a copy opened in vain, and closed, would drop locks too. */
-static int open_twin(struct cf_handle *handle, enum cf_log_level level)
+static CF_APART int open_twin(struct cf_handle *handle, enum cf_log_level level)
 {
 	bool new;
 	int fd;

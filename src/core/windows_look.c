@@ -14,6 +14,7 @@
 #include "core/refusals.h"
 #include "core/window_table.h"
 #include "core/windows_internal.h"
+#include "seam/frames.h"
 
 #ifndef XFS_SUPER_MAGIC
 #define XFS_SUPER_MAGIC 0x58465342
@@ -43,8 +44,6 @@ static bool is_known_to_be_safe(const struct cf_handle *handle)
 static enum cf_sight glance(const struct cf_piece *piece,
 			    struct cf_windows_limits *limits)
 {
-	if (cf_windows_mode() == CF_WINDOWS_OFF)
-		return CF_SIGHT_OFF;
 	if (piece->op != CF_READ || piece->mem.kind == CF_MEMORY_HOST)
 		return CF_SIGHT_NO_READ;
 	if (piece->handle->fs_ops ||
@@ -164,25 +163,35 @@ static enum cf_sight look(struct cf_piece *piece,
 	return CF_SIGHT_MEMORY_SHORT;
 }
 
-void cf_windows_look(struct cf_piece *piece)
+static CF_APART enum cf_sight glance_and_look(struct cf_piece *piece)
 {
 	struct cf_windows_limits limits;
+	enum cf_sight sight = glance(piece, &limits);
 
-	piece->view.stamped = false;
-	piece->view.sight = glance(piece, &limits);
-	if (piece->view.sight == CF_SIGHT_NONE)
-		piece->view.sight = look(piece, &limits);
+	return sight == CF_SIGHT_NONE ? look(piece, &limits) : sight;
 }
 
-void cf_windows_note(const struct cf_piece *piece)
+void cf_windows_look(struct cf_piece *piece)
+{
+	piece->view.stamped = false;
+	piece->view.sight = cf_windows_mode() == CF_WINDOWS_OFF ?
+				    CF_SIGHT_OFF :
+				    glance_and_look(piece);
+}
+
+static CF_APART void note(const struct cf_piece *piece)
 {
 	struct cf_windows_limits limits;
 	struct cf_survey before;
 
-	if (!piece->view.stamped)
-		return;
 	cf_windows_limits_now(&limits);
 	if (piece->size >= limits.open_from)
 		cf_windows_survey(piece, size_in_file(piece), true, &limits,
 				  &before);
+}
+
+void cf_windows_note(const struct cf_piece *piece)
+{
+	if (piece->view.stamped)
+		note(piece);
 }
