@@ -117,17 +117,22 @@ struct cf_handle *cf_handle_get(CUfileHandle_t value)
 	return &entry->handle;
 }
 
-/* The release hands the request's last reads to whoever frees the handle. */
-void cf_handle_put(struct cf_handle *handle)
+/* The release hands the requests' last reads to whoever frees the handle. */
+void cf_handle_put_all(struct cf_handle *handle, unsigned nr)
 {
-	uint64_t state = atomic_fetch_sub_explicit(&handle->state, 1,
+	uint64_t state = atomic_fetch_sub_explicit(&handle->state, nr,
 						   memory_order_release);
 
-	if ((state & REFS_MASK) != 1 || state & LIVE)
+	if ((state & REFS_MASK) != nr || state & LIVE)
 		return;
 	pthread_mutex_lock(&table_lock);
 	pthread_cond_broadcast(&put_last);
 	pthread_mutex_unlock(&table_lock);
+}
+
+void cf_handle_put(struct cf_handle *handle)
+{
+	cf_handle_put_all(handle, 1);
 }
 
 unsigned cf_handle_number(const struct cf_handle *handle)

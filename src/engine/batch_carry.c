@@ -105,6 +105,23 @@ static void count(const struct cf_submission *sub, const struct cf_entry *entry)
 	cf_stats_batch_ended(&io);
 }
 
+/* What they hold of one file goes back in one: many workers do so at once. */
+static void give_back(struct cf_entry *const *entries, unsigned nr)
+{
+	unsigned same = 0;
+
+	for (unsigned i = 0; i < nr; i++) {
+		struct cf_handle *handle = entries[i]->req.piece.handle;
+
+		cf_request_fini_memory(&entries[i]->req);
+		same++;
+		if (i + 1 < nr && entries[i + 1]->req.piece.handle == handle)
+			continue;
+		cf_handle_put_all(handle, same);
+		same = 0;
+	}
+}
+
 void cf_batch_end(struct cf_submission *sub, struct cf_entry *const *entries,
 		  unsigned nr)
 {
@@ -116,8 +133,8 @@ void cf_batch_end(struct cf_submission *sub, struct cf_entry *const *entries,
 			cf_entry_event(entries[i]->cookie, entries[i]->result);
 		if (sub->start && !dropped)
 			count(sub, entries[i]);
-		cf_request_fini(&entries[i]->req);
 	}
+	give_back(entries, nr);
 	cf_events_post(&sub->queue->events, ended, nr);
 	cf_submission_ended(sub, nr);
 }

@@ -239,9 +239,14 @@ void cf_request_carried(const struct cf_request *req, ssize_t n)
 		log_failure(req, (int)n);
 }
 
-void cf_request_fini(struct cf_request *req)
+void cf_request_fini_memory(struct cf_request *req)
 {
 	cf_alias_put(req->piece.alias);
 	cf_remote_put(req->piece.remote);
+}
+
+void cf_request_fini(struct cf_request *req)
+{
+	cf_request_fini_memory(req);
 	cf_handle_put(req->piece.handle);
 }

@@ -80,6 +80,8 @@ void cf_request_carried(const struct cf_request *req, ssize_t n);
 
 /* Gives the references back. */
 void cf_request_fini(struct cf_request *req);
+/* But for that on the handle: for who gives back those of many at once. */
+void cf_request_fini_memory(struct cf_request *req);
 
 /* The requests of the parent's other threads do not run in the child. */
 void cf_requests_fork_child(void);
