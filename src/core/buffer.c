@@ -123,9 +123,16 @@ static bool is_stale(const struct cf_range *range, const struct cf_memory *mem)
 		range->buffer_id != mem->buffer_id);
 }
 
+static void tell(const struct cf_range *range, struct cf_buffer_range *out)
+{
+	*out = (struct cf_buffer_range){ range->base, range->end,
+					 range->buffer_id };
+}
+
 /* Caller holds a stripe. */
 static enum cf_cover cover_locked(const struct cf_memory *mem, uintptr_t base,
-				  uintptr_t start, size_t size)
+				  uintptr_t start, size_t size,
+				  struct cf_buffer_range *held)
 {
 	size_t i = cf_ranges_upper(&ranges, base);
 	enum cf_cover cover = CF_COVER_NONE;
@@ -134,15 +141,18 @@ static enum cf_cover cover_locked(const struct cf_memory *mem, uintptr_t base,
 	while ((range = cf_ranges_left(&ranges, base, &i))) {
 		if (range->end <= base || is_stale(range, mem))
 			continue;
-		if (start >= range->base && start + size <= range->end)
-			return CF_COVER_WHOLE;
 		cover = CF_COVER_BEYOND;
+		if (start < range->base || start + size > range->end)
+			continue;
+		tell(range, held);
+		return CF_COVER_WHOLE;
 	}
 	return cover;
 }
 
 enum cf_cover cf_buffer_cover(const struct cf_memory *mem, uintptr_t base,
-			      uintptr_t start, size_t size)
+			      uintptr_t start, size_t size,
+			      struct cf_buffer_range *held)
 {
 	pthread_rwlock_t *lock;
 	enum cf_cover cover;
@@ -151,7 +161,7 @@ enum cf_cover cf_buffer_cover(const struct cf_memory *mem, uintptr_t base,
 		return CF_COVER_NONE;
 	lock = cf_stripes_own(&stripes);
 	pthread_rwlock_rdlock(lock);
-	cover = cover_locked(mem, base, start, size);
+	cover = cover_locked(mem, base, start, size, held);
 	pthread_rwlock_unlock(lock);
 	return cover;
 }
@@ -190,6 +200,11 @@ static struct cf_alias *alias_locked(const struct cf_memory *mem, size_t size,
 	return NULL;
 }
 
+bool cf_buffer_may_have_alias(void)
+{
+	return atomic_load_explicit(&nr_known, memory_order_relaxed);
+}
+
 struct cf_alias *cf_buffer_alias(const struct cf_memory *mem, size_t size,
 				 enum cf_alias_state *state)
 {
@@ -197,7 +212,7 @@ struct cf_alias *cf_buffer_alias(const struct cf_memory *mem, size_t size,
 	struct cf_alias *alias;
 
 	*state = CF_ALIAS_NOBODY;
-	if (!atomic_load_explicit(&nr_known, memory_order_relaxed))
+	if (!cf_buffer_may_have_alias())
 		return NULL;
 	*state = CF_ALIAS_UNREGISTERED;
 	lock = cf_stripes_own(&stripes);
@@ -247,8 +262,7 @@ bool cf_buffer_find(const struct cf_memory *mem, uintptr_t start, size_t size,
 	i = cf_ranges_upper(&ranges, start);
 	range = holder_locked(mem, start, size, &i);
 	if (range)
-		*out = (struct cf_buffer_range){ range->base, range->end,
-						 range->buffer_id };
+		tell(range, out);
 	pthread_rwlock_unlock(lock);
 	return range;
 }

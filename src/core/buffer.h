@@ -32,6 +32,9 @@ void cf_buffer_set_alias(uintptr_t base, enum cf_alias_state state,
 struct cf_alias *cf_buffer_alias(const struct cf_memory *mem, size_t size,
 				 enum cf_alias_state *state);
 
+/* False: cf_buffer_alias has none, and NOBODY, for any range. */
+bool cf_buffer_may_have_alias(void);
+
 /*
  * The same for NICs that reach it. The registration of that allocation takes
  * the reference, if it is there yet and has none.
@@ -65,10 +68,12 @@ enum cf_cover {
 /*
  * How registrations cover [start, start + size), named by a client through
  * base. mem: the facts of the memory there now; a registration of memory
- * that was freed since does not count. Takes no global lock. Any thread.
+ * that was freed since does not count. *held: the one that is whole. Takes no
+ * global lock. Any thread.
  */
 enum cf_cover cf_buffer_cover(const struct cf_memory *mem, uintptr_t base,
-			      uintptr_t start, size_t size);
+			      uintptr_t start, size_t size,
+			      struct cf_buffer_range *held);
 
 /* Forgets all registrations. */
 void cf_buffers_close(void);

@@ -117,6 +117,12 @@ struct cf_handle *cf_handle_get(CUfileHandle_t value)
 	return &entry->handle;
 }
 
+/* Relaxed: what the first reference acquired is there. */
+void cf_handle_get_more(struct cf_handle *handle)
+{
+	atomic_fetch_add_explicit(&handle->state, 1, memory_order_relaxed);
+}
+
 /* The release hands the requests' last reads to whoever frees the handle. */
 void cf_handle_put_all(struct cf_handle *handle, unsigned nr)
 {

@@ -77,6 +77,8 @@ int cf_handle_deregister(CUfileHandle_t value);
 /* A reference, or NULL where the value names no live handle. Any thread. */
 struct cf_handle *cf_handle_get(CUfileHandle_t value);
 void cf_handle_put(struct cf_handle *handle);
+/* One more, by who has one; also while it is being deregistered. */
+void cf_handle_get_more(struct cf_handle *handle);
 /* So many references of one caller's, at once. */
 void cf_handle_put_all(struct cf_handle *handle, unsigned nr);
 

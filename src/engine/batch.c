@@ -252,10 +252,14 @@ static int fill(struct cf_submission *sub, const CUfileIOParams_t *params)
 	struct cf_facts last = { .base = NULL };
 
 	for (unsigned i = 0; i < sub->nr; i++) {
+		struct cf_entry *entry = &sub->entries[i];
 		const char *why;
-		int err = cf_entry_init(&sub->entries[i], &params[i], &last,
-					NULL, &why);
+		int err;
 
+		if (i && cf_entry_init_like(entry, &params[i], entry - 1,
+					    &params[i - 1], &last))
+			continue;
+		err = cf_entry_init(entry, &params[i], &last, NULL, &why);
 		if (!err)
 			continue;
 		err = cf_entry_refuse(err, i, sub->nr, &params[i], why);

@@ -7,11 +7,10 @@
 #include "core/log_tag.h"
 #include "engine/session.h"
 
-int cf_entry_init(struct cf_entry *entry, const CUfileIOParams_t *params,
-		  struct cf_facts *last, struct cf_ferry *ferry,
-		  const char **why)
+static struct cf_call call_of(const CUfileIOParams_t *params,
+			      struct cf_ferry *ferry)
 {
-	struct cf_call call = {
+	return (struct cf_call){
 		.op = params->opcode == CUFILE_WRITE ? CF_WRITE : CF_READ,
 		.handle = params->fh,
 		.base = params->u.batch.devPtr_base,
@@ -20,6 +19,13 @@ int cf_entry_init(struct cf_entry *entry, const CUfileIOParams_t *params,
 		.buf_off = params->u.batch.devPtr_offset,
 		.ferry = ferry,
 	};
+}
+
+int cf_entry_init(struct cf_entry *entry, const CUfileIOParams_t *params,
+		  struct cf_facts *last, struct cf_ferry *ferry,
+		  const char **why)
+{
+	struct cf_call call = call_of(params, ferry);
 	int err;
 
 	*why = "no such mode";
@@ -33,11 +39,32 @@ int cf_entry_init(struct cf_entry *entry, const CUfileIOParams_t *params,
 	if (err)
 		return err;
 	entry->cookie = params->cookie;
+	entry->like = false;
 	if (entry->req.route.path)
 		return 0;
 	*why = "no path may carry it";
 	cf_request_fini(&entry->req);
 	return -CU_FILE_IO_NOT_SUPPORTED;
+}
+
+bool cf_entry_init_like(struct cf_entry *entry, const CUfileIOParams_t *params,
+			const struct cf_entry *before,
+			const CUfileIOParams_t *before_params,
+			const struct cf_facts *last)
+{
+	struct cf_call call;
+
+	if (params->mode != before_params->mode ||
+	    params->opcode != before_params->opcode ||
+	    params->fh != before_params->fh ||
+	    params->u.batch.devPtr_base != before_params->u.batch.devPtr_base)
+		return false;
+	call = call_of(params, NULL);
+	if (!cf_request_init_like(&entry->req, &call, &before->req, last))
+		return false;
+	entry->cookie = params->cookie;
+	entry->like = true;
+	return true;
 }
 
 int cf_entry_refuse(int err, unsigned i, unsigned nr,

@@ -15,6 +15,15 @@ int cf_entry_init(struct cf_entry *entry, const CUfileIOParams_t *params,
 		  const char **why);
 
 /*
+ * The same for one that is like the one before it in the submission, but for
+ * its size and place (cf_request_init_like). False: it is not, or not surely.
+ */
+bool cf_entry_init_like(struct cf_entry *entry, const CUfileIOParams_t *params,
+			const struct cf_entry *before,
+			const CUfileIOParams_t *before_params,
+			const struct cf_facts *last);
+
+/*
  * Entry i of nr was answered err, so all are refused: a log line, and the
  * code of the whole submit.
  */

@@ -3,12 +3,14 @@
 #ifndef CF_ENGINE_REQUEST_H
 #define CF_ENGINE_REQUEST_H
 
+#include "core/buffer.h"
 #include "engine/route.h"
 
 /* What was just learnt of a base address; base NULL: nothing. */
 struct cf_facts {
 	const void *base;
 	struct cf_memory mem;
+	struct cf_buffer_range held; /* a registration it is in, or empty */
 };
 
 /* What a client asks for; nothing in it has been checked. */
@@ -44,6 +46,16 @@ int cf_request_init(struct cf_request *req, const struct cf_call *call);
 /* The same for one of many: the driver is asked only about a new base. */
 int cf_request_init_next(struct cf_request *req, const struct cf_call *call,
 			 struct cf_facts *last);
+
+/*
+ * The same for one of many whose call differs from the one before it in size
+ * and place alone, and whose request there is: what was decided of that holds
+ * of this, too, as far as nothing hangs on size and place. False: it may hang
+ * on them, or is wrong, which cf_request_init_next will say.
+ */
+bool cf_request_init_like(struct cf_request *req, const struct cf_call *call,
+			  const struct cf_request *before,
+			  const struct cf_facts *last);
 
 /*
  * The same without a word in the log: *problem says what is wrong. assumed:

@@ -15,6 +15,7 @@
 #include "core/ferry.h"
 #include "core/log.h"
 #include "core/log_tag.h"
+#include "core/probe.h"
 #include "engine/session.h"
 #include "engine/via.h"
 #include "seam/os.h"
@@ -95,6 +96,33 @@ static int check_callback(const struct cf_piece *piece, const char **problem)
 		      "GPU memory of the process that forked this one");
 }
 
+/* last: what was learnt for the one before, or NULL. */
+static void learn(const struct cf_call *call, struct cf_facts *last,
+		  struct cf_memory *mem)
+{
+	if (!last || last->base != call->base)
+		cf_memory_facts((uintptr_t)call->base, mem);
+	else
+		*mem = last->mem;
+	if (last && last->base != call->base)
+		*last = (struct cf_facts){ .base = call->base, .mem = *mem };
+}
+
+/* Of many with one base most are in the registration that the last was in. */
+static enum cf_cover cover_of(const struct cf_call *call,
+			      const struct cf_memory *mem,
+			      struct cf_facts *last)
+{
+	uintptr_t start = mem->addr + (size_t)call->buf_off;
+	struct cf_buffer_range held;
+
+	if (last && start >= last->held.base &&
+	    start + call->size <= last->held.end)
+		return CF_COVER_WHOLE;
+	return cf_buffer_cover(mem, mem->addr, start, call->size,
+			       last ? &last->held : &held);
+}
+
 /* The memory of the request, and whether the range may be touched. */
 static int check_memory(struct cf_request *req, const struct cf_call *call,
 			struct cf_facts *last, const char **problem)
@@ -103,14 +131,10 @@ static int check_memory(struct cf_request *req, const struct cf_call *call,
 	enum cf_cover cover;
 	uintptr_t base;
 
-	if (last->base != call->base)
-		cf_memory_facts((uintptr_t)call->base, &last->mem);
-	last->base = call->base;
-	*mem = last->mem;
+	learn(call, last, mem);
 	req->piece.ferry = ferry_for(call, mem);
 	base = mem->addr;
-	cover = cf_buffer_cover(mem, base, base + (size_t)call->buf_off,
-				call->size);
+	cover = cover_of(call, mem, last);
 	if (cover == CF_COVER_BEYOND)
 		return refuse(problem, -CU_FILE_INVALID_MAPPING_RANGE,
 			      "range leaves the registered buffer");
@@ -205,8 +229,7 @@ static void decide(struct cf_request *req)
 int cf_request_check(struct cf_request *req, const struct cf_call *call,
 		     const enum cf_memory_kind *assumed, const char **problem)
 {
-	struct cf_facts none = { .base = NULL };
-	int err = check(req, call, &none, assumed, problem);
+	int err = check(req, call, NULL, assumed, problem);
 
 	if (!err)
 		decide(req);
@@ -231,12 +254,59 @@ int cf_request_init_next(struct cf_request *req, const struct cf_call *call,
 	return err;
 }
 
+/* Buffered, by no alias, and no windows: so is all of the file and memory. */
+static bool is_alike_everywhere(const struct cf_request *req)
+{
+	const struct cf_piece *piece = &req->piece;
+	const struct cf_handle *handle = piece->handle;
+
+	return !handle->fs_ops && !handle->direct &&
+	       piece->via == CF_VIA_CACHE && handle->nvfs != CF_NVFS_PASS &&
+	       !req->ferry && !piece->ferry && !piece->alias &&
+	       !piece->remote && piece->view.sight == CF_SIGHT_OFF &&
+	       (!req->registered || !cf_buffer_may_have_alias());
+}
+
+/* The registration that held the one before holds this, where there is one. */
+static bool is_held(const struct cf_call *call, const struct cf_request *before,
+		    const struct cf_facts *last)
+{
+	uintptr_t start = last->mem.addr + (size_t)call->buf_off;
+
+	return !before->registered || (start >= last->held.base &&
+				       start + call->size <= last->held.end);
+}
+
+bool cf_request_init_like(struct cf_request *req, const struct cf_call *call,
+			  const struct cf_request *before,
+			  const struct cf_facts *last)
+{
+	const char *problem;
+
+	if (!is_alike_everywhere(before) || call->size >= CF_VIA_DIRECT_FROM ||
+	    check_numbers(call, &problem) || !is_held(call, before, last) ||
+	    cf_memory_check_range(&last->mem,
+				  (size_t)call->buf_off + call->size))
+		return false;
+	*req = *before;
+	req->piece.mem.addr = last->mem.addr + (size_t)call->buf_off;
+	req->piece.size = call->size;
+	req->piece.file_off = call->file_off;
+	cf_handle_get_more(req->piece.handle);
+	cf_probe_route(cf_op_name(call->op),
+		       req->route.path ? req->route.path->name : "none",
+		       call->size, call->file_off);
+	return true;
+}
+
 int cf_request_init(struct cf_request *req, const struct cf_call *call)
 {
-	struct cf_facts last = { .base = NULL };
+	struct cf_facts last;
 
-	if (call->facts)
-		last = *call->facts;
+	if (!call->facts)
+		return cf_request_init_next(req, call, NULL);
+	last = (struct cf_facts){ .base = call->facts->base,
+				  .mem = call->facts->mem };
 	return cf_request_init_next(req, call, &last);
 }
 

@@ -32,6 +32,7 @@ struct cf_entry {
 	void *cookie;
 	ssize_t result;
 	unsigned cost_ns; /* of a worker's time, about */
+	bool like; /* the one before it, as cf_request_init_like has it */
 	struct cf_entry *next;
 };
 

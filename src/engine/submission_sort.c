@@ -194,16 +194,36 @@ static unsigned count_carriers(struct cf_submission *sub)
 	return carriers + (nr ? cf_plan_carriers(cost_ns, nr) : 0);
 }
 
+/* What differs in its place alone is of the sort of the one before it. */
+static bool goes_with(const struct cf_entry *entry,
+		      const struct cf_entry *before)
+{
+	return entry->like && entry->req.piece.size == before->req.piece.size;
+}
+
+static struct cf_sort *judge(struct cf_submission *sub, struct cf_entry *entry)
+{
+	struct cf_piece *piece = &entry->req.piece;
+
+	entry->cost_ns = cf_plan_cost_ns(piece);
+	piece->demote = cf_plan_bundle_demotes(piece);
+	return sort_for(sub, entry);
+}
+
 void cf_submission_sort(struct cf_submission *sub)
 {
+	struct cf_sort *sort = NULL;
 
 	for (unsigned i = 0; i < sub->nr; i++) {
 		struct cf_entry *entry = &sub->entries[i];
 
-		entry->cost_ns = cf_plan_cost_ns(&entry->req.piece);
-		entry->req.piece.demote =
-			cf_plan_bundle_demotes(&entry->req.piece);
-		append(sort_for(sub, entry), entry);
+		if (i && goes_with(entry, entry - 1)) {
+			entry->cost_ns = entry[-1].cost_ns;
+			entry->req.piece.demote = entry[-1].req.piece.demote;
+		} else {
+			sort = judge(sub, entry);
+		}
+		append(sort, entry);
 	}
 	sub->waiting = sub->nr;
 	sub->carriers = count_carriers(sub);

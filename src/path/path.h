@@ -121,7 +121,11 @@ struct cf_path_ops {
 	 * denylist, and to all under force_compat_mode.
 	 */
 	bool compat;
-	/* CF_WHY_YES, or why this path cannot carry the piece. Pure. */
+	/*
+	 * CF_WHY_YES, or why this path cannot carry the piece. Pure. Where it
+	 * is buffered, with no alias and no windows, its size and place are no
+	 * matter (cf_request_init_like).
+	 */
 	enum cf_why (*can)(const struct cf_piece *piece,
 			   const struct cf_policy *policy);
 	/*

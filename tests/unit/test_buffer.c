@@ -42,8 +42,15 @@ static enum cf_cover cover(uintptr_t base, uintptr_t start, size_t size,
 			   uint64_t id)
 {
 	struct cf_memory mem = memory(base, id);
+	struct cf_buffer_range held = { 0 };
+	enum cf_cover cover = cf_buffer_cover(&mem, base, start, size, &held);
 
-	return cf_buffer_cover(&mem, base, start, size);
+	/* the one that holds all of it, or none */
+	if (cover == CF_COVER_WHOLE)
+		assert_true(held.base <= start && held.end >= start + size);
+	else
+		assert_true(!held.base && !held.end);
+	return cover;
 }
 
 static int oracle_add(struct oracle *o, uintptr_t base, size_t size,
@@ -171,12 +178,14 @@ static void memory_with_another_id_is_not_the_registered_one(void **state)
 static void chained_mappings_count_whatever_their_id(void **state)
 {
 	struct cf_memory mem = memory(1000, 7);
+	struct cf_buffer_range held;
 
 	mem.chained = true;
 	assert_int_equal(cf_buffer_register(&mem, 100), 0);
 	mem.addr = 1050;
 	mem.buffer_id = 8;
-	assert_int_equal(cf_buffer_cover(&mem, 1050, 1050, 50), CF_COVER_WHOLE);
+	assert_int_equal(cf_buffer_cover(&mem, 1050, 1050, 50, &held),
+			 CF_COVER_WHOLE);
 }
 
 static void ranges_at_the_end_of_the_address_space_work(void **state)
