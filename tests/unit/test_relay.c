@@ -1,0 +1,229 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * test_relay - a read through fewer slots than it is long: no place is filled
+ * anew before its copy is done, and what goes wrong ends it, helpers included.
+ */
+#include "path/relay.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+#include "harness.h"
+
+#define SLOT (256 * TH_KIB)
+#define STEP (64 * TH_KIB)
+#define PAD 4096
+
+struct world {
+	size_t size;
+	unsigned char *bytes, *got;
+	struct th_file file;
+	struct th_mem mem;
+	CUfileHandle_t fh;
+	struct cf_piece piece;
+	struct cf_feed feed;
+	struct cf_device *dev;
+	struct cf_scope scope;
+	bool begun;
+};
+
+static void world_make(struct world *w, size_t size, size_t slot, size_t ring)
+{
+	*w = (struct world){ .size = size };
+	th_need_fake();
+	assert_int_equal(
+		cuFileSetParameterSizeT(
+			CUFILE_PARAM_PROPERTIES_PER_BUFFER_CACHE_SIZE_KB,
+			slot / TH_KIB)
+			.err,
+		0);
+	th_open();
+	w->bytes = th_bytes(size);
+	w->got = malloc(size + 2 * PAD);
+	assert_non_null(w->got);
+	th_file_make(&w->file, TH_BUFFERED, O_RDWR, w->bytes, size);
+	th_mem_alloc(&w->mem, TH_DEVICE, size + 2 * PAD);
+	th_mem_set(&w->mem, 0xa5);
+	w->fh = th_handle(w->file.fd);
+	w->piece = (struct cf_piece){ .op = CF_READ,
+				      .size = size,
+				      .handle = cf_handle_get(w->fh) };
+	assert_non_null(w->piece.handle);
+	cf_memory_facts((uintptr_t)w->mem.ptr + PAD, &w->piece.mem);
+	assert_int_equal(cf_device_find(&w->piece.mem, &w->dev), 0);
+	assert_int_equal(cf_device_enter(w->dev, &w->scope), 0);
+	cf_pool_limit(cf_gpu_pool(w->dev->gpu, size), ring);
+}
+
+static int world_read(struct world *w, size_t step, struct cf_crew *crew)
+{
+	cf_feed_init(&w->feed, w->size, 0, step);
+	return cf_relay_read(w->dev, &w->piece, &w->feed, crew, &w->begun);
+}
+
+static void world_end(struct world *w)
+{
+	size_t bytes, leased;
+
+	th_fake()->plan_clear();
+	th_fake()->copy_delay_us(0);
+	cf_pool_usage(cf_gpu_pool(w->dev->gpu, w->size), &bytes, &leased);
+	assert_int_equal(leased, 0);
+	cf_device_leave(w->dev, &w->scope);
+	cf_handle_put(w->piece.handle);
+	cuFileHandleDeregister(w->fh);
+	th_mem_free(&w->mem);
+	th_file_end(&w->file);
+	free(w->bytes);
+	free(w->got);
+	th_close();
+}
+
+static void all_is_there(struct world *w)
+{
+	assert_int_equal(cf_feed_result(&w->feed), (ssize_t)w->size);
+	th_mem_get(&w->mem, 0, w->got, w->size + 2 * PAD);
+	th_all("before", w->got, 0xa5, PAD);
+	th_equal("the bytes", w->got + PAD, w->bytes, w->size);
+	th_all("behind", w->got + PAD + w->size, 0xa5, PAD);
+}
+
+/* ---------------------------------------------------------------- crews */
+
+static void alone(struct cf_crew *crew, void (*lead)(void *arg),
+		  void (*help)(void *arg), void *arg)
+{
+	(void)crew;
+	(void)help;
+	lead(arg);
+}
+
+struct helper {
+	void (*help)(void *arg);
+	void *arg;
+};
+
+static void *run_helper(void *helper)
+{
+	struct helper *h = helper;
+
+	h->help(h->arg);
+	return NULL;
+}
+
+/* As the engine's: it returns when both have come back. */
+static void with_a_helper(struct cf_crew *crew, void (*lead)(void *arg),
+			  void (*help)(void *arg), void *arg)
+{
+	struct helper h = { .help = help, .arg = arg };
+	pthread_t thread;
+
+	(void)crew;
+	assert_int_equal(pthread_create(&thread, NULL, run_helper, &h), 0);
+	lead(arg);
+	pthread_join(thread, NULL);
+}
+
+static struct cf_crew nobody = { .work = alone };
+static struct cf_crew one = { .helpers = 1, .work = with_a_helper };
+
+/* ---------------------------------------------------------------- tests */
+
+static void a_place_is_filled_anew_when_its_copy_is_done(void **state)
+{
+	struct cf_crew *const crews[] = { &nobody, &one };
+	struct world w;
+
+	for (int i = 0; i < 2; i++) {
+		world_make(&w, 2 * TH_MIB + 777, SLOT, 2 * SLOT);
+		th_fake()->copy_delay_us(15000);
+		assert_int_equal(world_read(&w, STEP, crews[i]), 0);
+		all_is_there(&w);
+		world_end(&w);
+	}
+}
+
+static void more_parts_than_a_ring_has_places_for_go_through_it(void **state)
+{
+	struct world w;
+
+	world_make(&w, 8 * TH_MIB, 2 * TH_MIB, 8 * TH_MIB);
+	assert_int_equal(world_read(&w, 4096, &one), 0);
+	all_is_there(&w);
+	world_end(&w);
+}
+
+/* The reason is the driver's, and a helper that found no room comes back. */
+static void fails_with(const char *plan)
+{
+	struct cf_crew *const crews[] = { &nobody, &one };
+	struct world w;
+
+	for (int i = 0; i < 2; i++) {
+		world_make(&w, 2 * TH_MIB, SLOT, 2 * SLOT);
+		assert_int_equal(th_fake()->plan(plan), 0);
+		assert_int_equal(world_read(&w, STEP, crews[i]),
+				 CF_ECUDA(CF_CU_UNKNOWN));
+		assert_true(w.begun);
+		assert_int_equal(cf_feed_result(&w.feed),
+				 CF_ECUDA(CF_CU_UNKNOWN));
+		world_end(&w);
+	}
+}
+
+static void a_copy_that_fails_ends_the_read(void **state)
+{
+	fails_with("cuMemcpyHtoDAsync_v2:1=999");
+	fails_with("cuMemcpyHtoDAsync_v2:3=999");
+}
+
+static void a_question_about_a_copy_that_fails_ends_the_read(void **state)
+{
+	fails_with("cuEventQuery:1=999");
+}
+
+static void a_slot_that_cannot_be_marked_ends_the_read(void **state)
+{
+	fails_with("cuEventRecord:1=999");
+}
+
+static void a_wait_that_fails_ends_the_read(void **state)
+{
+	fails_with("cuStreamSynchronize:1=999");
+}
+
+/* Its feed is not told: the caller may try again on a context that is back. */
+static void a_read_that_gets_no_events_has_not_begun(void **state)
+{
+	struct world w;
+
+	world_make(&w, 2 * TH_MIB, SLOT, 2 * SLOT);
+	assert_int_equal(th_fake()->plan("cuEventCreate:1=999"), 0);
+	assert_int_equal(world_read(&w, STEP, &one), CF_ECUDA(CF_CU_UNKNOWN));
+	assert_false(w.begun);
+	assert_int_equal(world_read(&w, STEP, &one), 0);
+	assert_true(w.begun);
+	all_is_there(&w);
+	world_end(&w);
+}
+
+#define TEST(name) cmocka_unit_test_teardown(name, th_teardown_close)
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		TEST(a_place_is_filled_anew_when_its_copy_is_done),
+		TEST(more_parts_than_a_ring_has_places_for_go_through_it),
+		TEST(a_copy_that_fails_ends_the_read),
+		TEST(a_question_about_a_copy_that_fails_ends_the_read),
+		TEST(a_slot_that_cannot_be_marked_ends_the_read),
+		TEST(a_wait_that_fails_ends_the_read),
+		TEST(a_read_that_gets_no_events_has_not_begun),
+	};
+
+	th_start(60);
+	return th_finish(
+		cmocka_run_group_tests_name("relay", tests, NULL, NULL));
+}
