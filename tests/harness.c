@@ -17,8 +17,10 @@
 #include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
+#include "unseen.h"
 
-#define BLOCK_SIZE (16 * TH_MIB)
+/* random bytes to cut from; each word of them is dear where it is watched */
+#define BLOCK_SIZE (TH_SANITIZED ? TH_MIB : 16 * TH_MIB)
 
 static uint64_t seed;
 static unsigned char *block;
@@ -137,7 +139,7 @@ void th_fill(void *buf, size_t size)
 
 		if (n > size)
 			n = size;
-		memcpy(to, block + from, n);
+		copy_from_unseen(to, block + from, n); /* it never changes */
 		to += n;
 		size -= n;
 	}
@@ -148,7 +150,9 @@ unsigned char *th_bytes(size_t size)
 	unsigned char *bytes = malloc(size ? size : 1);
 
 	assert_non_null(bytes);
+	unseen_begin(); /* nobody knows of them yet */
 	th_fill(bytes, size);
+	unseen_end();
 	return bytes;
 }
 
@@ -571,10 +575,16 @@ void th_mem_get(const struct th_mem *mem, size_t at, void *bytes, size_t size)
 
 void th_mem_set(const struct th_mem *mem, int byte)
 {
-	unsigned char *bytes = th_same(byte, mem->size);
-
-	th_mem_put(mem, 0, bytes, mem->size);
-	free(bytes);
+	if (is_plain(mem->kind)) {
+		memset(mem->ptr, byte, mem->size);
+		return;
+	}
+	enter(mem);
+	assert_int_equal(
+		cuMemsetD8((uintptr_t)mem->ptr, (unsigned char)byte, mem->size),
+		0);
+	assert_int_equal(cuCtxSynchronize(), 0);
+	leave(mem);
 }
 
 /* --------------------------------------------------------------- files */

@@ -14,6 +14,7 @@
 #include <string.h>
 
 #include "internal.h"
+#include "unseen.h"
 
 enum { STAGED_MAX = 64 << 10 };
 
@@ -61,7 +62,8 @@ static void take_bytes(struct fc_op *op)
 	op->snapshot = malloc(op->size);
 	if (!op->snapshot)
 		abort();
-	memcpy(op->snapshot, (const void *)(uintptr_t)op->src, op->size);
+	copy_to_unseen(op->snapshot, (const void *)(uintptr_t)op->src,
+		       op->size);
 }
 
 static bool must_wait(const struct fc_op *op, bool sync)

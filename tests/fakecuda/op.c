@@ -11,6 +11,7 @@
 #include <time.h>
 
 #include "internal.h"
+#include "unseen.h"
 
 enum { POLL_US = 20, WORDS_UP_TO = 4096 };
 
@@ -192,33 +193,24 @@ static void move(char *to, const char *from, size_t n)
 				 __ATOMIC_SEQ_CST);
 }
 
-#if defined(__SANITIZE_THREAD__)
-void AnnotateIgnoreReadsBegin(const char *file, int line);
-void AnnotateIgnoreReadsEnd(const char *file, int line);
-
 /*
  * No race detector sees a GPU look at its own memory; and who asks it to look
- * while others write there may know it. What it puts elsewhere is seen.
+ * while others write there may know it. Nor can anybody else know of bytes
+ * that were taken. What is put elsewhere is seen.
  */
 static void move_unseen(char *to, const char *from, size_t n)
 {
-	/* longer than a copy of words, which the detector makes slow */
-	char part[2 * WORDS_UP_TO];
+	uint32_t words[WORDS_UP_TO / 4];
 
-	for (size_t done = 0; done < n; done += sizeof(part)) {
-		size_t size = n - done;
-
-		if (size > sizeof(part))
-			size = sizeof(part);
-		AnnotateIgnoreReadsBegin(__FILE__, __LINE__);
-		move(part, from + done, size);
-		AnnotateIgnoreReadsEnd(__FILE__, __LINE__);
-		move(to + done, part, size);
+	if (!is_small_and_of_words(to, from, n)) {
+		copy_from_unseen(to, from, n);
+		return;
 	}
+	unseen_begin();
+	move((char *)words, from, n);
+	unseen_end();
+	move(to, (const char *)words, n);
 }
-#else
-#define move_unseen move
-#endif
 
 static bool is_device_memory(const struct fc_op *op, uint64_t addr)
 {
@@ -258,7 +250,7 @@ static void copy(const struct fc_op *op)
 
 		if (!snapshot && is_pinned_page(op, src))
 			fc_pinned_copy(to, from, n);
-		else if (!snapshot && is_device_memory(op, src))
+		else if (snapshot || is_device_memory(op, src))
 			move_unseen(to, from, n);
 		else
 			move(to, from, n);

@@ -33,8 +33,10 @@ void scenario_init(struct scenario *s, enum th_mem_kind mem_kind,
 	*s = (struct scenario){ .mem_kind = mem_kind, .file_kind = file_kind };
 	s->content = malloc(FILE_SIZE);
 	s->source = malloc(SIZE);
+	s->got = malloc(MEM_SIZE > FILE_SIZE ? MEM_SIZE : FILE_SIZE);
 	assert_non_null(s->content);
 	assert_non_null(s->source);
+	assert_non_null(s->got);
 	th_file_make(&s->file, file_kind, O_RDWR, NULL, FILE_SIZE);
 	th_mem_alloc(&s->mem, mem_kind, MEM_SIZE);
 	if (th_gpu(NULL))
@@ -51,6 +53,7 @@ void scenario_fini(struct scenario *s)
 	th_file_end(&s->file);
 	free(s->content);
 	free(s->source);
+	free(s->got);
 }
 
 void scenario_prepare(struct scenario *s)
@@ -281,9 +284,8 @@ static size_t honest(const char *what, ssize_t n, int err)
 
 static void check_memory(struct scenario *s, const char *what, size_t n)
 {
-	unsigned char *got = malloc(MEM_SIZE);
+	unsigned char *got = s->got;
 
-	assert_non_null(got);
 	th_mem_get(&s->mem, 0, got, MEM_SIZE);
 	th_all(what, got, 0xa5, READ_AT);
 	th_equal(what, got + READ_AT, s->content + READ_OFF, n);
@@ -291,21 +293,18 @@ static void check_memory(struct scenario *s, const char *what, size_t n)
 	th_all(what, got + READ_AT + SIZE, 0xa5, PAD);
 	th_equal(what, got + WRITE_AT, s->source, SIZE);
 	th_all(what, got + WRITE_AT + SIZE, 0xa5, MEM_SIZE - WRITE_AT - SIZE);
-	free(got);
 }
 
 static void check_file(struct scenario *s, const char *what, size_t n)
 {
-	unsigned char *got = malloc(FILE_SIZE);
+	unsigned char *got = s->got;
 
-	assert_non_null(got);
 	assert_int_equal(th_file_size(&s->file), FILE_SIZE);
 	th_file_get(&s->file, 0, got, FILE_SIZE);
 	th_equal(what, got, s->content, WRITE_OFF);
 	th_equal(what, got + WRITE_OFF, s->source, n);
 	th_equal(what, got + WRITE_OFF + SIZE, s->content + WRITE_OFF + SIZE,
 		 FILE_SIZE - WRITE_OFF - SIZE);
-	free(got);
 }
 
 static void check_leaks(struct scenario *s, const char *what,

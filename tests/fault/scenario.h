@@ -37,6 +37,7 @@ struct scenario {
 	struct th_file file;
 	unsigned char *content; /* of the file */
 	unsigned char *source;	/* what the write sends */
+	unsigned char *got;	/* what a check looks at */
 	struct answers a;
 	/* as they were before the steps */
 	int fds;
