@@ -33,6 +33,7 @@ static const struct alignment {
 	{ "equally odd", 515, 515, 0 },
 };
 #define NR_ALIGNMENTS (sizeof(alignments) / sizeof(alignments[0]))
+#define NR_MOVES (NR_SIZES * (TH_TSAN ? 1 : NR_ALIGNMENTS))
 
 struct cell {
 	enum th_mem_kind mem_kind;
@@ -92,7 +93,7 @@ static void check_mapped(const struct cell *cell)
 	if (!getenv("TEST_MAPPED"))
 		return;
 	if (buffered && copied)
-		assert_true(counts.used > NR_SIZES * NR_ALIGNMENTS / 2);
+		assert_true(counts.used > NR_MOVES / 2);
 	else
 		assert_int_equal(counts.used, 0);
 }
@@ -182,6 +183,18 @@ static bool too_slow_here(const struct cell *cell, size_t size)
 	       cell->file_kind != TH_ODIRECT;
 }
 
+/*
+ * A race is in the code that runs, not in the numbers: where the thread
+ * sanitizer looks, each size has one alignment, another one in the next cell.
+ */
+static bool is_left_to_others(const struct cell *cell, size_t i)
+{
+	return TH_TSAN &&
+	       i % NR_ALIGNMENTS !=
+		       (i / NR_ALIGNMENTS + cell->mem_kind + cell->file_kind) %
+			       NR_ALIGNMENTS;
+}
+
 static void each_move(struct bench *b, const struct cell *cell,
 		      const char *verb,
 		      void (*one)(struct bench *b, const struct move *m))
@@ -199,7 +212,7 @@ static void each_move(struct bench *b, const struct cell *cell,
 		m.file_off = START + a->file_off;
 		m.at = START + a->buf_off;
 		m.by_offset = nr++ & 1;
-		if (too_slow_here(cell, m.size))
+		if (too_slow_here(cell, m.size) || is_left_to_others(cell, i))
 			continue;
 		snprintf(m.name, sizeof(m.name), "%s of %zu bytes, %s", verb,
 			 m.size, a->name);

@@ -289,10 +289,12 @@ def test_every_transfer_type_writes_and_reads_what_it_says(gdsio, xfer):
 
 def test_types_move_the_same_bytes(gdsio):
     """What one way has written another way verifies, and through 0."""
-    for writer in (0, 1, 2, 3, 4):
+    ways = (0, 1, 2, 3, 4)
+    for writer in ways:
         gdsio.run("-f", "a", "-x", writer, "-s", "3M", "-i", "700K", "-I", 1,
                   "-V", "-k", writer)
-        for reader in (0, 1, 2, 3, 4):
+        # a sanitizer starts slowly, and sees no more in the other pairs
+        for reader in [ways[writer - 1]] if SANITIZED else ways:
             gdsio.run("-f", "a", "-x", reader, "-s", "3M", "-V", "-k", writer)
 
 
@@ -612,7 +614,8 @@ def test_what_the_driver_refuses_is_told_with_call_and_code(fake):
 ])
 def test_each_driver_call_may_fail_and_nothing_is_lost(fake, call, args):
     """At its first, second, ... use, until the run gets by without."""
-    for nr in range(1, 60):
+    # 1, 2, 4, ... under a sanitizer, which starts slowly
+    for nr in [1 << n for n in range(6)] if SANITIZED else range(1, 60):
         done = subprocess.run(
             [GDSIO, "-f", "a", "-w", "2", "-s", "300K", "-i", "100K", "-I",
              "1", "-V", *map(str, args)], cwd=fake.folder, check=False,
@@ -623,7 +626,7 @@ def test_each_driver_call_may_fail_and_nothing_is_lost(fake, call, args):
         assert done.returncode == 1, done
         lines = done.stderr.splitlines()
         assert len(lines) == 1 and lines[0].startswith("gdsio: "), done
-    assert 1 < nr < 59, "the call was never made, or never got through"
+    assert nr > 1 and done.returncode == 0, "never made, or never got through"
 
 
 def test_a_request_that_fails_ends_the_run_with_one_line(fake):
