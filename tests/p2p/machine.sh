@@ -26,12 +26,17 @@ machine_kernel() {
 		skip "programs of $(uname -m) do not run in an x86-64 machine"
 	busybox_is_static ||
 		skip "busybox is not the static one (package busybox-static)"
+	# p2p and power may run at the same time
+	mkdir -p "${kernel%/*}"
+	exec 9>"$kernel.lock"
+	flock 9
 	if [ ! -e "$kernel/ready" ]; then
 		rm -rf "$kernel"
 		mkdir -p "$kernel"
 		p2p_kernel "$kernel" ||
 			skip "no Debian kernel with PCI_P2PDMA can be had"
 	fi
+	exec 9>&-
 	version=$(cat "$kernel/ready")
 	echo "kernel $version"
 }
