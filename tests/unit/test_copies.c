@@ -356,6 +356,70 @@ static void a_copy_of_neighbours_that_is_refused_is_made_one_by_one(
 	}
 }
 
+enum apart {
+	SHORT, /* the first of them is not all there */
+	OTHER_BUFFER,
+	OTHER_END,
+	CHAINED,
+	MANAGED,
+	GAP_IN_SLOT,
+	GAP_IN_MEMORY,
+	NR_APART,
+};
+
+/* Piece 2, or all from 3 on, are no neighbours of those before. */
+static void set_apart(struct many *m, enum apart how)
+{
+	struct cf_memory *mem = &m->piece[2].mem;
+
+	m->results[2] -= how == SHORT;
+	mem->buffer_id += how == OTHER_BUFFER ? 1000 : 0;
+	mem->end += how == OTHER_END ? 1 : 0;
+	mem->chained = how == CHAINED;
+	if (how == MANAGED)
+		mem->kind = CF_MEMORY_MANAGED;
+	for (unsigned i = 3; i < MANY - 1; i++) {
+		m->at[i] += how == GAP_IN_SLOT ? 512 : 0;
+		m->piece[i].mem.addr += how == GAP_IN_MEMORY ? 512 : 0;
+	}
+}
+
+static void what_lies_apart_is_a_copy_of_its_own(void **state)
+{
+	for (enum apart how = 0; how < NR_APART; how++) {
+		bool alone = how != SHORT && how < GAP_IN_SLOT;
+		unsigned long copies;
+		struct cf_copies run;
+		struct many m;
+
+		many_make(&m, TH_DEVICE);
+		for (unsigned i = 0; i < MANY - 1; i++) {
+			add_piece(&m, i, &m.mem, i * SIZE);
+			m.at[i] = m.slot->mem + i * SIZE;
+		}
+		set_apart(&m, how);
+		run = (struct cf_copies){ .dev = m.dev,
+					  .lane = m.lane,
+					  .pieces = m.pieces,
+					  .at = m.at,
+					  .results = m.results,
+					  .nr = MANY - 1 };
+		copies = th_fake()->calls("cuMemcpyHtoDAsync_v2");
+		assert_int_equal(cf_copies_move(&run), 0);
+		assert_int_equal(th_fake()->calls("cuMemcpyHtoDAsync_v2"),
+				 copies + (alone ? 3 : 2));
+		for (unsigned i = 0; i < MANY - 1; i++) {
+			size_t to = m.piece[i].mem.addr - (uintptr_t)m.mem.ptr;
+
+			th_mem_get(&m.mem, to, m.got, SIZE);
+			th_equal("a piece", m.got,
+				 m.bytes + (m.at[i] - m.slot->mem),
+				 (size_t)m.results[i]);
+		}
+		many_end(&m);
+	}
+}
+
 #define MANY_TEST(name) cmocka_unit_test_teardown(name, th_teardown_close)
 
 int main(void)
@@ -372,6 +436,7 @@ int main(void)
 		MANY_TEST(a_launch_that_fails_fails_all_that_were_due),
 		MANY_TEST(
 			a_copy_of_neighbours_that_is_refused_is_made_one_by_one),
+		MANY_TEST(what_lies_apart_is_a_copy_of_its_own),
 	};
 
 	(void)atexit(copy_late);
