@@ -275,7 +275,7 @@ void cf_sop_shut(struct cf_sop *sop)
 void cf_sop_replayed(void *arg)
 {
 	struct cf_sop *sop = arg;
-	struct cf_run *more = NULL, *run = NULL;
+	struct cf_run *more = NULL, *run;
 	bool open;
 
 	cf_sops_lock();
@@ -294,14 +294,15 @@ void cf_sop_replayed(void *arg)
 		more = malloc(sizeof(*more));
 		cf_sops_lock();
 	}
-	if (more || !sop->busy)
-		run = more ? more : &sop->run;
-	if (run) {
-		sop->busy = true;
+	/* its own may have ended meanwhile */
+	run = sop->busy ? more : &sop->run;
+	sop->busy = true;
+	if (run)
 		begin_locked(run, sop);
-	}
 	open = cf_sops_are_open();
 	cf_sops_unlock();
+	if (run != more)
+		free(more);
 	if (run)
 		go(run, open);
 	else
