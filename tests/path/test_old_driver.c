@@ -260,8 +260,9 @@ static void a_driver_that_cannot_load_kernels_gets_on_without(void **state)
 
 static void kernels_are_launched_without_attributes(void **state)
 {
+	const struct th_fake *fake = th_need_fake();
+	unsigned long asked = fake->calls("cuLaunchKernelEx");
 	unsigned long before = th_ferry_launches();
-	unsigned long asked = th_fake()->calls("cuLaunchKernelEx");
 	struct world w;
 
 	world_begin(&w);
@@ -271,7 +272,7 @@ static void kernels_are_launched_without_attributes(void **state)
 	reads_and_writes_are_right(&w);
 	graphs_are_right(&w);
 	assert_true(th_ferry_launches() > before);
-	assert_int_equal(th_fake()->calls("cuLaunchKernelEx"), asked);
+	assert_int_equal(fake->calls("cuLaunchKernelEx"), asked);
 	world_end(&w);
 }
 
