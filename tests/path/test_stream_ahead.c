@@ -33,9 +33,9 @@ struct io {
 static struct {
 	atomic_bool on;
 	_Atomic off_t last, half; /* where the first ends, the second begins */
-	unsigned patience_ms;
+	_Atomic unsigned patience_ms;
 	atomic_bool early, late; /* the second came before the first was over */
-	const ssize_t *n;	 /* of the second; not told in between */
+	_Atomic(const ssize_t *) n; /* of the second; not told in between */
 	atomic_bool told;
 } hold;
 
@@ -67,11 +67,6 @@ static ssize_t held_pread(int fd, void *buf, size_t size, off_t off)
 
 static void hold_reads(off_t last, off_t half, unsigned patience_ms)
 {
-	static struct cf_os os;
-
-	os = cf_os_real;
-	os.pread = held_pread;
-	cf_os = &os;
 	hold.last = last;
 	hold.half = half;
 	hold.patience_ms = patience_ms;
@@ -83,7 +78,26 @@ static void hold_reads(off_t last, off_t half, unsigned patience_ms)
 static void let_reads_go(void)
 {
 	atomic_store(&hold.on, false);
-	cf_os = &cf_os_real;
+}
+
+static atomic_bool slow_writes;
+
+static ssize_t slow_pwrite(int fd, const void *buf, size_t size, off_t off)
+{
+	if (atomic_load(&slow_writes))
+		th_sleep_ms(2);
+	return cf_os_real.pwrite(fd, buf, size, off);
+}
+
+/* Before there is any other thread. */
+static void come_between(void)
+{
+	static struct cf_os os;
+
+	os = cf_os_real;
+	os.pread = held_pread;
+	os.pwrite = slow_pwrite;
+	cf_os = &os;
 }
 
 struct world {
@@ -313,23 +327,14 @@ static void reads_that_overlap_end_in_their_order(void **state)
 	world_fini(&w);
 }
 
-static ssize_t slow_pwrite(int fd, const void *buf, size_t size, off_t off)
-{
-	th_sleep_ms(2);
-	return cf_os_real.pwrite(fd, buf, size, off);
-}
-
 /* Memory to the file, and from there to another place in memory. */
 static void a_read_sees_the_write_before_it(void **state)
 {
 	const size_t size = 48 * TH_KIB + 3;
-	static struct cf_os os;
 	struct world w;
 
 	world_init(&w, 4 * size, FIXED);
-	os = cf_os_real;
-	os.pwrite = slow_pwrite;
-	cf_os = &os;
+	atomic_store(&slow_writes, true);
 	for (int round = 0; round < TH_SCALE(24); round++) {
 		struct io out = { size, 0, GUARD, -1 }, in = out, before = out;
 		off_t to = (off_t)(round % 3 * size);
@@ -354,7 +359,7 @@ static void a_read_sees_the_write_before_it(void **state)
 		expect(&w, &in);
 		check(&w);
 	}
-	cf_os = &cf_os_real;
+	atomic_store(&slow_writes, false);
 	world_fini(&w);
 }
 
@@ -425,6 +430,7 @@ int main(void)
 	};
 
 	th_start(120);
+	come_between();
 	return th_finish(
 		cmocka_run_group_tests_name("stream_ahead", tests, NULL, NULL));
 }
