@@ -6,11 +6,12 @@
 
 One stream of the GPU computes, a CUDA graph of matrix products (or of sums of
 large vectors) again and again. Beside it one thread reads a cached file of
-1 GiB into GPU memory in pieces: in stream order, eight at a time, or by plain
-calls. Rows: byhand is a pread into pinned memory and a copy in a stream, twice
-buffered; limit is the copies alone, out of pinned memory. Each library runs in
-a process of its own; in each, turns with reads stand between turns without, and
-the middle of the rounds counts. `cost` is how much longer the computation takes
+1 GiB into GPU memory in pieces: in stream order, eight at a time, without and
+with promises that let them begin ahead of the stream, or by plain calls. Rows:
+byhand is a pread into pinned memory and a copy in a stream, twice buffered;
+limit is the copies alone, out of pinned memory. Each library runs in a process
+of its own; in each, turns with reads stand between turns without, and the
+middle of the rounds counts. `cost` is how much longer the computation takes
 beside the reads, `alone` is what the same reads make on an idle GPU.
 """
 import argparse
@@ -119,9 +120,11 @@ class Reader:
 
 
 class StreamReader(Reader):
+    flags = None
+
     def __init__(self, path, piece):
         super().__init__(path, piece)
-        self.order = cufile.Stream(self.stream, flags=FIXED)
+        self.order = cufile.Stream(self.stream, flags=self.flags)
 
     def turn(self, offsets):
         operations = [self.order.read(self.file, self.target, self.piece, at, at)
@@ -129,6 +132,10 @@ class StreamReader(Reader):
         for operation in operations:
             if operation.result() != self.piece:
                 raise OSError("short read")
+
+
+class AheadReader(StreamReader):
+    flags = FIXED
 
 
 class CallReader(Reader):
@@ -177,7 +184,7 @@ class LimitReader(HandReader):
         return True  # it moves no data to its place
 
 
-WAYS = {"stream": StreamReader, "call": CallReader}
+WAYS = {"stream": StreamReader, "ahead": AheadReader, "call": CallReader}
 
 
 def beside(reader, work):
