@@ -3,11 +3,13 @@
 #include "core/ferry.h"
 
 #include <time.h>
+#include "core/numbers.h"
 #include "core/pause.h"
 
 #define LOOKS 2000	   /* some 50 us, and then it naps: */
 #define NAP_NS (20 * 1000) /* so long, and longer by so much each time */
 #define LONGEST_NAP 50	   /* naps of that length */
+#define NAP_SHARE 32	   /* ahead of its stream: the part it may be late */
 #define ASK_AFTER 64	   /* naps: whether there is hope */
 
 void cf_ferry_init(struct cf_ferry *ferry, const struct cf_ferry_ops *ops)
@@ -88,25 +90,35 @@ static bool spin(const struct cf_ferry *ferry, uint32_t nr)
 	return false;
 }
 
-static void nap(unsigned nth)
+/* As long as what is before it takes, but for a small part of that. */
+static size_t nap_before_begin(size_t waited_ns)
 {
-	unsigned n = nth < LONGEST_NAP ? nth + 1 : LONGEST_NAP;
+	return cf_clamp(waited_ns / NAP_SHARE, NAP_NS, NAP_NS * LONGEST_NAP);
+}
 
-	nanosleep(&(struct timespec){ .tv_nsec = NAP_NS * n }, NULL);
+static size_t nap_for(struct cf_ferry *ferry, size_t *waited_ns, unsigned *naps)
+{
+	size_t ns;
+
+	if (cf_ferry_has_begun(ferry))
+		return NAP_NS * cf_least(++*naps, LONGEST_NAP);
+	ns = nap_before_begin(*waited_ns);
+	*waited_ns += ns;
+	return ns;
 }
 
 static int sleep_until(struct cf_ferry *ferry, uint32_t nr)
 {
-	unsigned long_naps = 0;
+	size_t waited_ns = 0;
+	unsigned naps = 0;
 
-	for (unsigned naps = 0; !is_there(ferry, nr); naps++) {
+	for (unsigned looks = 1; !is_there(ferry, nr); looks++) {
+		size_t ns = nap_for(ferry, &waited_ns, &naps);
+
 		if (is_lost(ferry))
 			return CF_ECUDA(CF_CU_CONTEXT_IS_DESTROYED);
-		nap(long_naps);
-		/* what is before it is ours, and soon over */
-		long_naps += cf_ferry_has_begun(ferry);
-		if (naps % ASK_AFTER == ASK_AFTER - 1 &&
-		    !ferry->ops->alive(ferry))
+		nanosleep(&(struct timespec){ .tv_nsec = (long)ns }, NULL);
+		if (looks % ASK_AFTER == 0 && !ferry->ops->alive(ferry))
 			cf_ferry_lose(ferry);
 	}
 	return 0;

@@ -297,6 +297,67 @@ static void a_full_board_has_no_room_until_its_first_order_is_moved(
 	assert_int_equal(posted(), CF_FERRY_ORDERS + 1);
 }
 
+/* ------------------------------------------------------- ahead of its stream
+ */
+
+static _Atomic uint32_t begun;
+
+static void come_ahead(void)
+{
+	atomic_store(&begun, 6); /* of an older operation */
+	w.ferry.begun = &begun;
+	w.ferry.ticket = 7;
+}
+
+static void *run_wait_begun(void *err)
+{
+	*(int *)err = cf_ferry_wait_begun(&w.ferry);
+	return NULL;
+}
+
+/* The driver is asked at each 64th nap, so that few questions are few naps. */
+static void who_waits_for_the_stream_naps_ever_longer(void **state)
+{
+	pthread_t thread;
+	int err = 1;
+
+	assert_true(cf_ferry_has_begun(&w.ferry));
+	assert_int_equal(cf_ferry_wait_begun(&w.ferry), 0);
+	come_ahead();
+	assert_false(cf_ferry_has_begun(&w.ferry));
+	assert_int_equal(pthread_create(&thread, NULL, run_wait_begun, &err),
+			 0);
+	th_sleep_ms(800);
+	assert_true(atomic_load(&w.asides) > atomic_load(&w.backs));
+	assert_true(atomic_load(&w.asked) > 0);
+	assert_true(atomic_load(&w.asked) < 30);
+	atomic_store(&begun, 7);
+	pthread_join(thread, NULL);
+	assert_int_equal(err, 0);
+	assert_true(cf_ferry_has_begun(&w.ferry));
+}
+
+static void a_board_says_whether_it_is_full(void **state)
+{
+	come_ahead();
+	for (uint32_t i = 0; i < CF_FERRY_ORDERS; i++) {
+		assert_false(cf_ferry_is_full(&w.ferry));
+		post(1000 + i);
+	}
+	assert_true(cf_ferry_is_full(&w.ferry));
+	row_moves(2); /* not the first */
+	assert_true(cf_ferry_is_full(&w.ferry));
+	row_moves(1);
+	assert_false(cf_ferry_is_full(&w.ferry));
+}
+
+static void a_stream_that_is_gone_is_not_waited_for(void **state)
+{
+	come_ahead();
+	atomic_store(&w.dead, true);
+	assert_int_equal(cf_ferry_wait_begun(&w.ferry), LOST);
+}
+
 /* -------------------------------------------------------------- no hope */
 
 static void a_kernel_that_never_comes_ends_the_wait(void **state)
@@ -370,6 +431,9 @@ int main(void)
 		TEST(one_that_is_not_in_the_stream_ends_the_wait),
 		TEST(without_a_launch_no_order_is_waited_for),
 		TEST(a_full_board_that_is_lost_takes_no_more),
+		TEST(who_waits_for_the_stream_naps_ever_longer),
+		TEST(a_board_says_whether_it_is_full),
+		TEST(a_stream_that_is_gone_is_not_waited_for),
 	};
 
 	th_start(60);
