@@ -13,7 +13,8 @@
  *
  * Every row looks at the same words, over the bus, so that few rows of many
  * threads are quicker than many of few; and rows that share no order wait for
- * none of each other's. Four rows fill one multiprocessor, and no more.
+ * none of each other's. Two rows have the registers of one multiprocessor: 64
+ * for each thread, of which half are bytes on their way.
  *
  * The text for GPUs that know it waits itself for what is before it in the
  * stream: before it reads or writes anything, or, if ahead is not 0, when it

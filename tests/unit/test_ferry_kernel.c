@@ -151,7 +151,7 @@ static CUresult launch(const struct cf_cuda *cuda,
 	assert_int_equal(
 		seen.claims,
 		shared ? 0x1000 + offsetof(struct cf_ferry_board, claims) : 0);
-	/* four rows share one multiprocessor, which has 2048 threads */
+	/* a multiprocessor has 2048 threads */
 	assert_true(seen.threads && 4 * seen.threads <= 2048);
 	return res;
 }
