@@ -70,9 +70,9 @@ def load(tmp_path):
             one.process.wait()
 
 
-def run(*args, **more):
+def run(*args, program=None, **more):
     """gds_stats with these arguments; -> (status, stdout, stderr)."""
-    done = subprocess.run([os.environ["OCF_GDS_STATS"], *map(str, args)],
+    done = subprocess.run([program or os.environ["OCF_GDS_STATS"], *map(str, args)],
                           capture_output=True, text=True, timeout=60,
                           check=False, **more)
     return done.returncode, done.stdout, done.stderr

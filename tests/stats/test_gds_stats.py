@@ -3,8 +3,10 @@
 import json
 import os
 import re
+import shutil
 import signal
 import subprocess
+import tempfile
 import time
 
 import pytest
@@ -375,8 +377,12 @@ def test_another_users_process_is_refused(load):
     if os.geteuid():
         pytest.skip("only root can become another user")
     one = load(1)
-    status, out, err = run("-p", one.pid, user=65534, group=65534,
-                           extra_groups=[])
+    # where that user may go: the project may lie in root's home
+    with tempfile.TemporaryDirectory(dir="/tmp") as folder:
+        os.chmod(folder, 0o755)
+        program = shutil.copy(os.environ["OCF_GDS_STATS"], folder)
+        status, out, err = run("-p", one.pid, program=program, cwd="/",
+                               user=65534, group=65534, extra_groups=[])
     assert (status, out) == (1, "")
     assert "belongs to user 0" in err
 
