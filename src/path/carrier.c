@@ -160,29 +160,29 @@ void cf_carrier_read(struct cf_carrier *c, bool ahead)
 	}
 }
 
-/* Writing: orders run ahead of the disk by as many berths as there are. */
-struct ahead {
+/* Orders are before the disk by as many berths as there are. */
+struct writing {
 	struct cf_part rest;
 	unsigned begun, ended;
 };
 
 /* False: there was an error, and the feed knows. */
-static bool order_ahead(struct cf_carrier *c, struct ahead *a)
+static bool order_more(struct cf_carrier *c, struct writing *w)
 {
-	while (a->begun - a->ended < c->nr_berths) {
-		struct cf_berth *b = &c->berths[a->begun % c->nr_berths];
+	while (w->begun - w->ended < c->nr_berths) {
+		struct cf_berth *b = &c->berths[w->begun % c->nr_berths];
 		int err;
 
-		if (!a->rest.size && !cf_feed_next(c->feed, &a->rest))
+		if (!w->rest.size && !cf_feed_next(c->feed, &w->rest))
 			return true;
-		next_of(c, &a->rest, &b->part);
-		a->begun++;
+		next_of(c, &w->rest, &b->part);
+		w->begun++;
 		err = cf_ferry_post(c->ferry, in_berth(c, b, &b->part),
 				    in_device(c, &b->part), b->part.size,
 				    &b->nr);
 		if (err) {
 			/* also what was ordered before is not written */
-			b = &c->berths[a->ended % c->nr_berths];
+			b = &c->berths[w->ended % c->nr_berths];
 			cf_feed_short(c->feed, b->part.at, err);
 			return false;
 		}
@@ -192,15 +192,15 @@ static bool order_ahead(struct cf_carrier *c, struct ahead *a)
 
 void cf_carrier_write(struct cf_carrier *c)
 {
-	struct ahead a = { .begun = 0 };
+	struct writing w = { .begun = 0 };
 
 	for (;;) {
 		struct cf_berth *b;
 		ssize_t n;
 
-		if (!order_ahead(c, &a) || a.begun == a.ended)
+		if (!order_more(c, &w) || w.begun == w.ended)
 			return;
-		b = &c->berths[a.ended++ % c->nr_berths];
+		b = &c->berths[w.ended++ % c->nr_berths];
 		n = cf_ferry_wait(c->ferry, b->nr);
 		if (!n)
 			n = cf_slot_drain(c->piece, &b->part, b->mem);

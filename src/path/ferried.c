@@ -22,9 +22,9 @@ struct load {
 	bool ahead; /* of the stream; nobody carries while it changes */
 	int err;    /* the stream will never be there */
 	pthread_mutex_t lock; /* innermost */
-	unsigned nr_parked;   /* lock */
-	struct cf_carrier
-		parked[MAX_PARKED]; /* lock; gone, but for their slots */
+	/* lock: gone, but for their slots */
+	unsigned nr_parked;
+	struct cf_carrier parked[MAX_PARKED];
 };
 
 static bool take_parked(struct load *load, struct cf_carrier *c)
