@@ -236,7 +236,7 @@ def child(options):
             if not by_hand and way not in options.ways:
                 continue
             for mib in options.sizes:
-                reader = make(options.file, mib << 20)
+                reader = make(options.file, int(mib * (1 << 20)))
                 row = {"library": options.child, "compute": kind, "way": way,
                        "MiB": mib}
                 try:
@@ -275,7 +275,7 @@ def parse():
                         metavar="NAME=PATH")
     parser.add_argument("--libs-only", action="store_true",
                         help="neither byhand nor limit")
-    parser.add_argument("--sizes", nargs="+", type=int, default=[1, 16],
+    parser.add_argument("--sizes", nargs="+", type=float, default=[1, 16],
                         help="MiB of a piece")
     parser.add_argument("--compute", nargs="+", default=["gemm", "add"],
                         choices=["gemm", "add"])
@@ -311,13 +311,13 @@ def main():
     print("| compute | way | piece | library | cost | GB/s | alone GB/s | bytes |")
     print("|---|---|---|---|---|---|---|---|")
     for row in sorted(rows, key=lambda r: (r["compute"], r["way"], r["MiB"])):
-        head = (f"| {row['compute']} | {row['way']} | {row['MiB']} MiB | "
+        head = (f"| {row['compute']} | {row['way']} | {row['MiB']:g} MiB | "
                 f"{row['library']} |")
         if "failed" in row:
             print(head, f"| | | {row['failed']} |")
         else:
-            print(head, f"{row['cost'] * 100:.1f} % | {row['GB/s']:.1f} | "
-                  f"{row['alone GB/s']:.1f} | "
+            print(head, f"{row['cost'] * 100:.1f} % | {row['GB/s']:.3g} | "
+                  f"{row['alone GB/s']:.3g} | "
                   f"{'right' if row['right'] else 'WRONG'} |")
 
 

@@ -147,6 +147,15 @@ bool th_ferry_kernel(void);
 unsigned long th_ferry_launches(void);
 unsigned long th_ferry_orders(void);
 
+/*
+ * Likewise core/shuttle_ptx.h; th_start does it. before: called as each trip
+ * comes, with its number (may be NULL). Trips that have ended, and orders that
+ * were carried out.
+ */
+bool th_shuttle_kernel(void (*before)(uint32_t trip));
+unsigned long th_shuttle_trips(void);
+unsigned long th_shuttle_orders(void);
+
 /* For such kernels: a copy of words moves each of them whole. */
 void th_move_words(char *to, const char *from, size_t n);
 

@@ -247,8 +247,8 @@ CF_SIZE(MAPPED_USE_KB, "opencufile.mapped_use_kb", 64, 0, 268435456, 4, 0,
 CF_SIZE(MAPPED_SETTLE_MS, "opencufile.mapped_settle_ms", 100, 20, 60000, 1, 0,
 	"OCF_MAPPED_SETTLE_MS", NO_PARAM, WORKS,
 	"a file that changed so lately is not mapped")
-CF_BOOL(COMBINE, "opencufile.combine", false, "OCF_COMBINE", NO_PARAM, WORKS,
-	"small copies of many threads share a kernel launch")
+CF_BOOL(COMBINE, "opencufile.combine", true, "OCF_COMBINE", NO_PARAM, WORKS,
+	"small reads that come fast are moved by a kernel that stays on the GPU for a moment")
 CF_BOOL(BATCH_KERNEL, "opencufile.batch_kernel", true, "OCF_BATCH_KERNEL", NO_PARAM, WORKS,
 	"small entries of batches share a kernel launch")
 CF_BOOL(STREAM_FERRY, "opencufile.stream_ferry", true, "OCF_STREAM_FERRY", NO_PARAM, WORKS,

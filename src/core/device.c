@@ -84,10 +84,10 @@ static int device_make_locked(const struct cf_cuda *cuda,
 	dev->ctx = context_of(mem, gpu);
 	dev->ctx_id = id;
 	cf_lanes_init(&dev->lanes);
-	dev->gather = cf_gather_new();
+	dev->shuttle = cf_shuttle_new(dev->ctx);
 	dev->volleys = cf_volleys_new();
-	if (!dev->gather || !dev->volleys) {
-		cf_gather_free(dev->gather, false);
+	if (!dev->shuttle || !dev->volleys) {
+		cf_shuttle_free(dev->shuttle, false);
 		cf_volleys_free(dev->volleys, false);
 		cf_lanes_fini(&dev->lanes, false);
 		free(dev);
@@ -143,7 +143,7 @@ static void device_free(const struct cf_cuda *cuda, struct cf_device *dev)
 		     cuda->ctx_push(dev->ctx) == CF_CU_SUCCESS;
 	CUcontext popped;
 
-	cf_gather_free(dev->gather, alive);
+	cf_shuttle_free(dev->shuttle, alive);
 	cf_volleys_free(dev->volleys, alive);
 	cf_lanes_fini(&dev->lanes, alive);
 	if (alive && dev->trial)

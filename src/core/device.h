@@ -11,10 +11,10 @@
 
 #include <stdbool.h>
 #include "core/context.h"
-#include "core/gather.h"
 #include "core/gpu.h"
 #include "core/lane.h"
 #include "core/memory.h"
+#include "core/shuttle.h"
 #include "core/volley.h"
 
 struct cf_device {
@@ -22,7 +22,7 @@ struct cf_device {
 	unsigned long long ctx_id; /* of a driver without ids: 1 */
 	struct cf_gpu *gpu;
 	struct cf_lanes lanes;
-	struct cf_gather *gather;
+	struct cf_shuttle *shuttle;
 	struct cf_volleys *volleys;
 	struct cf_device *next;
 	CUdeviceptr trial; /* memory of ours, or 0: see core/alias_test.c */

@@ -5,6 +5,7 @@
 #include <errno.h>
 #include <sched.h>
 #include <stdlib.h>
+#include "core/permit.h"
 
 void cf_lanes_init(struct cf_lanes *lanes)
 {
@@ -131,6 +132,19 @@ void cf_lane_settle_stream(const struct cf_cuda *cuda, CUstream stream)
 		return;
 	while (cuda->stream_query(stream) == CF_CU_NOT_READY)
 		sched_yield();
+}
+
+bool cf_lane_ends_by(const struct cf_cuda *cuda, CUstream stream,
+		     int64_t limit_ns)
+{
+	int64_t begun = cf_permit_clock();
+
+	while (cuda->stream_query(stream) == CF_CU_NOT_READY) {
+		if (cf_permit_clock() - begun > limit_ns)
+			return false;
+		sched_yield();
+	}
+	return true;
 }
 
 void cf_lane_settle(struct cf_lane *lane)

@@ -45,6 +45,10 @@ CUresult cf_lane_stream(const struct cf_cuda *cuda, CUstream *stream);
  */
 void cf_lane_settle_stream(const struct cf_cuda *cuda, CUstream stream);
 
+/* Whether it is idle, or cannot be asked, before the time is over. */
+bool cf_lane_ends_by(const struct cf_cuda *cuda, CUstream stream,
+		     int64_t limit_ns);
+
 /* The lanes' context is current. 0, -ENOMEM or a CUDA code. */
 int cf_lane_lease(struct cf_lanes *lanes, struct cf_lane **lane);
 void cf_lane_give_back(struct cf_lanes *lanes, struct cf_lane *lane);

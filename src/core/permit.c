@@ -56,6 +56,12 @@ bool cf_permit_ask(struct cf_permit *permit, const char *name,
 				  ready == READY;
 }
 
+bool cf_permit_is_ready(struct cf_permit *permit)
+{
+	return atomic_load_explicit(&permit->ready, memory_order_acquire) ==
+	       READY;
+}
+
 int64_t cf_permit_clock(void)
 {
 	struct timespec ts = { 0 };

@@ -35,6 +35,9 @@ void cf_permit_fini(struct cf_permit *permit);
 bool cf_permit_ask(struct cf_permit *permit, const char *name,
 		   CUresult (*make)(void *owner), void *owner);
 
+/* The kernel is there. */
+bool cf_permit_is_ready(struct cf_permit *permit);
+
 bool cf_permit_rests(struct cf_permit *permit);
 void cf_permit_rest(struct cf_permit *permit);
 /* The next rest is a short one again. */

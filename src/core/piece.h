@@ -27,9 +27,10 @@ struct cf_piece {
 	enum cf_op op;
 	bool ordered;	  /* a write waits for the default streams first */
 	bool registered;  /* a buffer of the client's holds all of it */
-	bool combine;	  /* a small copy may share a launch with others */
+	bool combine;	  /* small copies of many may go by one kernel */
 	unsigned flights; /* parts kept under way by a ring; 0: no ring */
 	bool flagged; /* a copy that is alone is looked for, not waited for */
+	bool express; /* a read that is small enough for the shuttle */
 	bool demote;  /* what is read leaves the core's caches before a copy */
 	bool through_alias; /* mem.addr is the alias's, for the CPU */
 	enum cf_via via;

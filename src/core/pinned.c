@@ -33,6 +33,20 @@ static CUresult pin_here(const struct cf_cuda *cuda, struct cf_pinned *p)
 				       CF_CU_MEMHOSTREGISTER_PORTABLE);
 }
 
+uint64_t cf_pinned_gpu_addr(const void *mem)
+{
+	const struct cf_cuda *cuda = cf_cuda_loaded();
+	int attribute = CF_CU_POINTER_DEVICE_POINTER;
+	CUdeviceptr addr = 0;
+	void *data = &addr;
+
+	if (!cuda || cuda->pointer_get_attributes(
+			     1, &attribute, &data,
+			     (CUdeviceptr)(uintptr_t)mem) != CF_CU_SUCCESS)
+		return 0;
+	return addr;
+}
+
 /* Pinned if the driver will; a copy from unpinned memory is slow, not wrong. */
 static void pin(struct cf_pinned *p, CUcontext ctx)
 {
@@ -46,6 +60,8 @@ static void pin(struct cf_pinned *p, CUcontext ctx)
 		res = cuda->ctx_push(ctx);
 	if (res == CF_CU_SUCCESS) {
 		res = pin_here(cuda, p);
+		if (res == CF_CU_SUCCESS)
+			p->gpu_addr = cf_pinned_gpu_addr(p->mem);
 		if (ctx)
 			cuda->ctx_pop(&popped);
 	}

@@ -10,12 +10,14 @@
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 #include "seam/cuda.h"
 
 struct cf_pinned {
 	char *mem;
 	size_t size;
-	bool pinned; /* if the driver would */
+	bool pinned;	   /* if the driver would */
+	uint64_t gpu_addr; /* what GPUs call mem while it is; 0: not known */
 };
 
 /*
@@ -23,6 +25,11 @@ struct cf_pinned {
  * -ENOMEM.
  */
 int cf_pinned_make(struct cf_pinned *p, size_t size, CUcontext ctx, int node);
+
+/*
+ * What the GPU calls this byte; 0: it is not pinned for the current context.
+ */
+uint64_t cf_pinned_gpu_addr(const void *mem);
 
 /* unpin: the context it was pinned in lives. */
 void cf_pinned_end(struct cf_pinned *p, bool unpin);

@@ -34,14 +34,16 @@ struct cf_stripes {
 extern CF_HIDDEN _Thread_local unsigned cf_stripe_mine; /* 0: none yet */
 unsigned cf_stripe_choose(void);
 
+/* Of the calling thread: threads in the order of their first look, from 1. */
+static inline unsigned cf_stripe_number(void)
+{
+	return cf_stripe_mine ? cf_stripe_mine : cf_stripe_choose();
+}
+
 /* The lock that the calling thread takes to read, and lets go. */
 static inline pthread_rwlock_t *cf_stripes_own(struct cf_stripes *s)
 {
-	unsigned mine = cf_stripe_mine;
-
-	if (!mine)
-		mine = cf_stripe_choose();
-	return &s->stripes[mine % CF_NR_STRIPES].lock;
+	return &s->stripes[cf_stripe_number() % CF_NR_STRIPES].lock;
 }
 
 /* To write. */

@@ -19,11 +19,11 @@
 
 #include <errno.h>
 #include <sched.h>
-#include "core/gather_kernel.h"
 #include "core/lane.h"
 #include "core/log.h"
 #include "core/pause.h"
 #include "core/permit.h"
+#include "core/pinned.h"
 #include "core/volleys.h"
 
 #define BLOCK_THREADS 256      /* as the kernel has it */
@@ -238,7 +238,7 @@ int cf_volley_move(struct cf_volleys *volleys, bool in, const char *slot,
 	    cf_volleys_are_resting(volleys) || !cf_volleys_are_ready(volleys))
 		return -ENOTSUP;
 	/* a kernel that meets memory not pinned breaks the whole context */
-	addr = cf_gather_gpu_addr(slot);
+	addr = cf_pinned_gpu_addr(slot);
 	set = addr ? cf_volleys_lease(cuda, volleys) : NULL;
 	if (!set)
 		return -ENOTSUP;

@@ -3,8 +3,8 @@
 #include "core/volley_set.h"
 
 #include <stdlib.h>
-#include "core/gather_kernel.h"
 #include "core/lane.h"
+#include "core/pinned.h"
 #include "seam/os.h"
 
 #define FLAGS_SIZE ((1 + CF_VOLLEY_ROWS) * sizeof(uint32_t))
@@ -22,7 +22,7 @@ static CUresult make_shared(const struct cf_cuda *cuda,
 	if (res != CF_CU_SUCCESS)
 		return res;
 	set->pinned = true;
-	set->shared_addr = cf_gather_gpu_addr(set->shared);
+	set->shared_addr = cf_pinned_gpu_addr(set->shared);
 	return set->shared_addr ? CF_CU_SUCCESS : CF_CU_NOT_SUPPORTED;
 }
 

@@ -45,24 +45,12 @@ struct cf_volleys *cf_volleys_new(void)
 	return volleys;
 }
 
-/* Gives the kernels that fill the GPU a little time to end. */
-static bool is_stuck(const struct cf_cuda *cuda, struct cf_volley_set *set)
-{
-	int64_t begun = cf_permit_clock();
-
-	while (cuda->stream_query(set->stream) == CF_CU_NOT_READY) {
-		if (cf_permit_clock() - begun > CLOSE_NS)
-			return true;
-		sched_yield();
-	}
-	return false;
-}
-
 /* A launch that was cancelled and never came on keeps what it will read. */
 static bool free_aside(const struct cf_cuda *cuda, struct cf_volley_set *set,
 		       bool alive)
 {
-	bool waits = alive && cuda && is_stuck(cuda, set);
+	bool waits =
+		alive && cuda && !cf_lane_ends_by(cuda, set->stream, CLOSE_NS);
 
 	if (waits)
 		cf_log(CF_LOG_WARN, "volley: a cancelled launch is still in "

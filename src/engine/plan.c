@@ -18,6 +18,7 @@
 #include "core/file.h"
 #include "core/numbers.h"
 #include "core/ring.h"
+#include "core/shuttle.h"
 #include "engine/plan_limits.h"
 
 #define KIB (1ul << 10)
@@ -43,7 +44,9 @@
 #define HALVE_FROM (512 * KIB)
 #define MAX_HALF (1 * MIB)
 #define FLAG_MAX (256 * KIB) /* longer copies are waited for with less ado */
-#define DEMOTE_CROWD 8	     /* requests that make the link the bound */
+#define EXPRESS_ALONE (8 * KIB)
+#define EXPRESS_CROWD 4
+#define DEMOTE_CROWD 8 /* requests that make the link the bound */
 #define DEMOTE_MAX (2 * MIB)
 
 #define DIRECT_STEP (1 * MIB)
@@ -160,6 +163,18 @@ static bool should_flag(const struct cf_piece *piece, unsigned carriers,
 	       piece->size <= FLAG_MAX && cf_plan_bound(may_flag);
 }
 
+/*
+ * A warp moves 4 KiB in the time that the bus takes, and then the next: what
+ * is larger is quicker by a copy engine, unless others wait for that, too.
+ */
+static bool may_go_express(const struct cf_piece *piece, unsigned carriers,
+			   unsigned company)
+{
+	return piece->combine && piece->op == CF_READ && carriers == 1 &&
+	       piece->size <= (company < EXPRESS_CROWD ? EXPRESS_ALONE :
+							 CF_SHUTTLE_MAX_SIZE);
+}
+
 /* Parts that wrote one page, each its way, would collide. */
 static size_t skew_of(const struct cf_piece *piece)
 {
@@ -247,5 +262,6 @@ struct cf_plan cf_plan_make(const struct cf_piece *piece,
 		.helpers = carriers - 1,
 		.demote = staged && should_demote(piece, carriers, company),
 		.flagged = staged && should_flag(piece, carriers, company),
+		.express = staged && may_go_express(piece, carriers, company),
 	};
 }

@@ -12,6 +12,7 @@ struct cf_plan {
 	unsigned flights; /* parts under way through a ring; 0: none */
 	bool demote;	  /* see core/cache.h */
 	bool flagged;	  /* see path/flag.h */
+	bool express;	  /* see path/express.h */
 };
 
 /*

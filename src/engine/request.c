@@ -152,6 +152,7 @@ static CF_APART ssize_t run_planned(struct cf_request *req)
 	plan = cf_plan_make(&req->piece, req->route.path, company);
 	req->piece.demote = plan.demote;
 	req->piece.flagged = plan.flagged;
+	req->piece.express = plan.express;
 	req->piece.flights = plan.flights;
 	c.crew.helpers = plan.helpers;
 	cf_feed_init(&feed, req->piece.size, plan.skew, plan.step);

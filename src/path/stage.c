@@ -28,9 +28,7 @@ struct stage {
 	struct cf_pool *pool;
 	struct cf_slot *slots[SLOTS];
 	size_t nr_slots;
-	bool flagged;  /* a flag is behind its only copy */
-	bool entered;  /* counted among those with a small copy */
-	bool gathered; /* its copy shared a launch, and is done */
+	bool flagged; /* a flag is behind its only copy */
 };
 
 static CUdeviceptr device_addr(const struct stage *stage,
@@ -64,26 +62,6 @@ static int mark(const struct stage *stage, size_t k, CUresult res)
 	return cf_cuda_code(res);
 }
 
-/*
- * A kernel that strays breaks the client's context, so only plain device
- * memory of known bounds, and a piece that is one small part.
- */
-static bool may_share(const struct stage *stage, const struct cf_part *part)
-{
-	const struct cf_memory *mem = &stage->piece->mem;
-
-	return stage->piece->combine && mem->kind == CF_MEMORY_DEVICE &&
-	       !mem->chained && mem->end && part->size <= CF_GATHER_MAX_SIZE &&
-	       part->size == stage->piece->size;
-}
-
-/* True if others have small copies at hand too; stage_end counts us out. */
-static bool enter_crowd(struct stage *stage)
-{
-	stage->entered = true;
-	return cf_gather_enter(stage->dev->gather);
-}
-
 static int copy_in(struct stage *stage, const struct cf_part *part, size_t k,
 		   size_t size)
 {
@@ -92,13 +70,6 @@ static int copy_in(struct stage *stage, const struct cf_part *part, size_t k,
 	CUdeviceptr dst = device_addr(stage, part);
 	CUresult res;
 
-	if (may_share(stage, part) && enter_crowd(stage)) {
-		int err = cf_gather_in(stage->dev->gather, dst, mem, size);
-
-		stage->gathered = !err;
-		if (err != -ENOTSUP)
-			return err;
-	}
 	res = stage->cuda->memcpy_htod_async(dst, mem, size,
 					     stage->lane->stream);
 	flag(stage, part, res);
@@ -107,27 +78,11 @@ static int copy_in(struct stage *stage, const struct cf_part *part, size_t k,
 					       cf_cuda_code(res);
 }
 
-/* Kernels of ours wait for no stream: none may have work to come first. */
-static bool nothing_comes_first(const struct stage *stage)
-{
-	return !stage->piece->ordered ||
-	       stage->cuda->stream_query(stage->lane->stream) == CF_CU_SUCCESS;
-}
-
 static int copy_out(struct stage *stage, const struct cf_part *part, size_t k)
 {
 	char *mem = stage->slots[k]->mem + cf_slot_delta(stage->piece, part);
 	CUdeviceptr src = device_addr(stage, part);
 
-	if (may_share(stage, part) && nothing_comes_first(stage) &&
-	    enter_crowd(stage)) {
-		int err =
-			cf_gather_out(stage->dev->gather, mem, src, part->size);
-
-		stage->gathered = !err;
-		if (err != -ENOTSUP)
-			return err;
-	}
 	return mark(stage, k,
 		    stage->cuda->memcpy_dtoh_async(mem, src, part->size,
 						   stage->lane->stream));
@@ -136,16 +91,13 @@ static int copy_out(struct stage *stage, const struct cf_part *part, size_t k)
 /* For all copies of a read. */
 static CUresult wait_all(const struct stage *stage)
 {
-	if (stage->gathered ||
-	    (stage->flagged && cf_flag_is_up(stage->slots[0])))
+	if (stage->flagged && cf_flag_is_up(stage->slots[0]))
 		return CF_CU_SUCCESS;
 	return stage->cuda->stream_synchronize(stage->lane->stream);
 }
 
 static int wait_copy(const struct stage *stage, size_t k)
 {
-	if (stage->gathered)
-		return 0;
 	return cf_cuda_code(
 		stage->cuda->event_synchronize(stage->lane->done[k]));
 }
@@ -276,8 +228,6 @@ static void stage_end(struct stage *stage, bool failed)
 {
 	if (failed && stage->lane)
 		cf_lane_settle(stage->lane);
-	if (stage->entered)
-		cf_gather_leave(stage->dev->gather);
 	for (size_t i = 0; i < stage->nr_slots; i++)
 		cf_slot_give_back(stage->pool, stage->slots[i]);
 	if (stage->lane)

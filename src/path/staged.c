@@ -6,6 +6,7 @@
  * instead (path/relay.c); one that writes is so many stages.
  */
 #include "core/device.h"
+#include "path/express.h"
 #include "path/ferried.h"
 #include "path/path.h"
 #include "path/relay.h"
@@ -134,6 +135,8 @@ static void staged_run(const struct cf_piece *piece, struct cf_feed *feed,
 	}
 	if (crew->helpers)
 		load.crew = crew;
+	else if (cf_express_run(piece, feed))
+		return;
 	carry(&load);
 }
 

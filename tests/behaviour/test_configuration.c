@@ -461,7 +461,7 @@ static const struct effect {
 	{ .key = "opencufile.stream_bells",
 	  .elsewhere = "behaviour/test_stream_depth" },
 	{ .key = "opencufile.batch_kernel", .elsewhere = "path_batch_copies" },
-	{ .key = "opencufile.combine", .elsewhere = "path_order_combine" },
+	{ .key = "opencufile.combine", .elsewhere = "path_order_apart" },
 	{ .key = "opencufile.hybrid", .elsewhere = "path/test_via" },
 	{ .key = "opencufile.io_uring", .elsewhere = "path/test_direct" },
 	{ .key = "opencufile.order_writes", .elsewhere = "path/test_order" },

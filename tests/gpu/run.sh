@@ -66,11 +66,11 @@ done
 for name in matrix order threads; do
 	run "test_path_${name}_many" env CUFILE_ENV_PATH_JSON="$PWD/tests/path/many.json" \
 		"$build/tests/path/test_path_$name"
-	run "test_path_${name}_combine" env OCF_COMBINE=1 "$build/tests/path/test_path_$name"
+	run "test_path_${name}_apart" env OCF_COMBINE=0 "$build/tests/path/test_path_$name"
 done
 run test_path_batch_copies env OCF_BATCH_KERNEL=0 "$build/tests/path/test_path_batch"
 run test_volley "$build/tests/unit/test_volley"
-run test_gather "$build/tests/unit/test_gather"
+run test_shuttle "$build/tests/unit/test_shuttle"
 
 head -c 100000003 /dev/urandom >"$work/source"
 run gdscp "$build/tools/gdscp" "$work/source" "$work/copy"

@@ -1,0 +1,212 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * shuttle - seats, and waits in them.
+ *
+ * DESIGN  Who copies has a seat and writes its order (shuttle_board.h). If no
+ * trip is here one of those who wait launches the next; the others do not
+ * care who (shuttle_trips.h). All look at their own seat's word until it is
+ * done. A trip that is on the GPU comes to its end by itself, and so do all
+ * orders that it finds; one that does not come has its orders taken back, and
+ * copies then go the plain way for a while, twice as long each time.
+ *
+ * Locks: that of permit.h.
+ */
+#include "core/shuttle.h"
+
+#include <errno.h>
+#include <sched.h>
+#include <stdlib.h>
+#include "core/pause.h"
+#include "core/shuttle_trips.h"
+#include "core/stripes.h"
+
+#define GAP_NS (20 * 1000) /* between copies that come fast */
+#define FAST 32		   /* such copies, and a kernel pays */
+#define SPINS 32	   /* between looks at the clock */
+#define LONG 256	   /* spins, longer than a trip takes to answer */
+#define GOOD 10000	   /* copies that make up for a rest */
+
+/* What is pinned. */
+struct room {
+	struct cf_shuttle_board board;
+	_Alignas(4096) char seats[CF_SHUTTLE_SEATS][CF_SHUTTLE_ROOM];
+};
+
+struct cf_shuttle {
+	struct cf_trips trips;
+	/* relaxed, all three: they guide, and a lost update does not matter */
+	_Alignas(CF_SHUTTLE_LINE) _Atomic int64_t last;
+	_Atomic unsigned fast;
+	_Atomic unsigned good;
+	struct {
+		_Alignas(CF_SHUTTLE_LINE) atomic_bool taken;
+	} seats[CF_SHUTTLE_SEATS]; /* acquire, release */
+};
+
+struct cf_shuttle *cf_shuttle_new(CUcontext ctx)
+{
+	struct cf_shuttle *shuttle =
+		aligned_alloc(_Alignof(struct cf_shuttle), sizeof(*shuttle));
+
+	if (!shuttle)
+		return NULL;
+	__builtin_memset(shuttle, 0, sizeof(*shuttle));
+	cf_trips_init(&shuttle->trips, ctx);
+	return shuttle;
+}
+
+void cf_shuttle_free(struct cf_shuttle *shuttle, bool alive)
+{
+	if (!shuttle)
+		return;
+	cf_trips_fini(&shuttle->trips, alive);
+	free(shuttle);
+}
+
+bool cf_shuttle_pays(struct cf_shuttle *shuttle)
+{
+	struct cf_trips *trips = &shuttle->trips;
+	int64_t now, last;
+	unsigned fast;
+
+	/* also while one that has not come is on its way */
+	if (cf_permit_rests(&trips->permit))
+		return false;
+	if (cf_permit_is_ready(&trips->permit) && cf_trips_one_is_here(trips))
+		return true;
+	now = cf_permit_clock();
+	last = atomic_load_explicit(&shuttle->last, memory_order_relaxed);
+	fast = atomic_load_explicit(&shuttle->fast, memory_order_relaxed);
+	fast = now - last < GAP_NS ? fast + (fast < FAST) : 0;
+	atomic_store_explicit(&shuttle->last, now, memory_order_relaxed);
+	atomic_store_explicit(&shuttle->fast, fast, memory_order_relaxed);
+	return fast == FAST;
+}
+
+/* --------------------------------------------------------------- seats */
+
+static struct room *room_of(struct cf_shuttle *shuttle)
+{
+	return (struct room *)shuttle->trips.pinned.mem;
+}
+
+/* A thread comes back to the seat whose lines its core has. */
+bool cf_shuttle_take(struct cf_shuttle *shuttle, struct cf_seat *seat)
+{
+	unsigned first = cf_stripe_number();
+
+	if (!cf_trips_are_ready(&shuttle->trips, sizeof(struct room)))
+		return false;
+	for (unsigned i = 0; i < CF_SHUTTLE_SEATS; i++) {
+		unsigned nr = (first + i) % CF_SHUTTLE_SEATS;
+		atomic_bool *taken = &shuttle->seats[nr].taken;
+
+		if (atomic_load_explicit(taken, memory_order_relaxed) ||
+		    atomic_exchange_explicit(taken, true, memory_order_acquire))
+			continue;
+		*seat = (struct cf_seat){ nr, room_of(shuttle)->seats[nr] };
+		return true;
+	}
+	return false;
+}
+
+void cf_shuttle_leave(struct cf_shuttle *shuttle, const struct cf_seat *seat)
+{
+	atomic_store_explicit(&shuttle->seats[seat->nr].taken, false,
+			      memory_order_release);
+}
+
+/* ------------------------------------------------------------- waiting */
+
+struct wait {
+	struct cf_trips *trips;
+	struct cf_shuttle_copy copy;
+	unsigned seat;
+	uint32_t number;
+};
+
+static bool is_done(const struct wait *wait)
+{
+	return cf_shuttle_is_done(wait->trips->board, wait->seat, wait->number);
+}
+
+/*
+ * Takes the order back, or waits for the trip that may have found it: its
+ * block is on the GPU, and comes to its end unless the context breaks.
+ */
+static int give_up(const struct wait *wait)
+{
+	while (!is_done(wait)) {
+		CUresult res;
+
+		if (cf_shuttle_take_back(wait->trips->board, wait->seat,
+					 &wait->copy, wait->number)) {
+			/* all that came are gone, so this is the last word */
+			if (is_done(wait))
+				return 0;
+			if (cf_trips_one_is_here(wait->trips))
+				cf_trips_rest(wait->trips,
+					      "the GPU has no room for it");
+			return -ENOTSUP;
+		}
+		res = cf_trips_ask(wait->trips);
+		if (res != CF_CU_SUCCESS && res != CF_CU_NOT_READY)
+			return cf_cuda_code(res);
+		sched_yield();
+	}
+	return 0;
+}
+
+static int wait_done(const struct wait *wait)
+{
+	int64_t since = 0;
+
+	for (unsigned spins = 1; !is_done(wait); spins++) {
+		if (!cf_trips_send_for(wait->trips))
+			return give_up(wait);
+		if (spins % SPINS) {
+			cf_pause();
+			continue;
+		}
+		if (cf_trips_are_late(wait->trips, &since))
+			return give_up(wait);
+		/* who should launch may wait for this processor */
+		if (spins > LONG)
+			sched_yield();
+	}
+	return 0;
+}
+
+static void note_good(struct cf_shuttle *shuttle)
+{
+	unsigned good =
+		atomic_load_explicit(&shuttle->good, memory_order_relaxed);
+
+	if (good > GOOD)
+		return;
+	atomic_store_explicit(&shuttle->good, good + 1, memory_order_relaxed);
+	if (good == GOOD)
+		cf_permit_renew(&shuttle->trips.permit);
+}
+
+int cf_shuttle_move(struct cf_shuttle *shuttle, const struct cf_seat *seat,
+		    size_t at, CUdeviceptr dst, size_t size)
+{
+	uint64_t src = shuttle->trips.pinned.gpu_addr +
+		       offsetof(struct room, seats) +
+		       seat->nr * CF_SHUTTLE_ROOM + at;
+	struct wait wait = { .trips = &shuttle->trips,
+			     .copy = { .dst = dst, .src = src, .size = size },
+			     .seat = seat->nr };
+	int err;
+
+	if ((dst | src) >> CF_SHUTTLE_ADDR_BITS)
+		return -ENOTSUP;
+	wait.number = cf_shuttle_order(wait.trips->board, seat->nr, &wait.copy);
+	err = wait_done(&wait);
+	if (!err)
+		note_good(shuttle);
+	else
+		atomic_store_explicit(&shuttle->good, 0, memory_order_relaxed);
+	return err;
+}

@@ -1,0 +1,61 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * shuttle - small copies to the GPU by a kernel that stays for a moment.
+ *
+ * A copy costs the driver a call, a copy engine and a wait; 16 threads that
+ * copy at once wait for each other there. A kernel that is on the GPU already
+ * looks for orders over the bus, and moves 4 KiB in less time than the driver
+ * takes to be called. It leaves when no order has come for some 50 us, and
+ * after some 200 us in any case, so that who waits for an idle GPU gets one.
+ *
+ * A kernel needs room on the GPU, and a program's own kernel may fill it and
+ * wait for just these bytes. So an order that no kernel comes for is taken
+ * back, and is the caller's to copy by itself.
+ */
+#ifndef CF_CORE_SHUTTLE_H
+#define CF_CORE_SHUTTLE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include "seam/cuda.h"
+
+/* The largest copy: beyond it copy engines are as quick. */
+#define CF_SHUTTLE_MAX_SIZE ((size_t)16 << 10)
+/* Of a seat: the largest copy, and the blocks around it. */
+#define CF_SHUTTLE_ROOM (2 * CF_SHUTTLE_MAX_SIZE)
+
+struct cf_shuttle; /* of one context */
+
+/* Where a thread's copy waits; its memory is pinned, and begins a page. */
+struct cf_seat {
+	unsigned nr;
+	char *mem; /* CF_SHUTTLE_ROOM bytes */
+};
+
+/* Makes no driver call. NULL: out of memory. */
+struct cf_shuttle *cf_shuttle_new(CUcontext ctx);
+/* No seat is taken. alive: the context is current and can be asked. */
+void cf_shuttle_free(struct cf_shuttle *shuttle, bool alive);
+
+/*
+ * Counts a small copy; true if they come so fast, one after the other or from
+ * many threads, that a kernel pays.
+ */
+bool cf_shuttle_pays(struct cf_shuttle *shuttle);
+
+/* False: all are taken, or there is no kernel. Any context may be current. */
+bool cf_shuttle_take(struct cf_shuttle *shuttle, struct cf_seat *seat);
+void cf_shuttle_leave(struct cf_shuttle *shuttle, const struct cf_seat *seat);
+
+/*
+ * Moves size bytes, 1 to CF_SHUTTLE_MAX_SIZE, from seat->mem + at to plain
+ * device memory of the context; at and dst are alike modulo 16. The caller has
+ * checked the bounds: a kernel that strays breaks the context, and VMM and
+ * managed memory are not for kernels of ours. 0 when every stream and thread
+ * can see the bytes. -ENOTSUP: nothing has touched the memory, and nothing
+ * will: copy in another way. A CUDA code: nothing is known.
+ */
+int cf_shuttle_move(struct cf_shuttle *shuttle, const struct cf_seat *seat,
+		    size_t at, CUdeviceptr dst, size_t size);
+
+#endif

@@ -1,0 +1,69 @@
+// SPDX-License-Identifier: Apache-2.0
+/* shuttle_board - writes orders, and takes them back. */
+#include "core/shuttle_board.h"
+
+/*
+ * Each word has the number's bits, so the first three need no order. The last
+ * is the one that meets what the kernel says of itself: see the header.
+ */
+static void write_words(struct cf_shuttle_board *board, unsigned seat,
+			const struct cf_shuttle_copy *copy, uint32_t number)
+{
+	_Atomic uint64_t *words = board->orders[seat].words;
+	uint64_t tag = (uint64_t)number << CF_SHUTTLE_ADDR_BITS;
+
+	atomic_store_explicit(&words[CF_SHUTTLE_DST], copy->dst | tag,
+			      memory_order_release);
+	atomic_store_explicit(&words[CF_SHUTTLE_SRC], copy->src | tag,
+			      memory_order_release);
+	atomic_store_explicit(&words[CF_SHUTTLE_SIZE], copy->size | tag,
+			      memory_order_release);
+	atomic_store_explicit(&words[CF_SHUTTLE_TAG], tag,
+			      memory_order_seq_cst);
+}
+
+/* The last one was seen done, or taken back and its number left unused. */
+uint32_t cf_shuttle_order(struct cf_shuttle_board *board, unsigned seat,
+			  const struct cf_shuttle_copy *copy)
+{
+	uint32_t number = 1 + atomic_load_explicit(&board->done[seat].number,
+						   memory_order_acquire);
+
+	write_words(board, seat, copy, number);
+	return number;
+}
+
+/* The acquire pairs with the kernel's fence before it says so. */
+bool cf_shuttle_is_done(struct cf_shuttle_board *board, unsigned seat,
+			uint32_t number)
+{
+	return atomic_load_explicit(&board->done[seat].number,
+				    memory_order_acquire) == number;
+}
+
+/* One that comes after the first look finds what is written now. */
+static bool all_are_gone(struct cf_shuttle_board *board)
+{
+	uint32_t came =
+		atomic_load_explicit(&board->came, memory_order_seq_cst);
+
+	return atomic_load_explicit(&board->gone, memory_order_seq_cst) == came;
+}
+
+bool cf_shuttle_take_back(struct cf_shuttle_board *board, unsigned seat,
+			  const struct cf_shuttle_copy *copy, uint32_t number)
+{
+	static const struct cf_shuttle_copy nothing;
+
+	write_words(board, seat, &nothing, number - 1);
+	if (all_are_gone(board))
+		return true;
+	write_words(board, seat, copy, number);
+	return false;
+}
+
+bool cf_shuttle_has_left(struct cf_shuttle_board *board, uint32_t trip)
+{
+	return atomic_load_explicit(&board->leaves, memory_order_seq_cst) ==
+	       trip;
+}

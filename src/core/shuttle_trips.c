@@ -1,0 +1,223 @@
+// SPDX-License-Identifier: Apache-2.0
+/* shuttle_trips - makes, launches and ends the kernel, and counts its rests. */
+#include "core/shuttle_trips.h"
+
+#include "core/context.h"
+#include "core/lane.h"
+#include "core/log.h"
+#include "core/shuttle_ptx.h"
+
+#define THREADS (32 * CF_SHUTTLE_SEATS)
+/* of the GPU's clock, some 50, 200 and 20 us */
+#define IDLE_CLOCKS 90000  /* no order for so long: leave */
+#define STAY_CLOCKS 360000 /* here for so long: say so */
+#define GRACE_CLOCKS 40000 /* and leave, when the next may be behind */
+#define LATE_NS (30 * 1000)
+/* launches in a row that waited for their end, and it is no chance */
+#define BLOCKED 16
+#define CLOSE_NS (500 * 1000 * 1000) /* at the close, for the GPU */
+
+/* ---------------------------------------------------------------- life */
+
+void cf_trips_init(struct cf_trips *trips, CUcontext ctx)
+{
+	trips->ctx = ctx;
+	cf_permit_init(&trips->permit);
+}
+
+static void end_objects(const struct cf_cuda *cuda, struct cf_trips *trips)
+{
+	if (cuda && trips->stream)
+		cuda->stream_destroy(trips->stream);
+	if (cuda && trips->module)
+		cuda->module_unload(trips->module);
+	if (trips->pinned.mem)
+		cf_pinned_end(&trips->pinned, cuda);
+	trips->stream = NULL;
+	trips->module = NULL;
+	trips->pinned.mem = NULL;
+}
+
+/* One that never came keeps what it will read. */
+void cf_trips_fini(struct cf_trips *trips, bool alive)
+{
+	const struct cf_cuda *cuda = alive ? cf_cuda_loaded() : NULL;
+
+	if (cuda && trips->stream &&
+	    !cf_lane_ends_by(cuda, trips->stream, CLOSE_NS))
+		cf_log(CF_LOG_WARN,
+		       "shuttle: trip %u has not come by the close, what it "
+		       "will read is left to it",
+		       atomic_load(&trips->trip));
+	else
+		end_objects(cuda, trips);
+	cf_permit_fini(&trips->permit);
+}
+
+static CUresult make_kernel(const struct cf_cuda *cuda, struct cf_trips *trips)
+{
+	CUresult res = cuda->module_load_data(&trips->module, cf_shuttle_ptx);
+
+	if (res != CF_CU_SUCCESS) {
+		trips->module = NULL;
+		return res;
+	}
+	res = cuda->module_get_function(&trips->function, trips->module,
+					"cf_shuttle");
+	return res == CF_CU_SUCCESS ? cf_lane_stream(cuda, &trips->stream) :
+				      res;
+}
+
+static CUresult make_board(struct cf_trips *trips, size_t room)
+{
+	if (cf_pinned_make(&trips->pinned, room, NULL, -1))
+		return CF_CU_OUT_OF_MEMORY;
+	trips->board = (struct cf_shuttle_board *)trips->pinned.mem;
+	return trips->pinned.gpu_addr ? CF_CU_SUCCESS : CF_CU_NOT_SUPPORTED;
+}
+
+struct making {
+	struct cf_trips *trips;
+	size_t room;
+};
+
+static CUresult make(void *arg)
+{
+	const struct making *making = arg;
+	struct cf_trips *trips = making->trips;
+	const struct cf_cuda *cuda = cf_cuda_loaded();
+	struct cf_scope scope;
+	CUresult res;
+
+	if (!cuda || !cuda->module_load_data || !cuda->module_unload ||
+	    !cuda->module_get_function || !cuda->launch_kernel)
+		return CF_CU_NOT_SUPPORTED;
+	if (cf_context_enter(trips->ctx, &scope))
+		return CF_CU_INVALID_CONTEXT;
+	res = make_kernel(cuda, trips);
+	if (res == CF_CU_SUCCESS)
+		res = make_board(trips, making->room);
+	if (res != CF_CU_SUCCESS)
+		end_objects(cuda, trips);
+	cf_context_leave(&scope);
+	return res;
+}
+
+bool cf_trips_are_ready(struct cf_trips *trips, size_t room)
+{
+	struct making making = { trips, room };
+
+	return cf_permit_ask(&trips->permit, "shuttle", make, &making);
+}
+
+/* --------------------------------------------------------------- rests */
+
+/* Those who wait beside us say the same. */
+void cf_trips_rest(struct cf_trips *trips, const char *why)
+{
+	if (cf_permit_rests(&trips->permit))
+		return;
+	cf_permit_rest(&trips->permit);
+	cf_log(CF_LOG_INFO,
+	       "shuttle: %s (trip %u), small copies go alone for a while", why,
+	       atomic_load(&trips->trip));
+}
+
+/*
+ * One that waits for its end (CUDA_LAUNCH_BLOCKING) is gone when it is back;
+ * so is one whose thread was not let run for long.
+ */
+static bool are_blocked(struct cf_trips *trips, uint32_t trip)
+{
+	unsigned blocked = 0;
+
+	if (atomic_load_explicit(&trips->board->gone, memory_order_relaxed) ==
+	    trip)
+		blocked = 1 + atomic_load_explicit(&trips->blocked,
+						   memory_order_relaxed);
+	atomic_store_explicit(&trips->blocked, blocked % BLOCKED,
+			      memory_order_relaxed);
+	return blocked == BLOCKED;
+}
+
+bool cf_trips_are_late(struct cf_trips *trips, int64_t *since)
+{
+	int64_t now = cf_permit_clock();
+	int64_t launched =
+		atomic_load_explicit(&trips->launched, memory_order_relaxed);
+
+	if (!*since ||
+	    atomic_load_explicit(&trips->launching, memory_order_relaxed))
+		*since = now;
+	if (*since < launched)
+		*since = launched;
+	return now - *since > LATE_NS;
+}
+
+/* ------------------------------------------------------------ launching */
+
+static CUresult launch(struct cf_trips *trips, uint32_t trip)
+{
+	const struct cf_cuda *cuda = cf_cuda_loaded();
+	uint64_t idle = IDLE_CLOCKS, stay = STAY_CLOCKS, grace = GRACE_CLOCKS;
+	void *params[] = { &trips->pinned.gpu_addr, &trip, &idle, &stay,
+			   &grace };
+	struct cf_scope scope;
+	CUresult res;
+
+	if (!cuda)
+		return CF_CU_DEINITIALIZED;
+	if (cf_context_enter(trips->ctx, &scope))
+		return CF_CU_INVALID_CONTEXT;
+	res = cuda->launch_kernel(trips->function, 1, 1, 1, THREADS, 1, 1, 0,
+				  trips->stream, params, NULL);
+	cf_context_leave(&scope);
+	return res;
+}
+
+/* The number stands first, so that who looks meanwhile waits for that trip. */
+static void launch_next(struct cf_trips *trips)
+{
+	uint32_t trip = atomic_load(&trips->trip);
+	CUresult res;
+
+	if (!cf_shuttle_has_left(trips->board, trip))
+		return;
+	atomic_store(&trips->trip, trip + 1);
+	res = launch(trips, trip + 1);
+	if (res != CF_CU_SUCCESS)
+		atomic_store(&trips->trip, trip);
+	atomic_store_explicit(&trips->launched, cf_permit_clock(),
+			      memory_order_relaxed);
+	if (res != CF_CU_SUCCESS)
+		cf_trips_rest(trips, cf_cuda_error_name((int)res));
+	else if (are_blocked(trips, trip + 1))
+		cf_trips_rest(trips, "launches wait for their end");
+}
+
+bool cf_trips_send_for(struct cf_trips *trips)
+{
+	if (cf_trips_one_is_here(trips) ||
+	    atomic_exchange_explicit(&trips->launching, true,
+				     memory_order_acquire))
+		return true;
+	if (!cf_permit_rests(&trips->permit))
+		launch_next(trips);
+	atomic_store_explicit(&trips->launching, false, memory_order_release);
+	return cf_trips_one_is_here(trips);
+}
+
+CUresult cf_trips_ask(struct cf_trips *trips)
+{
+	const struct cf_cuda *cuda = cf_cuda_loaded();
+	struct cf_scope scope;
+	CUresult res;
+
+	if (!cuda)
+		return CF_CU_DEINITIALIZED;
+	if (cf_context_enter(trips->ctx, &scope))
+		return CF_CU_INVALID_CONTEXT;
+	res = cuda->stream_query(trips->stream);
+	cf_context_leave(&scope);
+	return res;
+}

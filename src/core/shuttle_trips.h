@@ -1,0 +1,66 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * shuttle_trips - a shuttle's kernel: made once, launched trip after trip.
+ *
+ * Part of a shuttle. Any thread, any context current, but to end it. Lock: that
+ * of permit.h.
+ */
+#ifndef CF_CORE_SHUTTLE_TRIPS_H
+#define CF_CORE_SHUTTLE_TRIPS_H
+
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include "core/permit.h"
+#include "core/pinned.h"
+#include "core/shuttle_board.h"
+
+struct cf_trips {
+	CUcontext ctx;
+	struct cf_permit permit;
+	/* once there is the permit: the board is where pinned begins */
+	struct cf_pinned pinned;
+	struct cf_shuttle_board *board;
+	CUmodule module;
+	CUfunction function;
+	CUstream stream;
+	/* one launches at a time, the others go on: acquire, release */
+	atomic_bool launching;
+	/* relaxed: when the last launch was done, and that waited for its end
+	 */
+	_Atomic int64_t launched;
+	_Atomic unsigned blocked;
+	/* the last one that was launched, also while it is; seq_cst */
+	_Alignas(CF_SHUTTLE_LINE) _Atomic uint32_t trip;
+};
+
+void cf_trips_init(struct cf_trips *trips, CUcontext ctx);
+/* alive: the context is current and can be asked. */
+void cf_trips_fini(struct cf_trips *trips, bool alive);
+
+/* Makes the kernel, and a board with room bytes in all; see cf_permit_ask. */
+bool cf_trips_are_ready(struct cf_trips *trips, size_t room);
+
+/* What is ordered now is found by the last trip that was launched. */
+static inline bool cf_trips_one_is_here(struct cf_trips *trips)
+{
+	return !cf_shuttle_has_left(trips->board, atomic_load(&trips->trip));
+}
+
+/* Launches the next one if need be, or lets another do it. False: there is
+ * none, and will be none for a while. */
+bool cf_trips_send_for(struct cf_trips *trips);
+
+/*
+ * Whether it is long since *since, 0 at first, and since the launch that was to
+ * bring a trip.
+ */
+bool cf_trips_are_late(struct cf_trips *trips, int64_t *since);
+
+/* Small copies go the plain way for a while. */
+void cf_trips_rest(struct cf_trips *trips, const char *why);
+
+/* Success, not ready, or why no trip will come to its end any more. */
+CUresult cf_trips_ask(struct cf_trips *trips);
+
+#endif

@@ -1,0 +1,106 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * express - a small read needs no slot, no lane and no driver call.
+ *
+ * It does where it comes alone, where there is no room for a kernel on the
+ * GPU, and for all memory that is not for kernels of ours: see core/shuttle.h.
+ */
+#include "path/express.h"
+
+#include <errno.h>
+#include "core/device.h"
+#include "core/file.h"
+#include "path/slot_io.h"
+
+/* A read of blocks lies in its room as it does in the file. */
+static size_t place_of(const struct cf_piece *piece, const struct cf_part *part)
+{
+	return cf_file_is_direct(piece->handle, piece->via) ?
+		       cf_slot_delta(piece, part) :
+		       piece->mem.addr % 16;
+}
+
+static bool suits(const struct cf_piece *piece, const struct cf_part *part)
+{
+	const struct cf_memory *mem = &piece->mem;
+
+	return piece->express &&
+	       piece->size + 2 * piece->handle->page_align <= CF_SHUTTLE_ROOM &&
+	       mem->kind == CF_MEMORY_DEVICE && !mem->chained && mem->end &&
+	       place_of(piece, part) % 16 == mem->addr % 16;
+}
+
+/*
+ * A kernel that strays breaks the client's context. What is not registered may
+ * have been freed since the request was checked, which a copy is only refused
+ * for: it is asked for once more.
+ */
+static bool is_still_there(const struct cf_piece *piece)
+{
+	const struct cf_memory *mem = &piece->mem;
+	struct cf_memory now = *mem;
+
+	if (!piece->registered)
+		cf_memory_facts(mem->addr, &now);
+	return now.kind == mem->kind && now.ctx == mem->ctx &&
+	       now.buffer_id == mem->buffer_id && !now.chained &&
+	       mem->addr + piece->size <= now.end;
+}
+
+static ssize_t fill(const struct cf_piece *piece, const struct cf_part *part,
+		    char *mem)
+{
+	if (cf_file_is_direct(piece->handle, piece->via))
+		return cf_slot_fill(piece, part, mem);
+	return cf_file_read(piece->handle, piece->via,
+			    mem + place_of(piece, part), part->size,
+			    piece->file_off);
+}
+
+/* Bytes, or -error; -ENOTSUP: not by the shuttle. */
+static ssize_t carry(struct cf_device *dev, const struct cf_piece *piece,
+		     const struct cf_part *part, const struct cf_seat *seat)
+{
+	ssize_t n = fill(piece, part, seat->mem);
+	int err = 0;
+
+	if (n > 0)
+		err = !is_still_there(piece) ?
+			      -ENOTSUP :
+			      cf_shuttle_move(dev->shuttle, seat,
+					      place_of(piece, part),
+					      piece->mem.addr, (size_t)n);
+	if (err)
+		cf_device_failed(dev, err);
+	return err ? err : n;
+}
+
+/* The part is all of the piece, whatever the feed would deal out. */
+static void settle(struct cf_feed *feed, const struct cf_part *part, ssize_t n)
+{
+	struct cf_part taken;
+
+	while (cf_feed_next(feed, &taken))
+		;
+	if (n < (ssize_t)part->size)
+		cf_feed_short(feed, n > 0 ? (size_t)n : 0, n < 0 ? (int)n : 0);
+}
+
+bool cf_express_run(const struct cf_piece *piece, struct cf_feed *feed)
+{
+	const struct cf_part part = { 0, piece->size };
+	struct cf_device *dev;
+	struct cf_seat seat;
+	ssize_t n;
+
+	if (!suits(piece, &part) || cf_device_find(&piece->mem, &dev) ||
+	    !cf_shuttle_pays(dev->shuttle) ||
+	    !cf_shuttle_take(dev->shuttle, &seat))
+		return false;
+	n = carry(dev, piece, &part, &seat);
+	cf_shuttle_leave(dev->shuttle, &seat);
+	if (n == -ENOTSUP)
+		return false;
+	settle(feed, &part, n);
+	return true;
+}

@@ -1,0 +1,290 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * Small reads that come fast go by the shuttle: the same bytes and answers as
+ * any other way, and another way where it has no room or the memory is not for
+ * it. On the fake driver time is slow, so that a trip always comes in time.
+ */
+#include <fcntl.h>
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+#include "core/shuttle.h"
+#include "harness.h"
+#include "seam/os.h"
+
+#define KIB TH_KIB
+#define FILE_SIZE (256 * KIB)
+#define AREA (64 * KIB) /* of each thread, in device memory */
+#define THREADS 8
+#define WARM 64 /* reads after which they come fast */
+#define CANARY 0xA5
+
+static struct th_file file;
+static struct th_mem mem;
+static unsigned char *bytes;
+static CUfileHandle_t fh;
+
+/* A ten thousandth of the time. */
+static int slow_clock(clockid_t id, struct timespec *ts)
+{
+	struct timespec real;
+	int64_t ns;
+
+	clock_gettime(id, &real);
+	ns = ((int64_t)real.tv_sec * 1000000000 + real.tv_nsec) / 10000;
+	*ts = (struct timespec){ .tv_sec = ns / 1000000000,
+				 .tv_nsec = ns % 1000000000 };
+	return 0;
+}
+
+static struct cf_os slow;
+
+static void slow_down(void)
+{
+	slow = cf_os_real;
+	slow.clock_gettime = slow_clock;
+	if (th_fake())
+		cf_os = &slow;
+}
+
+static void world_make(enum th_file_kind kind, enum th_mem_kind mem_kind)
+{
+	th_need_gpu();
+	th_mem_need(mem_kind);
+	slow_down();
+	th_open_for(kind);
+	bytes = th_bytes(FILE_SIZE);
+	th_file_make(&file, kind, O_RDWR, bytes, FILE_SIZE);
+	th_mem_alloc(&mem, mem_kind, THREADS * AREA);
+	fh = th_handle(file.fd);
+}
+
+static void world_end(void)
+{
+	cuFileHandleDeregister(fh);
+	th_mem_free(&mem);
+	th_file_end(&file);
+	free(bytes);
+	th_close();
+	cf_os = &cf_os_real;
+}
+
+/* One read between canaries, by one thread of several. */
+static void read_and_check(struct th_bad *bad, unsigned thread, size_t size,
+			   size_t file_off, size_t mem_off)
+{
+	static __thread unsigned char want[AREA], got[AREA];
+	size_t at = thread * AREA, span = mem_off + size + 64;
+	size_t left = file_off < FILE_SIZE ? FILE_SIZE - file_off : 0;
+	ssize_t n = (ssize_t)(size < left ? size : left);
+	ssize_t res;
+
+	memset(want, CANARY, span);
+	th_mem_put(&mem, at, want, span);
+	memcpy(want + mem_off, bytes + file_off, (size_t)n);
+	res = cuFileRead(fh, mem.ptr, size, (off_t)file_off,
+			 (off_t)(at + mem_off));
+	if (res != n)
+		th_bad_note(bad, "size %zu at %zu: %zd", size, file_off, res);
+	th_mem_get(&mem, at, got, span);
+	if (memcmp(got, want, span))
+		th_bad_note(bad, "size %zu file +%zu memory +%zu", size,
+			    file_off, mem_off);
+}
+
+static void warm_up(struct th_bad *bad)
+{
+	for (int i = 0; i < WARM; i++)
+		read_and_check(bad, 0, 4096, 0, 0);
+}
+
+static void read_at_random(void *arg, unsigned thread)
+{
+	for (int r = 0; r < TH_SCALE(300); r++)
+		read_and_check(arg, thread, 1 + th_below(20 * KIB),
+			       th_below(FILE_SIZE + KIB), th_below(8 * KIB));
+}
+
+/* nr threads; how many of their reads the shuttle carried. */
+static unsigned long read_many(unsigned nr)
+{
+	unsigned long before = th_shuttle_orders();
+	struct th_bad bad = { 0 };
+
+	warm_up(&bad);
+	th_threads(nr, read_at_random, &bad);
+	th_bad_check(&bad);
+	return th_shuttle_orders() - before;
+}
+
+static void all_files(unsigned nr)
+{
+	static const enum th_file_kind kinds[] = { TH_BUFFERED, TH_ODIRECT,
+						   TH_TMPFS, TH_MEMFD };
+
+	for (size_t i = 0; i < sizeof(kinds) / sizeof(*kinds); i++) {
+		unsigned long orders;
+
+		world_make(kinds[i], TH_DEVICE);
+		orders = read_many(nr);
+		if (th_fake())
+			assert_true(orders > 0);
+		world_end();
+	}
+}
+
+static void one_thread_gets_its_bytes(void **state)
+{
+	(void)state;
+	all_files(1);
+}
+
+static void threads_get_each_their_own(void **state)
+{
+	(void)state;
+	all_files(THREADS);
+}
+
+static void other_memory_goes_another_way(void **state)
+{
+	static const enum th_mem_kind kinds[] = { TH_MANAGED, TH_VMM };
+
+	th_need_fake();
+	(void)state;
+	for (size_t i = 0; i < sizeof(kinds) / sizeof(*kinds); i++) {
+		world_make(TH_BUFFERED, kinds[i]);
+		assert_int_equal(read_many(1), 0);
+		world_end();
+	}
+}
+
+static void a_second_context_has_its_own(void **state)
+{
+	unsigned long orders;
+
+	(void)state;
+	world_make(TH_BUFFERED, TH_SECOND);
+	orders = read_many(THREADS);
+	if (th_fake())
+		assert_true(orders > 0);
+	world_end();
+}
+
+static void it_can_be_switched_off(void **state)
+{
+	th_need_fake();
+	(void)state;
+	setenv("OCF_COMBINE", "0", 1);
+	world_make(TH_BUFFERED, TH_DEVICE);
+	assert_int_equal(read_many(2), 0);
+	world_end();
+	unsetenv("OCF_COMBINE");
+}
+
+/* ---------------------------------------------------------- no room */
+
+static atomic_bool held;
+
+static void come_when_let(uint32_t trip)
+{
+	(void)trip;
+	while (atomic_load(&held))
+		usleep(100);
+}
+
+/* Nothing here waits for an idle GPU but the end. */
+static void without_room_reads_go_the_plain_way(void **state)
+{
+	unsigned long orders = th_shuttle_orders();
+	unsigned char *got;
+
+	th_need_fake();
+	(void)state;
+	atomic_store(&held, true);
+	(void)th_shuttle_kernel(come_when_let);
+	world_make(TH_BUFFERED, TH_DEVICE);
+	for (size_t at = 0; at < FILE_SIZE; at += 2 * KIB)
+		assert_int_equal(
+			cuFileRead(fh, mem.ptr, 2 * KIB, (off_t)at, (off_t)at),
+			2 * KIB);
+	assert_true(th_fake()->calls("cuLaunchKernel") > 0);
+	atomic_store(&held, false);
+	(void)th_shuttle_kernel(NULL);
+	got = malloc(FILE_SIZE);
+	th_mem_get(&mem, 0, got, FILE_SIZE);
+	assert_memory_equal(got, bytes, FILE_SIZE);
+	assert_int_equal(th_shuttle_orders(), orders);
+	free(got);
+	world_end();
+}
+
+/* ------------------------------------------- what the client should not */
+
+static atomic_bool frees; /* the memory, in the middle of a read */
+static struct th_mem victim;
+
+static ssize_t pread_and_free(int fd, void *buf, size_t size, off_t off)
+{
+	if (atomic_exchange(&frees, false))
+		th_mem_free(&victim);
+	return cf_os_real.pread(fd, buf, size, off);
+}
+
+/* A kernel would break the context; a copy is refused. */
+static void memory_freed_meanwhile_is_an_error(void **state)
+{
+	struct th_bad bad = { 0 };
+	unsigned long orders;
+
+	th_need_fake();
+	(void)state;
+	world_make(TH_BUFFERED, TH_DEVICE);
+	slow.pread = pread_and_free;
+	for (int i = 0; i < 10; i++) {
+		warm_up(&bad);
+		th_mem_alloc(&victim, TH_DEVICE, 4096);
+		orders = th_shuttle_orders();
+		atomic_store(&frees, true);
+		assert_true(cuFileRead(fh, victim.ptr, 4096, 0, 0) < 0);
+		assert_int_equal(th_shuttle_orders(), orders);
+	}
+	warm_up(&bad);
+	th_bad_check(&bad);
+	th_fake()->complaints_clear(); /* of the copies that it refused */
+	world_end();
+}
+
+static void a_truncated_file_ends_the_read(void **state)
+{
+	struct th_bad bad = { 0 };
+
+	th_need_fake();
+	(void)state;
+	world_make(TH_BUFFERED, TH_DEVICE);
+	warm_up(&bad);
+	th_bad_check(&bad);
+	assert_int_equal(ftruncate(file.plain, 5000), 0);
+	assert_int_equal(cuFileRead(fh, mem.ptr, 4096, 4096, 0), 904);
+	assert_int_equal(cuFileRead(fh, mem.ptr, 4096, 5000, 0), 0);
+	world_end();
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(one_thread_gets_its_bytes),
+		cmocka_unit_test(threads_get_each_their_own),
+		cmocka_unit_test(other_memory_goes_another_way),
+		cmocka_unit_test(a_second_context_has_its_own),
+		cmocka_unit_test(it_can_be_switched_off),
+		cmocka_unit_test(without_room_reads_go_the_plain_way),
+		cmocka_unit_test(memory_freed_meanwhile_is_an_error),
+		cmocka_unit_test(a_truncated_file_ends_the_read),
+	};
+
+	th_start(120);
+	return th_finish(
+		cmocka_run_group_tests_name("express", tests, NULL, NULL));
+}

@@ -1,0 +1,483 @@
+// SPDX-License-Identifier: Apache-2.0
+/* Small copies by a kernel that stays: right bytes, in time, or not at all. */
+#include <errno.h>
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+#include "core/context.h"
+#include "core/shuttle.h"
+#include "core/shuttle_board.h"
+#include "fakecuda.h"
+#include "harness.h"
+#include "seam/cuda.h"
+#include "seam/os.h"
+
+#define AREA (2 * CF_SHUTTLE_MAX_SIZE) /* of each thread, in device memory */
+#define CANARY 0xA5
+#define THREADS CF_SHUTTLE_SEATS
+
+static struct cf_shuttle *shuttle;
+static struct th_mem device;
+static CUcontext ctx;
+
+/* ------------------------------------------------------------- fixture */
+
+/* How a trip comes: at once, or when it is let. */
+static atomic_bool held;
+static unsigned long launches_before, trips_before;
+
+static void come_when_let(uint32_t trip)
+{
+	(void)trip;
+	while (atomic_load(&held))
+		usleep(100);
+}
+
+/* Time goes on by so much with each look at the clock. */
+static _Atomic int64_t now_ns, look_ns;
+
+static int clock_by_looks(clockid_t id, struct timespec *ts)
+{
+	int64_t now = atomic_fetch_add(&now_ns, look_ns) + look_ns;
+
+	(void)id;
+	*ts = (struct timespec){ .tv_sec = now / 1000000000,
+				 .tv_nsec = now % 1000000000 };
+	return 0;
+}
+
+static struct cf_os timed;
+
+static void time_by_looks(int64_t ns)
+{
+	timed = cf_os_real;
+	timed.clock_gettime = clock_by_looks;
+	atomic_store(&now_ns, 1000000000);
+	atomic_store(&look_ns, ns);
+	cf_os = &timed;
+}
+
+static void later_ms(int64_t ms)
+{
+	atomic_fetch_add(&now_ns, ms * 1000 * 1000);
+}
+
+static int begin(void **state)
+{
+	(void)state;
+	th_need_gpu();
+	assert_non_null(cf_cuda_open());
+	th_mem_alloc(&device, TH_DEVICE, THREADS * AREA);
+	assert_int_equal(cf_cuda_loaded()->ctx_pop(&ctx), 0);
+	assert_int_equal(cf_cuda_loaded()->ctx_push(ctx), 0);
+	atomic_store(&held, false);
+	if (th_fake())
+		launches_before = th_fake()->calls("cuLaunchKernel");
+	trips_before = th_shuttle_trips();
+	(void)th_shuttle_kernel(come_when_let);
+	/* time stands: here a trip may come as late as it likes */
+	time_by_looks(0);
+	shuttle = cf_shuttle_new(ctx);
+	assert_non_null(shuttle);
+	return 0;
+}
+
+static int end(void **state)
+{
+	(void)state;
+	cf_os = &cf_os_real;
+	atomic_store(&held, false);
+	if (th_fake())
+		th_fake()->plan_clear();
+	cf_shuttle_free(shuttle, true);
+	th_mem_free(&device);
+	return 0;
+}
+
+static CUdeviceptr device_at(unsigned thread, size_t at)
+{
+	return (CUdeviceptr)(uintptr_t)device.ptr + thread * AREA + at;
+}
+
+/* One copy of what is in the seat. */
+static int move(unsigned thread, size_t at, size_t dev_off, size_t size,
+		const unsigned char *bytes)
+{
+	struct cf_seat seat;
+	int err;
+
+	if (!cf_shuttle_take(shuttle, &seat))
+		return -EBUSY;
+	if (bytes)
+		memcpy(seat.mem + at, bytes, size);
+	err = cf_shuttle_move(shuttle, &seat, at, device_at(thread, dev_off),
+			      size);
+	cf_shuttle_leave(shuttle, &seat);
+	return err;
+}
+
+static int move_once(void)
+{
+	return move(0, 0, 0, 4096, NULL);
+}
+
+/* While one makes the kernel the others are told no: make it first. */
+static int begin_ready(void **state)
+{
+	begin(state);
+	return move_once();
+}
+
+/* --------------------------------------------------------- right bytes */
+
+static void move_between(struct th_bad *bad, unsigned thread, size_t at,
+			 size_t dev_off, size_t size)
+{
+	static __thread unsigned char want[AREA], got[AREA];
+	const struct th_mem mine = { .kind = TH_DEVICE,
+				     .ptr = (char *)device.ptr + thread * AREA,
+				     .size = AREA };
+	size_t span = dev_off + size + 64;
+	int err;
+
+	memset(want, CANARY, span);
+	th_mem_put(&mine, 0, want, span);
+	th_fill(want + dev_off, size);
+	err = move(thread, at, dev_off, size, want + dev_off);
+	if (err)
+		th_bad_note(bad, "size %zu: %d", size, err);
+	th_mem_get(&mine, 0, got, span);
+	if (memcmp(got, want, span))
+		th_bad_note(bad, "seat +%zu device +%zu size %zu", at, dev_off,
+			    size);
+}
+
+static void every_alignment_and_size_arrives_whole(void **state)
+{
+	static const size_t sizes[] = { 1,    2,    15,	  16,	17,    31,
+					255,  257,  4095, 4096, 4097,  8191,
+					8192, 8193, 9999, 4080, 16383, 16384 };
+	struct th_bad bad = { 0 };
+
+	(void)state;
+	for (size_t off = 0; off < 32; off++)
+		for (size_t i = 0; i < sizeof(sizes) / sizeof(*sizes); i++)
+			move_between(&bad, 0, off, off ^ 16, sizes[i]);
+	th_bad_check(&bad);
+}
+
+static void move_at_random(void *arg, unsigned i)
+{
+	for (int r = 0; r < TH_SCALE(400); r++) {
+		size_t at = th_below(4096);
+		size_t size = 1 + th_below(CF_SHUTTLE_MAX_SIZE);
+
+		move_between(arg, i, at, at % 16 + 16 * th_below(4), size);
+	}
+}
+
+static void a_crowd_gets_each_its_own_bytes(void **state)
+{
+	struct th_bad bad = { 0 };
+
+	(void)state;
+	th_threads(THREADS, move_at_random, &bad);
+	th_bad_check(&bad);
+}
+
+static void one_trip_carries_many_and_leaves(void **state)
+{
+	const struct th_fake *fake = th_need_fake();
+	unsigned long orders = th_shuttle_orders(), trips;
+	unsigned long before = fake->calls("cuLaunchKernel");
+
+	(void)state;
+	for (int i = 0; i < 2000; i++)
+		assert_int_equal(move_once(), 0);
+	assert_int_equal(th_shuttle_orders() - orders, 2000);
+	usleep(50 * 1000);
+	trips = fake->calls("cuLaunchKernel");
+	assert_in_range(trips - before, 1, 1500);
+	usleep(50 * 1000);
+	assert_int_equal(fake->calls("cuLaunchKernel"), trips);
+	assert_int_equal(move_once(), 0);
+	assert_int_equal(fake->calls("cuLaunchKernel"), trips + 1);
+}
+
+/* --------------------------------------------------------------- seats */
+
+static void seats_are_sixteen(void **state)
+{
+	struct cf_seat seats[CF_SHUTTLE_SEATS], more;
+
+	(void)state;
+	for (unsigned i = 0; i < CF_SHUTTLE_SEATS; i++) {
+		assert_true(cf_shuttle_take(shuttle, &seats[i]));
+		assert_int_equal((uintptr_t)seats[i].mem % 4096, 0);
+		memset(seats[i].mem, (int)i, CF_SHUTTLE_ROOM);
+	}
+	assert_false(cf_shuttle_take(shuttle, &more));
+	for (unsigned i = 0; i < CF_SHUTTLE_SEATS; i++)
+		for (size_t at = 0; at < CF_SHUTTLE_ROOM; at += 4095)
+			assert_int_equal(seats[i].mem[at], i);
+	cf_shuttle_leave(shuttle, &seats[5]);
+	assert_true(cf_shuttle_take(shuttle, &more));
+	assert_int_equal(more.nr, seats[5].nr);
+	for (unsigned i = 0; i < CF_SHUTTLE_SEATS; i++)
+		cf_shuttle_leave(shuttle, &seats[i]);
+}
+
+static void what_has_no_room_below_the_number_is_refused(void **state)
+{
+	struct cf_seat seat;
+
+	(void)state;
+	assert_true(cf_shuttle_take(shuttle, &seat));
+	assert_int_equal(cf_shuttle_move(shuttle, &seat, 0,
+					 (CUdeviceptr)1 << CF_SHUTTLE_ADDR_BITS,
+					 4096),
+			 -ENOTSUP);
+	cf_shuttle_leave(shuttle, &seat);
+}
+
+/* ---------------------------------------------------------------- time */
+
+/* How many copies must come until a kernel pays; 1000: it does not. */
+static int until_it_pays(void)
+{
+	int nr = 1;
+
+	while (!cf_shuttle_pays(shuttle) && nr < 1000)
+		nr++;
+	return nr;
+}
+
+/* All trips that were launched come, and go. */
+static void let_come(void)
+{
+	atomic_store(&held, false);
+	while (th_fake()->calls("cuLaunchKernel") - launches_before >
+	       th_shuttle_trips() - trips_before)
+		usleep(100);
+}
+
+static void a_kernel_pays_when_copies_come_fast(void **state)
+{
+	const struct th_fake *fake = th_need_fake();
+
+	(void)state;
+	atomic_store(&look_ns, 25 * 1000);
+	assert_int_equal(until_it_pays(), 1000);
+	atomic_store(&look_ns, 15 * 1000);
+	assert_in_range(until_it_pays(), 16, 64);
+	assert_true(cf_shuttle_pays(shuttle));
+	later_ms(1);
+	assert_false(cf_shuttle_pays(shuttle));
+	/* asking makes nothing */
+	assert_int_equal(fake->live("module"), 0);
+}
+
+static void one_that_is_here_pays_and_one_that_is_not_does_not(void **state)
+{
+	struct cf_seat seat;
+
+	th_need_fake();
+	(void)state;
+	atomic_store(&held, true);
+	atomic_store(&look_ns, 1000);
+	assert_true(cf_shuttle_take(shuttle, &seat));
+	/* on its way, and never has come: taken back, and no more for now */
+	assert_int_equal(
+		cf_shuttle_move(shuttle, &seat, 0, device_at(0, 0), 4096),
+		-ENOTSUP);
+	assert_false(cf_shuttle_pays(shuttle));
+	cf_shuttle_leave(shuttle, &seat);
+	let_come();
+	atomic_store(&look_ns, 0);
+	later_ms(60);
+	assert_int_equal(move_once(), 0);
+	assert_true(cf_shuttle_pays(shuttle));
+}
+
+/* ----------------------------------------------- no room, and no answer */
+
+static void no_room_is_told_in_time_and_touches_nothing(void **state)
+{
+	const struct th_mem all = { .kind = TH_DEVICE,
+				    .ptr = device.ptr,
+				    .size = AREA };
+	unsigned char want[4096], got[4096];
+	unsigned long orders;
+
+	th_need_fake();
+	(void)state;
+	memset(want, CANARY, sizeof(want));
+	th_mem_put(&all, 0, want, sizeof(want));
+	orders = th_shuttle_orders();
+	atomic_store(&held, true);
+	atomic_store(&look_ns, 1000);
+	assert_int_equal(move(0, 0, 0, 4096, NULL), -ENOTSUP);
+	let_come();
+	assert_int_equal(th_shuttle_orders(), orders);
+	th_mem_get(&all, 0, got, sizeof(got));
+	assert_memory_equal(got, want, sizeof(got));
+}
+
+static void rests_grow_until_it_goes_well(void **state)
+{
+	th_need_fake();
+	(void)state;
+	atomic_store(&look_ns, 1000);
+	for (int64_t rest = 50; rest <= 200; rest *= 2) {
+		atomic_store(&held, true);
+		assert_int_equal(move_once(), -ENOTSUP);
+		let_come();
+		later_ms(rest - 10);
+		assert_int_equal(move_once(), -ENOTSUP);
+		later_ms(20);
+		atomic_store(&look_ns, 0);
+		assert_int_equal(move_once(), 0);
+		let_come();
+		atomic_store(&look_ns, 1000);
+	}
+	/* so many that all is forgotten */
+	atomic_store(&look_ns, 0);
+	for (int i = 0; i < 10100; i++)
+		assert_int_equal(move_once(), 0);
+	let_come();
+	atomic_store(&held, true);
+	atomic_store(&look_ns, 1000);
+	assert_int_equal(move_once(), -ENOTSUP);
+	let_come();
+	atomic_store(&look_ns, 0);
+	later_ms(60);
+	assert_int_equal(move_once(), 0);
+}
+
+/* One that has come and is slow is waited for. */
+static void what_a_trip_may_have_found_is_waited_for(void **state)
+{
+	th_need_fake();
+	(void)state;
+	atomic_store(&look_ns, 100 * 1000); /* late at each look */
+	for (int i = 0; i < 200; i++) {
+		int err = move_once();
+
+		assert_true(!err || err == -ENOTSUP);
+		if (err)
+			later_ms(2000);
+	}
+}
+
+/* ------------------------------------------------------------- failure */
+
+static void a_launch_that_fails_is_no_error_of_the_copy(void **state)
+{
+	const struct th_fake *fake = th_need_fake();
+
+	(void)state;
+	assert_int_equal(fake->plan("cuLaunchKernel:1=701"), 0);
+	assert_int_equal(move_once(), -ENOTSUP);
+	assert_int_equal(move_once(), -ENOTSUP); /* rests */
+	later_ms(60);
+	assert_int_equal(move_once(), 0);
+}
+
+static CUresult (*launch_at_once)(CUfunction, unsigned, unsigned, unsigned,
+				  unsigned, unsigned, unsigned, unsigned,
+				  CUstream, void **, void **);
+
+static CUresult launch_and_wait(CUfunction function, unsigned grid_x,
+				unsigned grid_y, unsigned grid_z,
+				unsigned block_x, unsigned block_y,
+				unsigned block_z, unsigned shared_bytes,
+				CUstream stream, void **params, void **extra)
+{
+	CUresult res = launch_at_once(function, grid_x, grid_y, grid_z, block_x,
+				      block_y, block_z, shared_bytes, stream,
+				      params, extra);
+
+	return res ? res : cf_cuda_open()->stream_synchronize(stream);
+}
+
+/* As under CUDA_LAUNCH_BLOCKING: each would cost a trip's time. */
+static void launches_that_wait_for_their_end_are_given_up(void **state)
+{
+	struct cf_cuda slow = *cf_cuda_loaded();
+	int nr = 0;
+
+	th_need_fake();
+	(void)state;
+	launch_at_once = slow.launch_kernel;
+	slow.launch_kernel = launch_and_wait;
+	cf_cuda_replace(&slow);
+	while (nr < 100 && !move_once())
+		nr++;
+	cf_cuda_replace(NULL);
+	assert_non_null(cf_cuda_open());
+	assert_in_range(nr, 8, 40);
+}
+
+static void refused_for_ever(const char *plan)
+{
+	const struct th_fake *fake = th_need_fake();
+	long registered = fake->live("host_register");
+	unsigned long loads;
+
+	assert_int_equal(fake->plan(plan), 0);
+	assert_int_equal(move_once(), -EBUSY);
+	fake->plan_clear();
+	loads = fake->calls("cuModuleLoadData");
+	for (int i = 0; i < 10; i++)
+		assert_int_equal(move_once(), -EBUSY);
+	assert_int_equal(fake->calls("cuModuleLoadData"), loads);
+	/* nothing is kept of what was made before the failure */
+	assert_int_equal(fake->live("module"), 0);
+	assert_int_equal(fake->live("stream"), 0);
+	assert_int_equal(fake->live("host_register"), registered);
+	cf_shuttle_free(shuttle, true);
+	shuttle = cf_shuttle_new(ctx);
+	assert_int_equal(move_once(), 0);
+	cf_shuttle_free(shuttle, true);
+	assert_int_equal(fake->live("module"), 0);
+	assert_int_equal(fake->live("stream"), 0);
+	assert_int_equal(fake->live("host_register"), registered);
+	shuttle = cf_shuttle_new(ctx);
+}
+
+static void a_driver_that_cannot_is_asked_once(void **state)
+{
+	(void)state;
+	refused_for_ever("cuModuleLoadData:*=218");
+	refused_for_ever("cuModuleGetFunction:*=500");
+	refused_for_ever("cuStreamCreateWithPriority:*=2");
+	refused_for_ever("cuMemHostRegister_v2:*=2");
+}
+
+#define TEST(test) cmocka_unit_test_setup_teardown(test, begin, end)
+#define READY(test) cmocka_unit_test_setup_teardown(test, begin_ready, end)
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		TEST(every_alignment_and_size_arrives_whole),
+		READY(a_crowd_gets_each_its_own_bytes),
+		TEST(one_trip_carries_many_and_leaves),
+		TEST(seats_are_sixteen),
+		TEST(what_has_no_room_below_the_number_is_refused),
+		TEST(a_kernel_pays_when_copies_come_fast),
+		TEST(one_that_is_here_pays_and_one_that_is_not_does_not),
+		TEST(no_room_is_told_in_time_and_touches_nothing),
+		TEST(rests_grow_until_it_goes_well),
+		READY(what_a_trip_may_have_found_is_waited_for),
+		TEST(a_launch_that_fails_is_no_error_of_the_copy),
+		TEST(launches_that_wait_for_their_end_are_given_up),
+		TEST(a_driver_that_cannot_is_asked_once),
+	};
+
+	th_start(100);
+	th_thread_gpu();
+	return th_finish(
+		cmocka_run_group_tests_name("shuttle", tests, NULL, NULL));
+}
