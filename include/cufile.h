@@ -452,9 +452,11 @@ typedef struct CUfileOpCounter {
 } CUfileOpCounter_t;
 
 /*
- * Counters and averages of the whole process. The layout is that of 1.15 to
- * 1.18: 1.19 made it longer under the same symbol, and filling the longer one
- * would write past the end of what an older program passes.
+ * Counters and averages of the whole process. Every request is counted; of
+ * quick ones with host memory, one in 16 is timed for all of them
+ * (cuFileStatsStart(3)). The layout is that of 1.15 to 1.18: 1.19 made it
+ * longer under the same symbol, and filling the longer one would write past
+ * the end of what an older program passes.
  */
 typedef struct CUfileStatsLevel1 {
 	CUfileOpCounter_t read_ops;

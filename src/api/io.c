@@ -155,8 +155,10 @@ static ssize_t run_vector(struct cf_call *call, const CUfileIOVec_t *iov,
 			  size_t iovcnt, unsigned flags)
 {
 	uint64_t start = cf_stats_begin();
-	ssize_t n = try_vector(call, iov, iovcnt, flags);
+	ssize_t n;
 
+	cf_stats_break_pace(call->op);
+	n = try_vector(call, iov, iovcnt, flags);
 	if (start)
 		cf_stats_vector(call->op, n, start);
 	return n;

@@ -9,6 +9,7 @@
  */
 #include "core/stats.h"
 
+#include <limits.h>
 #include <string.h>
 #include "core/log.h"
 #include "core/stats_file.h"
@@ -17,6 +18,9 @@
 #include "seam/os.h"
 
 #define FIRST_BIN_SHIFT 12 /* bin 0 ends at 4 KiB */
+#define LEVEL_BITS 2	   /* of cf_stats_counting */
+#define LEVEL_MASK ((1 << LEVEL_BITS) - 1)
+#define RUN_MASK (INT_MAX >> LEVEL_BITS)
 
 /* In a line that nobody writes while requests read it. */
 _Atomic int cf_stats_counting __attribute__((aligned(64)));
@@ -24,6 +28,7 @@ _Atomic int cf_stats_counting __attribute__((aligned(64)));
 /* The caller of a control function serialises all of it. */
 static struct {
 	int level;
+	int run;     /* counts control calls, for cf_stats_counting */
 	bool chosen; /* by cf_stats_set_level, which wins over configuration */
 	bool started;
 	bool tried_file;    /* one that cannot be had is asked for once */
@@ -32,9 +37,19 @@ static struct {
 	struct cf_stats_numbers stopped; /* while not started */
 } control;
 
-static int counting(void)
+static int run_now(void)
 {
 	return atomic_load_explicit(&cf_stats_counting, memory_order_relaxed);
+}
+
+static int level_of(int run)
+{
+	return run & LEVEL_MASK;
+}
+
+static int counting(void)
+{
+	return level_of(run_now());
 }
 
 void cf_stats_call(enum cf_stats_op op, bool ok)
@@ -84,8 +99,8 @@ void cf_stats_buffer(enum cf_stats_op op, const struct cf_memory *mem, bool ok)
 	cf_stats_file_buffers(mem->ordinal);
 }
 
-static inline void add_flow(struct cf_stats_own own, struct cf_stats_flow *flow,
-			    ssize_t result, uint64_t ns)
+static inline void add_result(struct cf_stats_own own,
+			      struct cf_stats_flow *flow, ssize_t result)
 {
 	if (result < 0) {
 		cf_stats_add(own, &flow->err, 1);
@@ -93,7 +108,14 @@ static inline void add_flow(struct cf_stats_own own, struct cf_stats_flow *flow,
 	}
 	cf_stats_add(own, &flow->ok, 1);
 	cf_stats_add(own, &flow->bytes, (uint64_t)result);
-	cf_stats_add(own, &flow->ns, ns);
+}
+
+static inline void add_flow(struct cf_stats_own own, struct cf_stats_flow *flow,
+			    ssize_t result, uint64_t ns)
+{
+	add_result(own, flow, result);
+	if (result >= 0)
+		cf_stats_add(own, &flow->ns, ns);
 }
 
 void cf_stats_batch_begun(unsigned nr)
@@ -144,10 +166,9 @@ static void count_gpu(struct cf_stats_own own, const struct cf_stats_io *io,
 	cf_stats_file_meet(io->ordinal);
 }
 
-static inline void count_io(struct cf_stats_own own, int level, enum cf_op op,
-			    size_t size, ssize_t result, uint64_t ns)
+static inline void count_size(struct cf_stats_own own, int level, enum cf_op op,
+			      size_t size)
 {
-	add_flow(own, &own.counts->flow[op], result, ns);
 	if (level >= 2)
 		cf_stats_add(own, &own.counts->bin[op][bin_of(size)], 1);
 }
@@ -162,38 +183,53 @@ void cf_stats_io(const struct cf_stats_io *io)
 		return;
 	ns = cf_stats_since(io->start);
 	own = cf_stats_own();
-	count_io(own, level, io->op, io->size, io->result, ns);
+	add_flow(own, &own.counts->flow[io->op], io->result, ns);
+	count_size(own, level, io->op, io->size);
 	if (io->vectored)
 		cf_stats_add(own, &own.counts->vectored[io->op], 1);
 	if (level >= 3)
 		count_gpu(own, io, ns);
+	cf_stats_break_pace(io->op);
 }
 
-/* Apart, because the next function then needs no stack. */
-static __attribute__((noinline)) void in_full(enum cf_op op, size_t size,
-					      ssize_t result, uint64_t start)
-{
-	struct cf_stats_io io = { .op = op,
-				  .size = size,
-				  .result = result,
-				  .start = start,
-				  .ordinal = -1 };
-
-	cf_stats_io(&io);
-}
-
-/* Where thread and time are at hand, it calls nothing. */
 void cf_stats_plain_io(enum cf_op op, size_t size, ssize_t result,
 		       uint64_t start)
 {
-	struct cf_stats_own own = { cf_stats_mine, true };
-	int level = counting();
+	int run = run_now();
+	struct cf_stats_own own;
+	uint64_t ns;
 
-	if (!own.counts || !cf_stats_by_counter(start) || level < 1) {
-		in_full(op, size, result, start);
+	if (level_of(run) < 1)
 		return;
-	}
-	count_io(own, level, op, size, result, cf_stats_since(start));
+	ns = cf_stats_weigh(&cf_stats_pace[op], run, cf_stats_since(start));
+	own = cf_stats_own();
+	add_flow(own, &own.counts->flow[op], result, ns);
+	count_size(own, level_of(run), op, size);
+}
+
+static inline void count_untimed(struct cf_stats_own own, enum cf_op op,
+				 size_t size, ssize_t result)
+{
+	add_result(own, &own.counts->flow[op], result);
+	count_size(own, counting(), op, size);
+}
+
+/* Apart, because the next function then needs no stack. */
+static __attribute__((noinline)) void share_untimed(enum cf_op op, size_t size,
+						    ssize_t result)
+{
+	count_untimed(cf_stats_own(), op, size, result);
+}
+
+/* A thread with a shard of its own calls nothing. */
+void cf_stats_untimed_io(enum cf_op op, size_t size, ssize_t result)
+{
+	struct cf_stats_own own = { cf_stats_mine, true };
+
+	if (own.counts)
+		count_untimed(own, op, size, result);
+	else
+		share_untimed(op, size, result);
 }
 
 void cf_stats_vector(enum cf_op op, ssize_t result, uint64_t start)
@@ -214,6 +250,7 @@ static void apply(void)
 {
 	bool counts = control.started && control.level > 0;
 
+	control.run = (control.run + 1) & RUN_MASK;
 	if (counts)
 		cf_stats_clock_begin();
 	if (counts && !control.tried_file) {
@@ -225,8 +262,10 @@ static void apply(void)
 	if (counts && control.level >= 3)
 		for (int i = 0; i < CF_STATS_MAX_GPUS; i++)
 			cf_stats_file_gpu(i);
-	atomic_store_explicit(&cf_stats_counting, counts ? control.level : 0,
-			      memory_order_relaxed);
+	atomic_store_explicit(
+		&cf_stats_counting,
+		counts ? control.run << LEVEL_BITS | control.level : 0,
+		memory_order_relaxed);
 }
 
 static void view_now(struct cf_stats_numbers *numbers)

@@ -20,9 +20,13 @@
 #include "core/memory.h"
 #include "core/piece.h"
 #include "core/stats_clock.h"
+#include "core/stats_pace.h"
 #include "seam/hidden.h"
 
-/* The level being counted, 0 for none. Written by stats.c only. */
+/*
+ * The level being counted in the low bits, above them a number that each
+ * control call changes; 0: nothing is counted. Written by stats.c only.
+ */
 extern CF_HIDDEN _Atomic int cf_stats_counting;
 
 /* Relaxed: a call more or less at a start or a stop does not matter. */
@@ -36,6 +40,24 @@ static inline bool cf_stats_on(void)
 static inline uint64_t cf_stats_begin(void)
 {
 	return cf_stats_on() ? cf_stats_mark() : 0;
+}
+
+/* In place of a mark. No counter stands there when its rate is known. */
+#define CF_STATS_UNTIMED 1
+
+/*
+ * The same of a request that may be a plain one. If it is begun
+ * CF_STATS_UNTIMED and turns out to be another, it is begun again.
+ */
+static inline uint64_t cf_stats_begin_plain(enum cf_op op)
+{
+	int run =
+		atomic_load_explicit(&cf_stats_counting, memory_order_relaxed);
+
+	if (run <= 0)
+		return 0;
+	return cf_stats_passes(&cf_stats_pace[op], run) ? CF_STATS_UNTIMED :
+							  cf_stats_mark();
 }
 
 /* Calls that are counted and no more; each has a row in stats_view.c. */
@@ -72,11 +94,13 @@ struct cf_stats_io {
 void cf_stats_io(const struct cf_stats_io *io);
 
 /*
- * The same of one with host memory that is no element of a vectored call: of
- * those come millions a second, so it takes the least that counting can.
+ * A plain one: with host memory, and no element of a vectored call. Of those
+ * come millions a second, so they take the least that counting can.
  */
 void cf_stats_plain_io(enum cf_op op, size_t size, ssize_t result,
 		       uint64_t start);
+/* One that was begun CF_STATS_UNTIMED. */
+void cf_stats_untimed_io(enum cf_op op, size_t size, ssize_t result);
 
 /* A vectored call that has come back, besides its elements. */
 void cf_stats_vector(enum cf_op op, ssize_t result, uint64_t start);

@@ -28,13 +28,20 @@ static void count_in_full(const struct cf_call *call,
 	cf_stats_io(&io);
 }
 
+static bool is_on_gpu(const struct cf_request *req)
+{
+	return req->piece.mem.kind != CF_MEMORY_HOST;
+}
+
 /* req: NULL if it was refused. */
 static void count(const struct cf_call *call, const struct cf_request *req,
 		  ssize_t n, uint64_t start, enum cf_door door)
 {
-	bool on_gpu = req && req->piece.mem.kind != CF_MEMORY_HOST;
+	bool on_gpu = req && is_on_gpu(req);
 
-	if (on_gpu || door == CF_DOOR_VECTOR)
+	if (start == CF_STATS_UNTIMED)
+		cf_stats_untimed_io(call->op, call->size, n);
+	else if (on_gpu || door == CF_DOOR_VECTOR)
 		count_in_full(call, on_gpu ? req : NULL, n, start, door);
 	else
 		cf_stats_plain_io(call->op, call->size, n, start);
@@ -60,11 +67,13 @@ static ssize_t run(struct cf_request *req, enum cf_door door)
 
 ssize_t cf_call_serve(const struct cf_call *call, enum cf_door door)
 {
-	uint64_t start = cf_stats_begin();
+	uint64_t start = cf_stats_begin_plain(call->op);
 	struct cf_request req;
 	ssize_t n = cf_request_init(&req, call);
 	bool begun = !n;
 
+	if (start == CF_STATS_UNTIMED && begun && is_on_gpu(&req))
+		start = cf_stats_begin();
 	if (begun)
 		n = run(&req, door);
 	if (start)

@@ -6,6 +6,7 @@
 #include <opencufile.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 #include <unistd.h>
 
 #define BAD CU_FILE_INVALID_VALUE
@@ -308,6 +309,41 @@ static void no_read_of_many_threads_is_lost(void **state)
 	th_mem_free(&w.mem);
 }
 
+static uint64_t clock_us(void)
+{
+	struct timespec ts;
+
+	clock_gettime(CLOCK_MONOTONIC, &ts);
+	return (uint64_t)ts.tv_sec * 1000000 + (uint64_t)ts.tv_nsec / 1000;
+}
+
+/* cuFileStatsStart(3): of quick reads of host memory, some go untimed. */
+static void a_gpu_read_after_quick_host_reads_is_timed(void **state)
+{
+	static CUfileStatsLevel3_t l3;
+	uint64_t since = clock_us();
+	struct world w;
+
+	th_need_gpu();
+	world_make(&w);
+	assert_ok(cuFileDriverOpen());
+	w.fh = th_handle(w.file.fd);
+	assert_ok(cuFileSetStatsLevel(3));
+	assert_ok(cuFileStatsStart());
+	for (int i = 0; i < 20; i++) {
+		count_reads(&w, 0);
+		assert_int_equal(cuFileRead(w.fh, w.mem.ptr, 65536, 0, 0),
+				 65536);
+	}
+	assert_ok(cuFileGetStatsL3(&l3));
+	assert_int_equal(l3.detailed.basic.read_ops.ok, 20 * 501);
+	assert_int_equal(l3.per_gpu_stats[0].n_total_reads, 20);
+	assert_in_range(l3.per_gpu_stats[0].read_duration_us, 20,
+			clock_us() - since);
+	assert_ok(cuFileDriverClose_v2());
+	th_mem_free(&w.mem);
+}
+
 static ocf_stats_t more(void)
 {
 	ocf_stats_t stats;
@@ -350,6 +386,32 @@ static void a_vectored_call_counts_as_one_and_by_its_elements(void **state)
 	assert_true(more().readv.ns > 0);
 	assert_true(more().period_ns >= more().readv.ns);
 	assert_int_equal(more().batch_entries, 0);
+	assert_ok(cuFileDriverClose_v2());
+	th_mem_free(&w.mem);
+}
+
+/* opencufile.h */
+static void elements_after_quick_host_reads_count_as_elements(void **state)
+{
+	CUfileIOVec_t iov[3];
+	CUfileStatsLevel1_t l1;
+	char buf[3 * 16] = { 0 };
+	struct world w;
+
+	world_make(&w);
+	assert_ok(cuFileDriverOpen());
+	w.fh = th_handle(w.file.fd);
+	assert_ok(cuFileSetStatsLevel(1));
+	assert_ok(cuFileStatsStart());
+	for (int i = 0; i < 3; i++)
+		iov[i] = (CUfileIOVec_t){ buf + i * 16, 16 };
+	for (int i = 0; i < 20; i++) {
+		count_reads(&w, 0);
+		assert_int_equal(cuFileReadv(w.fh, iov, 3, 0, 0), 3 * 16);
+	}
+	assert_ok(cuFileGetStatsL1(&l1));
+	assert_int_equal(l1.read_ops.ok, 20 * 503);
+	assert_int_equal(more().readv_elements, 20 * 3);
 	assert_ok(cuFileDriverClose_v2());
 	th_mem_free(&w.mem);
 }
@@ -428,7 +490,9 @@ static const struct fresh_test tests[] = {
 	FRESH(after_a_stop_the_numbers_stay_as_they_stood),
 	FRESH(a_reset_zeroes_running_and_stopped_numbers),
 	FRESH(no_read_of_many_threads_is_lost),
+	FRESH(a_gpu_read_after_quick_host_reads_is_timed),
 	FRESH(a_vectored_call_counts_as_one_and_by_its_elements),
+	FRESH(elements_after_quick_host_reads_count_as_elements),
 	FRESH(entries_of_a_batch_count_from_submit_to_end),
 	FRESH(stats_of_another_size_are_filled_as_far_as_known),
 };
