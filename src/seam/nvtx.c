@@ -11,6 +11,7 @@
 
 #include <dlfcn.h>
 #include <stdio.h>
+#include <string.h>
 #include "seam/os.h"
 
 #define TOOL_VARIABLE "NVTX_INJECTION64_PATH"
@@ -60,15 +61,15 @@ struct attributes {
 };
 _Static_assert(sizeof(struct attributes) == 48, "the ABI of NVTX");
 
-/* What is called; written by the thread that loads, then constant. */
+/* The version is written by the thread that loads, then constant. */
 static struct {
-	void *domain;
-	int (*push)(void *domain, const struct attributes *attributes);
-	int (*pop)(void *domain);
 	uint16_t version;
+	atomic_int settled; /* releases the domain */
+	void *domain;
 } tool;
+enum { UNSETTLED, SETTLING, SETTLED };
 
-static function functions[NR_MODULES][NR_PLACES];
+static function functions[NR_MODULES][NR_PLACES]; /* atomic, tools write */
 static function *places[NR_MODULES][NR_PLACES + 1];
 
 enum { FRESH, LOADING, READY, FAILED };
@@ -110,25 +111,40 @@ static const void *get_export(uint32_t id)
 	return id == ETID_VERSION ? (const void *)&version : NULL;
 }
 
+/* ------------------------------------------------------------ what it took */
+
+/*
+ * A tool may set its functions at any time, and take them back: CUPTI 13 has
+ * begun with none. So each is looked at when it is to be called.
+ */
+static function function_now(int number)
+{
+	return __atomic_load_n(&functions[CORE2][number], __ATOMIC_ACQUIRE);
+}
+
+/*
+ * Ours, from the first range on that a tool takes; without domains of its own
+ * a tool shows ours among the others. False while another thread makes it.
+ */
+static bool has_domain(void)
+{
+	int unsettled = UNSETTLED;
+	void *(*make)(const char *name);
+
+	if (atomic_load(&tool.settled) == SETTLED)
+		return true;
+	if (!atomic_compare_exchange_strong(&tool.settled, &unsettled,
+					    SETTLING))
+		return false;
+	make = (void *(*)(const char *))function_now(DOMAIN_CREATE);
+	tool.domain = make ? make(DOMAIN) : NULL;
+	atomic_store(&tool.settled, SETTLED);
+	return true;
+}
+
 /* -------------------------------------------------------------- to find one */
 
 /* NULL, or what is wrong with it. */
-static const char *take(function create, function push, function pop,
-			uint16_t version)
-{
-	void *(*make)(const char *name);
-
-	if (!push || !pop)
-		return "it takes no ranges";
-	make = (void *(*)(const char *))create;
-	*(function *)&tool.push = push;
-	*(function *)&tool.pop = pop;
-	tool.version = version;
-	/* without domains of its own a tool shows ours among the others */
-	tool.domain = make ? make(DOMAIN) : NULL;
-	return NULL;
-}
-
 static const char *inject(void *lib)
 {
 	int (*entry)(const void *(*get_export)(uint32_t id));
@@ -136,23 +152,24 @@ static const char *inject(void *lib)
 	*(void **)&entry = dlsym(lib, TOOL_ENTRY);
 	if (!entry)
 		return "it has no " TOOL_ENTRY;
-	if (!entry(get_export))
-		return "it refused to begin";
-	return take(functions[CORE2][DOMAIN_CREATE],
-		    functions[CORE2][DOMAIN_RANGE_PUSH],
-		    functions[CORE2][DOMAIN_RANGE_POP], 3);
+	tool.version = 3;
+	return entry(get_export) ? NULL : "it refused to begin";
 }
 
 static const char *look_up(void *lib)
 {
-	function found[3];
-	static const char *const names[3] = { "nvtxDomainCreateA",
-					      "nvtxDomainRangePushEx",
-					      "nvtxDomainRangePop" };
+	static const struct {
+		int number;
+		const char *name;
+	} rows[3] = { { DOMAIN_CREATE, "nvtxDomainCreateA" },
+		      { DOMAIN_RANGE_PUSH, "nvtxDomainRangePushEx" },
+		      { DOMAIN_RANGE_POP, "nvtxDomainRangePop" } };
 
 	for (int i = 0; i < 3; i++)
-		*(void **)&found[i] = dlsym(lib, names[i]);
-	return take(found[0], found[1], found[2], 2);
+		*(void **)&functions[CORE2][rows[i].number] =
+			dlsym(lib, rows[i].name);
+	tool.version = 2;
+	return function_now(DOMAIN_RANGE_PUSH) ? NULL : "it takes no ranges";
 }
 
 static bool load(char *text, size_t size)
@@ -171,11 +188,17 @@ static bool load(char *text, size_t size)
 	wrong = !lib  ? "it cannot be loaded" :
 		named ? inject(lib) :
 			look_up(lib);
-	snprintf(text, size, "%s%s%s", name, wrong ? ": " : "",
-		 wrong ? wrong : "");
-	/* it stays otherwise: its functions are called */
-	if (wrong && lib)
-		dlclose(lib);
+	if (wrong) {
+		snprintf(text, size, "%s: %s", name, wrong);
+		memset(functions, 0, sizeof(functions));
+		/* it stays otherwise: its functions are called */
+		if (lib)
+			dlclose(lib);
+	} else if (function_now(DOMAIN_RANGE_PUSH) && has_domain()) {
+		snprintf(text, size, "%s", name);
+	} else {
+		snprintf(text, size, "%s, when it takes them", name);
+	}
 	return !wrong;
 }
 
@@ -207,8 +230,11 @@ enum cf_nvtx_news cf_nvtx_settle(char *text, size_t size)
 
 /* --------------------------------------------------------------- the ranges */
 
-void cf_nvtx_push(const char *what, const char *by, uint64_t bytes)
+bool cf_nvtx_push(const char *what, const char *by, uint64_t bytes)
 {
+	int (*push)(void *domain, const struct attributes *attributes) =
+		(int (*)(void *, const struct attributes *))function_now(
+			DOMAIN_RANGE_PUSH);
 	char message[48];
 	struct attributes attributes = {
 		.version = tool.version,
@@ -219,11 +245,18 @@ void cf_nvtx_push(const char *what, const char *by, uint64_t bytes)
 		.message = message,
 	};
 
+	if (!push || !has_domain())
+		return false;
 	snprintf(message, sizeof(message), "%s %s", what, by);
-	(void)tool.push(tool.domain, &attributes);
+	(void)push(tool.domain, &attributes);
+	return true;
 }
 
 void cf_nvtx_pop(void)
 {
-	(void)tool.pop(tool.domain);
+	int (*pop)(void *domain) =
+		(int (*)(void *))function_now(DOMAIN_RANGE_POP);
+
+	if (pop)
+		(void)pop(tool.domain);
 }

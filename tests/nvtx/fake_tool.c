@@ -3,8 +3,8 @@
  * fake_tool - a profiler that keeps what it is told, by NVTX's ABI alone.
  *
  * As a library that is injected it has InitializeInjectionNvtx2; as the old
- * library, OLD_LIBRARY, it has the functions by name. FAKE_NVTX says what is
- * wrong with it: refuse (it does not begin), deaf (it sets no function),
+ * library, OLD_LIBRARY, it has the functions by name. FAKE_NVTX says how it
+ * differs: refuse (it does not begin), late (it takes ranges when told to),
  * plain (it knows no domains).
  */
 #include <stdbool.h>
@@ -79,6 +79,16 @@ int nvtxDomainRangePop(void *domain)
 typedef void (*function)(void);
 
 EXPORT int InitializeInjectionNvtx2(const void *(*get_export)(uint32_t id));
+EXPORT void fake_nvtx_take(bool takes);
+
+static function **core2;
+
+void fake_nvtx_take(bool takes)
+{
+	*core2[4] = takes ? (function)nvtxDomainRangePushEx : NULL;
+	*core2[5] = takes ? (function)nvtxDomainRangePop : NULL;
+	*core2[12] = takes && !is("plain") ? (function)nvtxDomainCreateA : NULL;
+}
 
 int InitializeInjectionNvtx2(const void *(*get_export)(uint32_t id))
 {
@@ -105,14 +115,10 @@ int InitializeInjectionNvtx2(const void *(*get_export)(uint32_t id))
 	    callbacks->get_table(7, &table, &size) || get_export(2) ||
 	    !get_export(3))
 		return 0;
-	if (is("deaf"))
-		return 1;
-	if (!callbacks->get_table(5, &table, &size))
+	if (!callbacks->get_table(5, &core2, &size))
 		return 0;
-	*table[4] = (function)nvtxDomainRangePushEx;
-	*table[5] = (function)nvtxDomainRangePop;
-	if (!is("plain"))
-		*table[12] = (function)nvtxDomainCreateA;
+	if (!is("late"))
+		fake_nvtx_take(true);
 	return 1;
 }
 #endif

@@ -208,6 +208,34 @@ static void a_tool_without_domains_is_told_all_the_same(void **state)
 	check_pairs(told());
 }
 
+/* One that collects for a while may begin when the library is long open. */
+static void a_tool_is_told_while_it_takes_ranges(void **state)
+{
+	void (*take)(bool takes);
+
+	setenv("FAKE_NVTX", "late", 1);
+	setenv("CUFILE_LOGGING_LEVEL", "INFO", 1);
+	want_ranges(getenv("TEST_NVTX_TOOL"));
+	write_and_read(TH_MALLOC);
+	assert_non_null(told());
+	assert_int_equal(told()->pushes, 0);
+	assert_non_null(strstr(fresh_log(), ", when it takes them"));
+	*(void **)&take =
+		dlsym(dlopen(getenv("TEST_NVTX_TOOL"), RTLD_LAZY | RTLD_NOLOAD),
+		      "fake_nvtx_take");
+	for (unsigned i = 1; i <= 3; i++) {
+		take(true);
+		write_and_read(TH_MALLOC);
+		assert_int_equal(told()->pushes, 4 * i);
+		take(false);
+		write_and_read(TH_MALLOC);
+		assert_int_equal(told()->pushes, 4 * i);
+	}
+	assert_int_equal(told()->begins, 1);
+	assert_int_equal(told()->domains, 1);
+	check_pairs(told());
+}
+
 static void a_tool_that_fails_is_a_line_in_the_log_and_io_goes_on(void **state)
 {
 	static const struct {
@@ -217,7 +245,6 @@ static void a_tool_that_fails_is_a_line_in_the_log_and_io_goes_on(void **state)
 		  "nvtx: no ranges: /nonexistent.so: it cannot be loaded" },
 		{ "", "libc.so.6", "it has no InitializeInjectionNvtx2" },
 		{ "refuse", NULL, "it refused to begin" },
-		{ "deaf", NULL, "it takes no ranges" },
 		{ "", "", "names no tool, and there is no libnvToolsExt.so.1" },
 	};
 	void *old = dlopen("libnvToolsExt.so.1", RTLD_LAZY);
@@ -268,6 +295,7 @@ static const struct fresh_test tests[] = {
 	FRESH(nothing_is_loaded_where_nobody_asks),
 	FRESH(the_old_library_is_taken_where_no_tool_is_named),
 	FRESH(a_tool_without_domains_is_told_all_the_same),
+	FRESH(a_tool_is_told_while_it_takes_ranges),
 	FRESH(a_tool_that_fails_is_a_line_in_the_log_and_io_goes_on),
 	FRESH(ranges_are_pairs_also_while_sessions_come_and_go),
 };
