@@ -1,13 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * soak SECONDS - everything at once, again and again, and the memory flat.
+ * soak SECONDS [where] - everything at once, again and again, and the memory
+ * flat.
  *
  * Workers read, write, batch, queue in streams, register and verify; now and
  * then all pause, and the driver is closed and opened under them. Memory in use
  * is taken then, at the same point each time: resident pages, or under the
  * address sanitizer the bytes that are allocated. The last line says what
  * was done. Exit status 0: all bytes were right, nothing was left behind, and
- * the last fifth of the time used no more memory than the second, to 1 %.
+ * the last fifth of the time used no more memory than the second, to 1 %. Where
+ * it did, or if "where" is asked for, each fifth says where its memory was.
  */
 #include "soak.h"
 
@@ -15,10 +17,12 @@
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdlib.h>
+#include <string.h>
 #include <unistd.h>
 
 #define NR_WORKERS 8
 #define NR_SAMPLES 1024
+#define FIFTHS 5
 
 static struct soak {
 	struct th_bad bad;
@@ -32,18 +36,11 @@ static struct soak {
 		long kib;
 	} samples[NR_SAMPLES];
 	unsigned nr_samples, looks, stride; /* each stride-th look is kept */
+	struct soak_memory fifths[FIFTHS];  /* as each begins */
+	bool where;			    /* they are asked for */
 } soak;
 
-#if TH_ASAN
-/* The sanitizer's heap keeps pages as it likes; what is allocated is exact. */
-size_t __sanitizer_get_current_allocated_bytes(void);
-
-static long used_kib(void)
-{
-	return (long)(__sanitizer_get_current_allocated_bytes() >> 10);
-}
-#else
-static long used_kib(void)
+static long resident_kib(void)
 {
 	FILE *f = fopen("/proc/self/statm", "r");
 	long pages = 0;
@@ -54,7 +51,6 @@ static long used_kib(void)
 		fclose(f);
 	return pages * (sysconf(_SC_PAGESIZE) / 1024);
 }
-#endif
 
 /* ---------------------------------------------------------------- work */
 
@@ -104,15 +100,33 @@ static void thin(void)
 	soak.stride *= 2;
 }
 
+static uint64_t fifth_ns(void)
+{
+	return (soak.end_ns - soak.begin_ns) / FIFTHS;
+}
+
+static void look_where(void)
+{
+	uint64_t fifth = (th_now_ns() - soak.begin_ns) / fifth_ns();
+
+	if (fifth >= FIFTHS || soak.fifths[fifth].seen)
+		return;
+	soak_memory_look(&soak.fifths[fifth]);
+	soak.fifths[fifth].sessions = soak.sessions;
+}
+
 static void sample(void)
 {
 	malloc_trim(0);
+	look_where();
 	if (soak.looks++ % soak.stride)
 		return;
 	if (soak.nr_samples == NR_SAMPLES)
 		thin();
 	soak.samples[soak.nr_samples].ns = th_now_ns();
-	soak.samples[soak.nr_samples++].kib = used_kib();
+	/* a sanitizer's heap keeps pages as it likes */
+	soak.samples[soak.nr_samples++].kib =
+		TH_ASAN ? soak_malloced_kib() : resident_kib();
 }
 
 /*
@@ -172,21 +186,32 @@ static int by_size(const void *a, const void *b)
 static long typical_kib(unsigned from, unsigned to)
 {
 	static long kib[NR_SAMPLES];
-	uint64_t fifth = (soak.end_ns - soak.begin_ns) / 5;
 	unsigned nr = 0;
 
 	for (unsigned i = 0; i < soak.nr_samples; i++) {
 		uint64_t at = soak.samples[i].ns - soak.begin_ns;
 
-		if (at >= from * fifth && at < to * fifth)
+		if (at >= from * fifth_ns() && at < to * fifth_ns())
 			kib[nr++] = soak.samples[i].kib;
 	}
 	qsort(kib, nr, sizeof(kib[0]), by_size);
 	return nr ? kib[nr / 2] : 0;
 }
 
+static void print_where(void)
+{
+	for (unsigned i = 0; i < FIFTHS; i++) {
+		if (!soak.fifths[i].seen)
+			continue;
+		printf("fifth %u, after %lu sessions: ", i + 1,
+		       soak.fifths[i].sessions);
+		soak_memory_print(&soak.fifths[i]);
+	}
+}
+
 static int report(void)
 {
+	bool grows;
 	long warm = typical_kib(1, 2), last = typical_kib(4, 6);
 	unsigned long bytes = 0;
 
@@ -204,7 +229,10 @@ static int report(void)
 		return 1;
 	}
 	/* the thread sanitizer's own memory grows with what it has seen */
-	if (!TH_TSAN && (!warm || !last || last > warm + warm / 100)) {
+	grows = !TH_TSAN && (!warm || !last || last > warm + warm / 100);
+	if (grows || soak.where)
+		print_where();
+	if (grows) {
 		printf("WRONG: memory %s\n",
 		       warm && last ? "grows" : "was not seen");
 		return 1;
@@ -218,6 +246,7 @@ int main(int argc, char **argv)
 	pthread_rwlockattr_t attr;
 	int failed;
 
+	soak.where = argc > 2 && !strcmp(argv[2], "where");
 	/* the watchdog: four times this under a sanitizer */
 	th_start(seconds + 120);
 	if (!th_gpu(NULL))

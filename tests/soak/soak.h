@@ -42,4 +42,29 @@ void soak_worker_end(struct soak_worker *w);
 /* When the driver was closed and is open again: all registrations are gone. */
 void soak_worker_renew(struct soak_worker *w);
 
+/* Where the process's memory is: resident, and the mappings that have it. */
+enum soak_kind {
+	SOAK_HEAP,
+	SOAK_STACK, /* of threads, too */
+	SOAK_ANON,
+	SOAK_NVIDIA,
+	SOAK_FILE,
+	SOAK_NR_KINDS
+};
+
+struct soak_memory {
+	bool seen;
+	unsigned long sessions; /* until then */
+	long malloced_kib;	/* in use */
+	struct {
+		unsigned nr;
+		long kib;
+	} kinds[SOAK_NR_KINDS];
+};
+
+/* What malloc has given out; 0: not known. */
+long soak_malloced_kib(void);
+void soak_memory_look(struct soak_memory *m);
+void soak_memory_print(const struct soak_memory *m);
+
 #endif
