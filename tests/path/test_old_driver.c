@@ -406,6 +406,34 @@ static void one_that_is_refused_and_not_begun_never_is(void **state)
 	one_that_is_refused_is_done_or_not(true, false);
 }
 
+static CUresult refuse_kernel(const CUlaunchConfig *config, CUfunction function,
+			      void **params, void **extra)
+{
+	(void)config;
+	(void)function;
+	(void)params;
+	(void)extra;
+	return CF_CU_UNKNOWN;
+}
+
+/* A kernel that never was is not waited for, by the next ones or the close. */
+static void a_kernel_that_is_refused_keeps_nothing(void **state)
+{
+	struct world w;
+
+	world_begin(&w);
+	world_open(&w);
+	reads_and_writes_are_right(&w);
+	w.cuda->launch_kernel_ex = refuse_kernel;
+	assert_int_equal(put_read(&w).cu_err, CF_CU_UNKNOWN);
+	assert_int_equal(put_write(&w).cu_err, CF_CU_UNKNOWN);
+	*w.cuda = w.whole;
+	reads_and_writes_are_right(&w);
+	world_end(&w);
+	assert_int_equal(th_fake()->live("module"), 0);
+	assert_int_equal(th_fake()->live("host_register"), 0);
+}
+
 #define TEST(name) cmocka_unit_test_teardown(name, th_teardown_close)
 
 int main(void)
@@ -419,6 +447,7 @@ int main(void)
 		TEST(without_host_functions_and_contexts_streams_are_refused),
 		TEST(one_that_is_refused_and_begun_is_waited_for),
 		TEST(one_that_is_refused_and_not_begun_never_is),
+		TEST(a_kernel_that_is_refused_keeps_nothing),
 		/* what a graph keeps, and its dock, stay for good */
 		TEST(a_graph_that_cannot_own_them_keeps_its_operations),
 		TEST(a_capture_is_noticed_without_its_graph),
