@@ -112,8 +112,7 @@ static void describe(void)
 	head->nr_rows = NR_ROWS;
 	head->shards_at = offsetof(struct cf_stats_area, shards);
 	head->shard_size = sizeof(area->shards[0]);
-	__atomic_store_n(&head->nr_shards, cf_stats_shards_used(),
-			 __ATOMIC_RELAXED);
+	cf_stats_shards_show();
 	__atomic_store_n(&head->magic, OCF_STATS_MAGIC, __ATOMIC_RELEASE);
 }
 

@@ -20,7 +20,7 @@ _Static_assert(NR_OWN == 64, "a bit of taken for each");
 struct cf_stats_area cf_stats_area;
 
 static _Atomic uint64_t taken; /* a bit a shard; acquired, released */
-static _Atomic unsigned used = CF_STATS_FIRST_OWN_SHARD;
+static uint32_t used = CF_STATS_FIRST_OWN_SHARD; /* atomic */
 _Thread_local struct cf_stats_counts *cf_stats_mine;
 static _Thread_local bool shares; /* and will never have one */
 
@@ -43,17 +43,21 @@ static void make_key(void)
 	have_key = !pthread_key_create(&key, give_back);
 }
 
+/* Where two meet, the larger number stays. */
+static void raise_to(uint32_t *word, uint32_t nr)
+{
+	uint32_t have = __atomic_load_n(word, __ATOMIC_RELAXED);
+
+	while (have < nr &&
+	       !__atomic_compare_exchange_n(word, &have, nr, true,
+					    __ATOMIC_RELAXED, __ATOMIC_RELAXED))
+		continue;
+}
+
 static void note_used(unsigned shard)
 {
-	unsigned have = atomic_load_explicit(&used, memory_order_relaxed);
-
-	while (have <= shard &&
-	       !atomic_compare_exchange_weak_explicit(&used, &have, shard + 1,
-						      memory_order_relaxed,
-						      memory_order_relaxed))
-		continue;
-	__atomic_store_n(&cf_stats_area.head.nr_shards, cf_stats_shards_used(),
-			 __ATOMIC_RELAXED);
+	raise_to(&used, shard + 1);
+	cf_stats_shards_show();
 }
 
 /* The lowest free shard, or the shared one. */
@@ -104,7 +108,12 @@ struct cf_stats_own cf_stats_find(void)
 
 unsigned cf_stats_shards_used(void)
 {
-	return atomic_load_explicit(&used, memory_order_relaxed);
+	return __atomic_load_n(&used, __ATOMIC_RELAXED);
+}
+
+void cf_stats_shards_show(void)
+{
+	raise_to(&cf_stats_area.head.nr_shards, cf_stats_shards_used());
 }
 
 static const uint64_t *words_of(unsigned shard)

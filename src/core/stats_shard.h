@@ -80,6 +80,8 @@ static inline void cf_stats_add(struct cf_stats_own own, uint64_t *counter,
 
 /* How many shards hold anything, with the first two. */
 unsigned cf_stats_shards_used(void);
+/* Tells it to who reads the file; a number that is there never falls. */
+void cf_stats_shards_show(void);
 
 /* What was counted since the last reset. */
 void cf_stats_sum(struct cf_stats_counts *sum);

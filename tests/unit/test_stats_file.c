@@ -499,6 +499,23 @@ static void threads_that_ended_leave_their_numbers_and_their_shard(void **state)
 	assert_int_equal(cf_stats_shards_used(), used);
 }
 
+/* One that took its shard later, and was quicker to say so. */
+static void who_says_that_fewer_shards_are_used_changes_nothing(void **state)
+{
+	uint32_t *told = &cf_stats_area.head.nr_shards;
+	pthread_t thread;
+	uint32_t nr;
+
+	begin(1);
+	did(CF_READ, 1, 1);
+	assert_int_equal(*told, cf_stats_shards_used());
+	nr = *told += 3;
+	assert_int_equal(pthread_create(&thread, NULL, count_one, NULL), 0);
+	pthread_join(thread, NULL);
+	assert_in_range(cf_stats_shards_used(), 1, nr - 1);
+	assert_int_equal(*told, nr);
+}
+
 static int set_up(void **state)
 {
 	cf_stats_open(0);
@@ -533,6 +550,7 @@ int main(void)
 		TEST(without_a_high_number_a_low_one_will_do),
 		TEST(a_child_that_cannot_let_go_counts_nothing),
 		TEST(threads_that_ended_leave_their_numbers_and_their_shard),
+		TEST(who_says_that_fewer_shards_are_used_changes_nothing),
 	};
 
 	th_start(60);
