@@ -174,6 +174,7 @@ static void host_functions_wait_without_memory_operations(void **state)
 			LACKS(&w, mem_host_get_device_pointer);
 		world_open(&w);
 		reads_and_writes_are_right(&w);
+		graphs_are_right(&w);
 		registered_streams_are_right(&w);
 		world_end(&w);
 	}
@@ -258,6 +259,45 @@ static void a_driver_that_cannot_load_kernels_gets_on_without(void **state)
 	}
 }
 
+static void wait_for(void *arg)
+{
+	const _Atomic bool *open = arg;
+
+	while (!*open)
+		th_sleep_ms(1);
+}
+
+/* One by one, and each may be refused when the stream has those before it. */
+static void memory_operations_that_are_refused_leave_nothing(void **state)
+{
+	static const char *const plans[] = { "cuStreamWaitValue32_v2:1=999",
+					     "cuStreamWriteValue32_v2:1=999" };
+	struct world w;
+
+	setenv("OCF_STREAM_FERRY", "0", 1);
+	world_begin(&w);
+	LACKS(&w, stream_batch_mem_op);
+	world_open(&w);
+	reads_and_writes_are_right(&w);
+	for (int i = 0; i < 2; i++) {
+		_Atomic bool open = false;
+
+		assert_int_equal(cuLaunchHostFunc(w.stream, wait_for, &open),
+				 0);
+		assert_int_equal(th_fake()->plan(plans[i]), 0);
+		assert_int_equal(put_read(&w).cu_err, CF_CU_UNKNOWN);
+		th_fake()->plan_clear();
+		open = true;
+		assert_int_equal(cuStreamSynchronize(w.stream), 0);
+		assert_int_equal(w.r.n, -1);
+		th_mem_get(&w.mem, 0, w.got, SIZE);
+		th_all("memory", w.got, 0xa5, SIZE);
+		reads_and_writes_are_right(&w);
+	}
+	world_end(&w);
+	unsetenv("OCF_STREAM_FERRY");
+}
+
 static void kernels_are_launched_without_attributes(void **state)
 {
 	const struct th_fake *fake = th_need_fake();
@@ -324,14 +364,6 @@ static CUresult take_kernel_and_refuse(const CUlaunchConfig *config,
 
 	th_sleep_ms(100);
 	return res ? res : CF_CU_UNKNOWN;
-}
-
-static void wait_for(void *arg)
-{
-	const _Atomic bool *open = arg;
-
-	while (!*open)
-		th_sleep_ms(1);
 }
 
 /*
@@ -434,6 +466,35 @@ static void a_kernel_that_is_refused_keeps_nothing(void **state)
 	assert_int_equal(th_fake()->live("host_register"), 0);
 }
 
+/* What is in the graph already does nothing when it is launched. */
+static void a_graph_whose_kernel_is_refused_moves_nothing(void **state)
+{
+	CUgraphExec exec;
+	CUgraph graph;
+	struct world w;
+
+	world_begin(&w);
+	world_open(&w);
+	reads_and_writes_are_right(&w);
+	assert_int_equal(cuStreamBeginCapture(w.stream, 2), 0);
+	w.cuda->launch_kernel_ex = refuse_kernel;
+	assert_int_equal(put_read(&w).cu_err, CF_CU_UNKNOWN);
+	*w.cuda = w.whole;
+	assert_int_equal(cuStreamEndCapture(w.stream, &graph), 0);
+	assert_int_equal(cuGraphInstantiate(&exec, graph, 0), 0);
+	for (int i = 0; i < 2; i++) {
+		assert_int_equal(cuGraphLaunch(exec, w.stream), 0);
+		assert_int_equal(cuStreamSynchronize(w.stream), 0);
+	}
+	assert_int_equal(w.r.n, -1);
+	th_mem_get(&w.mem, 0, w.got, SIZE);
+	th_all("memory", w.got, 0xa5, SIZE);
+	assert_int_equal(cuGraphExecDestroy(exec), 0);
+	assert_int_equal(cuGraphDestroy(graph), 0);
+	reads_and_writes_are_right(&w);
+	world_end(&w);
+}
+
 #define TEST(name) cmocka_unit_test_teardown(name, th_teardown_close)
 
 int main(void)
@@ -443,11 +504,13 @@ int main(void)
 		TEST(host_functions_wait_without_memory_operations),
 		TEST(streams_without_ids_are_told_by_their_handles),
 		TEST(a_driver_that_cannot_load_kernels_gets_on_without),
+		TEST(memory_operations_that_are_refused_leave_nothing),
 		TEST(kernels_are_launched_without_attributes),
 		TEST(without_host_functions_and_contexts_streams_are_refused),
 		TEST(one_that_is_refused_and_begun_is_waited_for),
 		TEST(one_that_is_refused_and_not_begun_never_is),
 		TEST(a_kernel_that_is_refused_keeps_nothing),
+		TEST(a_graph_whose_kernel_is_refused_moves_nothing),
 		/* what a graph keeps, and its dock, stay for good */
 		TEST(a_graph_that_cannot_own_them_keeps_its_operations),
 		TEST(a_capture_is_noticed_without_its_graph),
