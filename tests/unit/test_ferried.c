@@ -337,6 +337,7 @@ static struct cf_pool *lend_slots(struct world *w, size_t nr)
 	struct cf_device *dev;
 	struct th_mem own;
 	struct cf_pool *pool;
+	size_t bytes, leased;
 
 	th_mem_alloc(&own, TH_DEVICE, 4096);
 	cf_memory_facts((uintptr_t)own.ptr, &mem);
@@ -344,7 +345,9 @@ static struct cf_pool *lend_slots(struct world *w, size_t nr)
 	th_mem_free(&own);
 	pool = cf_gpu_pool(dev->gpu, SIZE + 2 * CF_SLOT_ALIGN);
 	cf_pool_warm(pool, nr);
-	assert_int_equal(slots_out(pool), 0);
+	cf_pool_usage(pool, &bytes, &leased);
+	assert_true(bytes >= nr * SIZE);
+	assert_int_equal(leased, 0);
 	w->ferry.gpu = dev->gpu;
 	return pool;
 }
@@ -368,6 +371,37 @@ static void a_slot_goes_back_when_the_kernel_is_done(void **state)
 	}
 }
 
+static bool hold_was_used(const struct world *w)
+{
+	for (size_t i = 0; i < CF_FERRY_HOLD; i++)
+		if (w->hold[i])
+			return true;
+	return false;
+}
+
+/* Who leads has the only slot. */
+static void a_helper_without_a_slot_has_the_hold(void **state)
+{
+	struct cf_pool *pool;
+	struct world w;
+
+	th_need_gpu();
+	world_make(&w, CF_READ);
+	pool = lend_slots(&w, 1);
+	cf_pool_limit(pool, 1);
+	memset(w.hold, 0, CF_FERRY_HOLD);
+	w.crew = (struct cf_crew){ .helpers = 1, .work = work };
+	w.slow_ms = 20;
+	atomic_store(&helped, false);
+	assert_int_equal(world_run(&w), SIZE);
+	assert_true(atomic_load(&helped));
+	assert_true(hold_was_used(&w));
+	th_equal("memory", w.memory, w.bytes, SIZE);
+	assert_int_equal(slots_out(pool), 0);
+	hold_is_free(&w);
+	world_end(&w);
+}
+
 /* A kernel that is not known to be gone may still look at it. */
 static void a_slot_of_a_lost_kernel_is_not_lent_again(void **state)
 {
@@ -386,7 +420,8 @@ static void a_slot_of_a_lost_kernel_is_not_lent_again(void **state)
 /* ------------------------------------------------------- ahead of a stream */
 
 #define TICKET 9
-#define HELPERS 10
+#define FEW 10
+#define MANY 40 /* more than are parked */
 
 static _Atomic uint32_t begun;
 
@@ -435,30 +470,41 @@ static void ahead_of_the_stream_the_hold_is_filled_once(void **state)
 static void help_and_lead(struct cf_crew *crew, void (*lead)(void *arg),
 			  void (*help)(void *arg), void *arg)
 {
-	(void)crew;
-	for (unsigned i = 0; i < HELPERS; i++)
+	for (unsigned i = 0; i < crew->helpers; i++)
 		help(arg);
 	atomic_store(&helped, true);
 	lead(arg);
 }
 
-/* Each has a slot of its own, until the kernel's board is full, or who leads
- * has the hold. */
+/*
+ * Each has a slot of its own, until the kernel's board is full, or who leads
+ * has the hold; or so many are parked that the next gives its slot back.
+ */
 static void ahead_of_it_helpers_fill_slots_and_go(void **state)
 {
 	static const struct {
+		unsigned helpers;
 		size_t slots;
 		uint32_t orders;
-	} rooms[] = { { HELPERS + 1, CF_FERRY_ORDERS }, { 2, 6 } };
+	} rooms[] = { { FEW, FEW + 1, CF_FERRY_ORDERS },
+		      { FEW, 2, 6 },
+		      { MANY, MANY + 1, CF_FERRY_ORDERS } };
 
-	for (int i = 0; i < 2; i++) {
+	for (size_t i = 0; i < sizeof(rooms) / sizeof(rooms[0]); i++) {
 		struct cf_pool *pool;
 		struct world w;
 
 		th_need_gpu();
+		/* so that there may be so many */
+		assert_int_equal(
+			cuFileSetParameterSizeT(
+				CUFILE_PARAM_PROPERTIES_PER_BUFFER_CACHE_SIZE_KB,
+				256)
+				.err,
+			0);
 		world_make(&w, CF_READ);
 		pool = lend_slots(&w, rooms[i].slots);
-		w.crew = (struct cf_crew){ .helpers = HELPERS,
+		w.crew = (struct cf_crew){ .helpers = rooms[i].helpers,
 					   .work = help_and_lead };
 		cf_feed_init(&w.feed, SIZE, 0, 4 * TH_KIB);
 		assert_int_equal(run_ahead(&w, rooms[i].orders), SIZE);
@@ -504,6 +550,7 @@ int main(void)
 		TEST(a_write_ends_where_the_kernel_has_gone),
 		TEST(an_order_that_finds_no_room_loses_the_one_before_it),
 		TEST(a_slot_goes_back_when_the_kernel_is_done),
+		TEST(a_helper_without_a_slot_has_the_hold),
 		TEST(a_slot_of_a_lost_kernel_is_not_lent_again),
 		TEST(ahead_of_the_stream_the_hold_is_filled_once),
 		TEST(ahead_of_it_helpers_fill_slots_and_go),
