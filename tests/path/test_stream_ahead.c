@@ -14,6 +14,7 @@
 #include <sys/uio.h>
 #include <unistd.h>
 #include "harness.h"
+#include "seam/cuda.h"
 #include "seam/os.h"
 
 #define FIXED 0xf
@@ -37,6 +38,7 @@ static struct {
 	atomic_bool early, late; /* the second came before the first was over */
 	_Atomic(const ssize_t *) n; /* of the second; not told in between */
 	atomic_bool told;
+	atomic_bool stay; /* the first does not end before this is over */
 } hold;
 
 static void wait_for_the_second(void)
@@ -50,6 +52,8 @@ static void wait_for_the_second(void)
 	}
 	if (hold.n && __atomic_load_n(hold.n, __ATOMIC_ACQUIRE) != -1)
 		atomic_store(&hold.told, true);
+	while (atomic_load(&hold.stay))
+		th_sleep_ms(1);
 	atomic_store(&hold.late, true);
 }
 
@@ -405,6 +409,102 @@ static void a_read_sees_what_a_host_function_wrote(void **state)
 	world_fini(&w);
 }
 
+static bool await_second(void)
+{
+	for (int ms = 0; ms < LONG_MS && !atomic_load(&hold.early); ms++)
+		th_sleep_ms(1);
+	return atomic_load(&hold.early);
+}
+
+static struct cf_cuda real;
+
+static CUresult take_second_and_refuse(const CUlaunchConfig *config,
+				       CUfunction function, void **params,
+				       void **extra)
+{
+	CUresult res = real.launch_kernel_ex(config, function, params, extra);
+
+	return res || !await_second() ? res : CF_CU_UNKNOWN;
+}
+
+/* It has begun, and so it ends, before the one that it came ahead of. */
+static void one_that_is_refused_meanwhile_ends_with_an_error(void **state)
+{
+	struct io first, second;
+	struct cf_cuda *cuda;
+	struct world w;
+
+	(void)th_need_fake(); /* a real one has no such answer */
+	if (!comes_ahead())
+		th_skip("none comes ahead");
+	world_init(&w, 64 * TH_KIB, FIXED);
+	cuda = (struct cf_cuda *)cf_cuda_loaded();
+	real = *cuda;
+	first = (struct io){ w.size, 0, GUARD, -1 };
+	second = (struct io){ w.size, (off_t)w.size, GUARD, -1 };
+	hold.stay = true;
+	hold_reads((off_t)w.size, (off_t)w.size, LONG_MS);
+	read_async(&w, &first);
+	cuda->launch_kernel_ex = take_second_and_refuse;
+	read_async(&w, &second);
+	cuda->launch_kernel_ex = real.launch_kernel_ex;
+	assert_true(atomic_load(&hold.early));
+	assert_int_equal(second.n, -CU_FILE_CUDA_DRIVER_ERROR);
+	assert_int_equal(first.n, -1);
+	atomic_store(&hold.stay, false);
+	synchronise(&w);
+	let_reads_go();
+	assert_int_equal(first.n, w.size);
+	world_fini(&w);
+}
+
+/* Memory and stream in a context that can be destroyed. */
+static CUcontext move_to_second_ctx(struct world *w)
+{
+	CUcontext ctx = th_second_ctx();
+
+	assert_int_equal(cuFileStreamDeregister(w->stream).err, 0);
+	assert_int_equal(cuStreamDestroy(w->stream), 0);
+	th_mem_free(&w->mem);
+	th_mem_alloc(&w->mem, TH_SECOND, w->size + 2 * GUARD);
+	assert_int_equal(cuCtxPushCurrent(ctx), 0);
+	assert_int_equal(cuStreamCreate(&w->stream, CF_CU_STREAM_NON_BLOCKING),
+			 0);
+	assert_int_equal(cuFileStreamRegister(w->stream, FIXED).err, 0);
+	return ctx;
+}
+
+/* What it has read has no place any more, and perhaps nor has its result. */
+static void one_whose_context_dies_meanwhile_tells_nothing(void **state)
+{
+	struct io first, second;
+	CUcontext ctx;
+	struct world w;
+
+	(void)th_need_fake(); /* a real one waits for the kernels */
+	if (!comes_ahead())
+		th_skip("none comes ahead");
+	world_init(&w, 64 * TH_KIB, FIXED);
+	ctx = move_to_second_ctx(&w);
+	first = (struct io){ w.size, 0, GUARD, -1 };
+	second = (struct io){ w.size, (off_t)w.size, GUARD, -1 };
+	hold.stay = true;
+	hold_reads((off_t)w.size, (off_t)w.size, LONG_MS);
+	read_async(&w, &first);
+	read_async(&w, &second);
+	assert_true(await_second());
+	assert_int_equal(cuCtxDestroy(ctx), 0);
+	atomic_store(&hold.stay, false);
+	th_close();
+	let_reads_go();
+	assert_int_equal(first.n, -CU_FILE_CUDA_DRIVER_ERROR);
+	assert_int_equal(second.n, -1);
+	th_file_end(&w.file);
+	free(w.bytes);
+	free(w.want);
+	free(w.got);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -426,6 +526,12 @@ int main(void)
 					  th_teardown_close),
 		cmocka_unit_test_teardown(
 			a_read_sees_what_a_host_function_wrote,
+			th_teardown_close),
+		cmocka_unit_test_teardown(
+			one_that_is_refused_meanwhile_ends_with_an_error,
+			th_teardown_close),
+		cmocka_unit_test_teardown(
+			one_whose_context_dies_meanwhile_tells_nothing,
 			th_teardown_close),
 	};
 
