@@ -763,6 +763,30 @@ CUfileHandle_t th_handle(int fd)
 	return fh;
 }
 
+void th_pair_make(struct th_pair *p, enum th_file_kind kind, size_t size,
+		  size_t longer)
+{
+	th_open();
+	*p = (struct th_pair){ .size = size,
+			       .bytes = th_bytes(size),
+			       .got = malloc(size + longer) };
+	assert_non_null(p->got);
+	th_file_make(&p->file, kind, O_RDWR, p->bytes, size);
+	th_mem_alloc(&p->mem, TH_DEVICE, size + longer);
+	th_mem_set(&p->mem, 0xa5);
+	p->fh = th_handle(p->file.fd);
+}
+
+void th_pair_end(struct th_pair *p)
+{
+	cuFileHandleDeregister(p->fh);
+	th_mem_free(&p->mem);
+	th_file_end(&p->file);
+	free(p->bytes);
+	free(p->got);
+	th_close();
+}
+
 int th_setup_open(void **state)
 {
 	(void)state;

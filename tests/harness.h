@@ -237,6 +237,18 @@ void th_open_for(enum th_file_kind kind);
 /* Closes all uses, so that a failed test does not spoil the next. */
 void th_close(void);
 CUfileHandle_t th_handle(int fd);
+/* A file with a handle, and memory of the GPU that it may go to. */
+struct th_pair {
+	size_t size;
+	unsigned char *bytes, *got; /* the file's; room for the memory's */
+	struct th_file file;
+	struct th_mem mem; /* 0xa5, and longer than the file if asked for */
+	CUfileHandle_t fh;
+};
+/* Opens the driver, too; the end closes it. */
+void th_pair_make(struct th_pair *p, enum th_file_kind kind, size_t size,
+		  size_t longer);
+void th_pair_end(struct th_pair *p);
 /* As setup and teardown of a cmocka test: th_open, th_close. */
 int th_setup_open(void **state);
 int th_teardown_close(void **state);

@@ -3,9 +3,7 @@
  * A small read that is alone (path/flag.h): looked for, waited for where it
  * takes long, and all the same bytes where a driver has no such flags.
  */
-#include <fcntl.h>
 #include <stdlib.h>
-#include <string.h>
 #include "harness.h"
 #include "path/flag.h"
 
@@ -13,37 +11,13 @@
 #define AT 4097 /* of the bytes that move, in memory and in the file */
 #define PART (60 * TH_KIB + 3)
 
-struct world {
-	struct th_file file;
-	struct th_mem mem;
-	unsigned char *bytes, *got;
-	CUfileHandle_t fh;
-};
-
-static void world_make(struct world *w)
+static void world_make(struct th_pair *w)
 {
 	th_need_fake();
-	th_open();
-	w->bytes = th_bytes(SIZE);
-	w->got = malloc(SIZE);
-	assert_non_null(w->got);
-	th_file_make(&w->file, TH_BUFFERED, O_RDWR, w->bytes, SIZE);
-	th_mem_alloc(&w->mem, TH_DEVICE, SIZE);
-	th_mem_set(&w->mem, 0xa5);
-	w->fh = th_handle(w->file.fd);
+	th_pair_make(w, TH_BUFFERED, SIZE, 0);
 	/* what only a first request does is done */
 	assert_int_equal(cuFileRead(w->fh, w->mem.ptr, 1, 0, 0), 1);
 	th_mem_set(&w->mem, 0xa5);
-}
-
-static void world_end(struct world *w)
-{
-	cuFileHandleDeregister(w->fh);
-	th_mem_free(&w->mem);
-	th_file_end(&w->file);
-	free(w->bytes);
-	free(w->got);
-	th_close();
 }
 
 /* Calls that wait for a copy. */
@@ -58,7 +32,7 @@ static unsigned long flags(void)
 	return th_fake()->calls("cuStreamWriteValue32_v2");
 }
 
-static void read_and_check(struct world *w)
+static void read_and_check(struct th_pair *w)
 {
 	assert_int_equal(cuFileRead(w->fh, w->mem.ptr, PART, AT, AT), PART);
 	th_mem_get(&w->mem, 0, w->got, SIZE);
@@ -73,7 +47,7 @@ static void read_and_check(struct world *w)
 static void a_small_read_that_is_alone_is_looked_for(void **state)
 {
 	unsigned long flagged, waited;
-	struct world w;
+	struct th_pair w;
 
 	world_make(&w);
 	flagged = flags();
@@ -84,13 +58,13 @@ static void a_small_read_that_is_alone_is_looked_for(void **state)
 		waited = waits();
 		assert_int_equal(cuFileRead(w.fh, w.mem.ptr, 512, AT, AT), 512);
 	} while (waits() > waited);
-	world_end(&w);
+	th_pair_end(&w);
 }
 
 static void a_copy_that_takes_long_is_waited_for(void **state)
 {
 	unsigned long waited;
-	struct world w;
+	struct th_pair w;
 
 	world_make(&w);
 	th_fake()->copy_delay_us(5000);
@@ -102,13 +76,13 @@ static void a_copy_that_takes_long_is_waited_for(void **state)
 	th_fake()->copy_delay_us(5000);
 	read_and_check(&w);
 	th_fake()->copy_delay_us(0);
-	world_end(&w);
+	th_pair_end(&w);
 }
 
 static void a_failure_is_not_the_drivers_last_word(void **state)
 {
 	unsigned long flagged;
-	struct world w;
+	struct th_pair w;
 
 	world_make(&w);
 	flagged = flags();
@@ -117,7 +91,7 @@ static void a_failure_is_not_the_drivers_last_word(void **state)
 	th_fake()->plan_clear();
 	read_and_check(&w);
 	assert_int_equal(flags(), flagged + 2);
-	world_end(&w);
+	th_pair_end(&w);
 }
 
 static CUdeviceptr raised; /* where the driver was told to */
@@ -158,7 +132,7 @@ static void a_flag_is_in_the_room_behind_pinned_bytes_alone(void **state)
 static void a_driver_without_flags_is_asked_once(void **state)
 {
 	unsigned long flagged, waited;
-	struct world w;
+	struct th_pair w;
 
 	world_make(&w);
 	flagged = flags();
@@ -171,7 +145,7 @@ static void a_driver_without_flags_is_asked_once(void **state)
 	read_and_check(&w);
 	assert_int_equal(flags(), flagged + 1);
 	assert_int_equal(waits(), waited + 2);
-	world_end(&w);
+	th_pair_end(&w);
 }
 
 int main(void)

@@ -4,27 +4,15 @@
  * the pool when no copy can touch them any more, and not before. Somebody
  * looks at the pool meanwhile, as another request that wants a slot would.
  */
-#include <errno.h>
-#include <fcntl.h>
 #include <sched.h>
 #include <stdatomic.h>
 #include <stdlib.h>
-#include <string.h>
 #include "core/device.h"
 #include "core/ring.h"
 #include "harness.h"
 
 #define DELAY_MS 150u /* of each copy: so late at the least is a slot back */
 #define ENTRIES 8
-
-struct world {
-	enum th_file_kind kind;
-	size_t size;
-	unsigned char *bytes, *got;
-	struct th_file file;
-	struct th_mem mem;
-	CUfileHandle_t fh;
-};
 
 static void set_workers(size_t nr)
 {
@@ -34,27 +22,10 @@ static void set_workers(size_t nr)
 			 0);
 }
 
-static void world_make(struct world *w, enum th_file_kind kind, size_t size)
+static void world_make(struct th_pair *w, enum th_file_kind kind, size_t size)
 {
-	*w = (struct world){ .kind = kind, .size = size };
 	th_need_fake();
-	th_open();
-	w->bytes = th_bytes(size);
-	w->got = malloc(size);
-	assert_non_null(w->got);
-	th_file_make(&w->file, kind, O_RDWR, w->bytes, size);
-	th_mem_alloc(&w->mem, TH_DEVICE, size);
-	w->fh = th_handle(w->file.fd);
-}
-
-static void world_end(struct world *w)
-{
-	cuFileHandleDeregister(w->fh);
-	th_mem_free(&w->mem);
-	th_file_end(&w->file);
-	free(w->bytes);
-	free(w->got);
-	th_close();
+	th_pair_make(w, kind, size, 0);
 }
 
 /* ----------------------------------------------------- who wants a slot */
@@ -86,7 +57,7 @@ static void look(struct watch *watch)
 
 /* ------------------------------------------------------------- requests */
 
-static bool transfer(struct world *w, bool write)
+static bool transfer(struct th_pair *w, bool write)
 {
 	ssize_t n = write ? cuFileWrite(w->fh, w->mem.ptr, w->size, 0, 0) :
 			    cuFileRead(w->fh, w->mem.ptr, w->size, 0, 0);
@@ -95,7 +66,7 @@ static bool transfer(struct world *w, bool write)
 }
 
 /* Entries that lie side by side in memory and apart in the file. */
-static bool batch(struct world *w, bool write)
+static bool batch(struct th_pair *w, bool write)
 {
 	size_t size = w->size / ENTRIES;
 	CUfileIOParams_t params[ENTRIES];
@@ -125,9 +96,9 @@ static bool batch(struct world *w, bool write)
 }
 
 struct attempt {
-	struct world *w;
+	struct th_pair *w;
 	struct watch watch;
-	bool (*run)(struct world *w, bool write);
+	bool (*run)(struct th_pair *w, bool write);
 	bool write, done;
 };
 
@@ -148,7 +119,7 @@ static void run_or_look(void *arg, unsigned i)
 /* The same once more is right: nothing of the failure is left. */
 static void is_right(struct attempt *a)
 {
-	struct world *w = a->w;
+	struct th_pair *w = a->w;
 
 	assert_true(a->run(w, a->write));
 	if (a->write)
@@ -158,9 +129,9 @@ static void is_right(struct attempt *a)
 	th_equal("the bytes", w->got, w->bytes, w->size);
 }
 
-static void slots_stay_out(struct world *w,
-			   bool (*run)(struct world *w, bool write), bool write,
-			   size_t pool_size, const char *plan)
+static void slots_stay_out(struct th_pair *w,
+			   bool (*run)(struct th_pair *w, bool write),
+			   bool write, size_t pool_size, const char *plan)
 {
 	struct attempt a = { .w = w, .run = run, .write = write };
 	uint64_t start;
@@ -186,65 +157,65 @@ static void slots_stay_out(struct world *w,
 
 static void after_a_small_read(void **state)
 {
-	struct world w;
+	struct th_pair w;
 
 	world_make(&w, TH_BUFFERED, 60 * TH_KIB);
 	slots_stay_out(&w, transfer, false, w.size,
 		       "cuStreamSynchronize:1=999");
-	world_end(&w);
+	th_pair_end(&w);
 }
 
 static void after_a_small_write(void **state)
 {
-	struct world w;
+	struct th_pair w;
 
 	world_make(&w, TH_BUFFERED, 60 * TH_KIB);
 	slots_stay_out(&w, transfer, true, w.size, "cuEventSynchronize:1=999");
-	world_end(&w);
+	th_pair_end(&w);
 }
 
 static void after_a_read_that_several_carry(void **state)
 {
-	struct world w;
+	struct th_pair w;
 
 	set_workers(3);
 	world_make(&w, TH_BUFFERED, 3 * TH_MIB);
 	slots_stay_out(&w, transfer, false, w.size,
 		       "cuStreamSynchronize:1=999");
-	world_end(&w);
+	th_pair_end(&w);
 }
 
 /* A ring's parts are in several slots, all but one of them its own. */
 static void after_a_direct_read(void **state)
 {
-	struct world w;
+	struct th_pair w;
 
 	world_make(&w, TH_ODIRECT, 12 * TH_MIB);
 	if (!cf_rings_usable())
 		th_skip("this machine refuses io_uring");
 	slots_stay_out(&w, transfer, false, w.size, "cuEventRecord:2=999");
-	world_end(&w);
+	th_pair_end(&w);
 }
 
 static void after_a_direct_write(void **state)
 {
-	struct world w;
+	struct th_pair w;
 
 	world_make(&w, TH_ODIRECT, 12 * TH_MIB);
 	if (!cf_rings_usable())
 		th_skip("this machine refuses io_uring");
 	slots_stay_out(&w, transfer, true, w.size, "cuEventSynchronize:1=999");
-	world_end(&w);
+	th_pair_end(&w);
 }
 
 static void after_entries_of_a_batch(bool write, const char *plan)
 {
-	struct world w;
+	struct th_pair w;
 
 	setenv("OCF_BATCH_KERNEL", "0", 1);
 	world_make(&w, TH_BUFFERED, ENTRIES * 4 * TH_KIB);
 	slots_stay_out(&w, batch, write, w.size, plan);
-	world_end(&w);
+	th_pair_end(&w);
 	unsetenv("OCF_BATCH_KERNEL");
 }
 

@@ -5,11 +5,7 @@
  */
 #include "path/relay.h"
 
-#include <errno.h>
-#include <fcntl.h>
 #include <pthread.h>
-#include <stdlib.h>
-#include <string.h>
 #include "harness.h"
 
 #define SLOT (256 * TH_KIB)
@@ -17,11 +13,7 @@
 #define PAD 4096
 
 struct world {
-	size_t size;
-	unsigned char *bytes, *got;
-	struct th_file file;
-	struct th_mem mem;
-	CUfileHandle_t fh;
+	struct th_pair pair;
 	struct cf_piece piece;
 	struct cf_feed feed;
 	struct cf_device *dev;
@@ -31,7 +23,7 @@ struct world {
 
 static void world_make(struct world *w, size_t size, size_t slot, size_t ring)
 {
-	*w = (struct world){ .size = size };
+	*w = (struct world){ .begun = false };
 	th_need_fake();
 	assert_int_equal(
 		cuFileSetParameterSizeT(
@@ -39,19 +31,12 @@ static void world_make(struct world *w, size_t size, size_t slot, size_t ring)
 			slot / TH_KIB)
 			.err,
 		0);
-	th_open();
-	w->bytes = th_bytes(size);
-	w->got = malloc(size + 2 * PAD);
-	assert_non_null(w->got);
-	th_file_make(&w->file, TH_BUFFERED, O_RDWR, w->bytes, size);
-	th_mem_alloc(&w->mem, TH_DEVICE, size + 2 * PAD);
-	th_mem_set(&w->mem, 0xa5);
-	w->fh = th_handle(w->file.fd);
+	th_pair_make(&w->pair, TH_BUFFERED, size, 2 * PAD);
 	w->piece = (struct cf_piece){ .op = CF_READ,
 				      .size = size,
-				      .handle = cf_handle_get(w->fh) };
+				      .handle = cf_handle_get(w->pair.fh) };
 	assert_non_null(w->piece.handle);
-	cf_memory_facts((uintptr_t)w->mem.ptr + PAD, &w->piece.mem);
+	cf_memory_facts((uintptr_t)w->pair.mem.ptr + PAD, &w->piece.mem);
 	assert_int_equal(cf_device_find(&w->piece.mem, &w->dev), 0);
 	assert_int_equal(cf_device_enter(w->dev, &w->scope), 0);
 	cf_pool_limit(cf_gpu_pool(w->dev->gpu, size), ring);
@@ -59,7 +44,7 @@ static void world_make(struct world *w, size_t size, size_t slot, size_t ring)
 
 static int world_read(struct world *w, size_t step, struct cf_crew *crew)
 {
-	cf_feed_init(&w->feed, w->size, 0, step);
+	cf_feed_init(&w->feed, w->pair.size, 0, step);
 	return cf_relay_read(w->dev, &w->piece, &w->feed, crew, &w->begun);
 }
 
@@ -69,25 +54,20 @@ static void world_end(struct world *w)
 
 	th_fake()->plan_clear();
 	th_fake()->copy_delay_us(0);
-	cf_pool_usage(cf_gpu_pool(w->dev->gpu, w->size), &bytes, &leased);
+	cf_pool_usage(cf_gpu_pool(w->dev->gpu, w->pair.size), &bytes, &leased);
 	assert_int_equal(leased, 0);
 	cf_device_leave(w->dev, &w->scope);
 	cf_handle_put(w->piece.handle);
-	cuFileHandleDeregister(w->fh);
-	th_mem_free(&w->mem);
-	th_file_end(&w->file);
-	free(w->bytes);
-	free(w->got);
-	th_close();
+	th_pair_end(&w->pair);
 }
 
 static void all_is_there(struct world *w)
 {
-	assert_int_equal(cf_feed_result(&w->feed), (ssize_t)w->size);
-	th_mem_get(&w->mem, 0, w->got, w->size + 2 * PAD);
-	th_all("before", w->got, 0xa5, PAD);
-	th_equal("the bytes", w->got + PAD, w->bytes, w->size);
-	th_all("behind", w->got + PAD + w->size, 0xa5, PAD);
+	assert_int_equal(cf_feed_result(&w->feed), (ssize_t)w->pair.size);
+	th_mem_get(&w->pair.mem, 0, w->pair.got, w->pair.size + 2 * PAD);
+	th_all("before", w->pair.got, 0xa5, PAD);
+	th_equal("the bytes", w->pair.got + PAD, w->pair.bytes, w->pair.size);
+	th_all("behind", w->pair.got + PAD + w->pair.size, 0xa5, PAD);
 }
 
 /* ---------------------------------------------------------------- crews */
