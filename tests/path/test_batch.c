@@ -222,6 +222,43 @@ static void all_kinds_travel_in_one_batch(void **state)
 	th_close();
 }
 
+#define NR_FILES 40 /* more than a submission keeps apart */
+#define NR_WRITES 6 /* of each */
+
+/* Who writes beside whom is known for the first of them; all are written. */
+static void more_files_are_written_than_are_kept_apart(void **state)
+{
+	CUfileIOParams_t params[NR_FILES * NR_WRITES];
+	struct field f[NR_FILES];
+	CUfileBatchHandle_t batch;
+	unsigned nr = 0;
+
+	th_need_gpu();
+	th_open();
+	batch = batch_of(NR_FILES * NR_WRITES);
+	for (unsigned k = 0; k < NR_FILES; k++)
+		field_init(&f[k], k % 2 ? TH_MALLOC : TH_DEVICE, TH_BUFFERED,
+			   NR_WRITES * 2 * 8 * TH_KIB);
+	for (int round = 0; round < 3; round++, nr = 0) {
+		for (unsigned i = 0; i < NR_WRITES; i++)
+			for (unsigned k = 0; k < NR_FILES; k++) {
+				size_t at = (2 * i + (unsigned)round % 2) * 8 *
+					    TH_KIB;
+
+				params[nr] = move(&f[k], CUFILE_WRITE, at, at,
+						  1 + th_below(8 * TH_KIB), nr);
+				nr++;
+			}
+		run_batch(batch, params, nr);
+	}
+	for (unsigned k = 0; k < NR_FILES; k++) {
+		field_check(&f[k]);
+		field_fini(&f[k]);
+	}
+	cuFileBatchIODestroy(batch);
+	th_close();
+}
+
 /* --------------------------------------------------------- many entries */
 
 /* Answers how long the batches took. */
@@ -772,6 +809,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		TEST(every_memory_on_every_file),
 		TEST(all_kinds_travel_in_one_batch),
+		TEST(more_files_are_written_than_are_kept_apart),
 		TEST(four_thousand_entries_pass_through_two_slots),
 		TEST(one_buffer_takes_128_entries_of_16_kib_from_anywhere),
 		TEST(entries_larger_than_a_slot_pass_through_it),
