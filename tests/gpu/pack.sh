@@ -8,7 +8,7 @@ set -euo pipefail
 build=${1:?usage: pack.sh BUILD}
 mkdir -p "$build/deps"
 for name in libyyjson.so.0 liburing.so.2 libcmocka.so.0; do
-	path=$(ldconfig -p | awk -v n="$name" '$1 == n { print $NF; exit }')
+	path=$(ldconfig -p | awk -v n="$name" '$1 == n && !seen++ { print $NF }')
 	if [ -z "$path" ]; then
 		echo "pack: $name is not installed" >&2
 		exit 1

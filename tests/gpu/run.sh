@@ -13,7 +13,7 @@ cd "$(dirname "$0")/../.." || exit
 build=${1:?usage: run.sh BUILD}
 build=$(realpath "$build")
 
-libcuda=$(ldconfig -p | awk '$1 == "libcuda.so.1" { print $NF; exit }')
+libcuda=$(ldconfig -p | awk '$1 == "libcuda.so.1" && !seen++ { print $NF }')
 if [ -z "$libcuda" ]; then
 	echo "no libcuda.so.1 on this machine: nothing to test"
 	exit 77
