@@ -154,6 +154,8 @@ unsigned long th_ferry_orders(void);
  */
 bool th_shuttle_kernel(void (*before)(uint32_t trip));
 unsigned long th_shuttle_trips(void);
+/* It finds an order, and moves nothing until it is let. */
+void th_shuttle_hold(bool orders_found);
 unsigned long th_shuttle_orders(void);
 
 /* For such kernels: a copy of words moves each of them whole. */

@@ -22,6 +22,7 @@ static int (*over)(void);
 static void (*leave)(void);
 static void (*on_trip)(uint32_t trip);
 static atomic_ulong trips, orders;
+static atomic_bool holds;
 
 struct trip {
 	struct cf_shuttle_board *board;
@@ -63,6 +64,8 @@ static int carry_out(struct trip *t, unsigned seat, const uint64_t *words)
 
 	if (!to || !from || (words[0] ^ words[1]) % 16)
 		return CF_CU_ILLEGAL_ADDRESS;
+	while (atomic_load(&holds))
+		sched_yield();
 	th_move_words(to, from, size);
 	atomic_fetch_add(&orders, 1);
 	/* who sees that it is done may free the memory */
@@ -162,6 +165,11 @@ bool th_shuttle_kernel(void (*before)(uint32_t trip))
 	*(void **)&over = dlsym(RTLD_DEFAULT, "fakecuda_over");
 	*(void **)&run_as = dlsym(RTLD_DEFAULT, "fakecuda_register_kernel");
 	return run_as && !run_as("cf_shuttle", kernel);
+}
+
+void th_shuttle_hold(bool orders_found)
+{
+	atomic_store(&holds, orders_found);
 }
 
 unsigned long th_shuttle_trips(void)

@@ -53,7 +53,8 @@ void cf_shuttle_leave(struct cf_shuttle *shuttle, const struct cf_seat *seat);
  * checked the bounds: a kernel that strays breaks the context, and VMM and
  * managed memory are not for kernels of ours. 0 when every stream and thread
  * can see the bytes. -ENOTSUP: nothing has touched the memory, and nothing
- * will: copy in another way. A CUDA code: nothing is known.
+ * will: copy in another way. A CUDA code: nothing is known, and a kernel may
+ * still look at the seat, which nobody leaves then.
  */
 int cf_shuttle_move(struct cf_shuttle *shuttle, const struct cf_seat *seat,
 		    size_t at, CUdeviceptr dst, size_t size);

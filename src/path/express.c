@@ -98,7 +98,8 @@ bool cf_express_run(const struct cf_piece *piece, struct cf_feed *feed)
 	    !cf_shuttle_take(dev->shuttle, &seat))
 		return false;
 	n = carry(dev, piece, &part, &seat);
-	cf_shuttle_leave(dev->shuttle, &seat);
+	if (!cf_is_cuda_error((int)n))
+		cf_shuttle_leave(dev->shuttle, &seat);
 	if (n == -ENOTSUP)
 		return false;
 	settle(feed, &part, n);

@@ -5,6 +5,7 @@
  * it. On the fake driver time is slow, so that a trip always comes in time.
  */
 #include <fcntl.h>
+#include <pthread.h>
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
@@ -256,6 +257,40 @@ static void memory_freed_meanwhile_is_an_error(void **state)
 	world_end();
 }
 
+static void *let_go_soon(void *arg)
+{
+	usleep(50 * 1000);
+	th_shuttle_hold(false);
+	return arg;
+}
+
+/* The kernel has found the order, and will carry it out some time. */
+static void an_order_that_was_left_spoils_no_other(void **state)
+{
+	struct th_bad bad = { 0 };
+	unsigned char got[4096];
+	pthread_t thread;
+
+	th_need_fake();
+	(void)state;
+	world_make(TH_BUFFERED, TH_DEVICE);
+	warm_up(&bad);
+	th_bad_check(&bad);
+	th_shuttle_hold(true);
+	assert_int_equal(th_fake()->plan("cuStreamQuery:*=2"), 0);
+	assert_true(cuFileRead(fh, mem.ptr, 4096, 8192, AREA) < 0);
+	th_fake()->plan_clear();
+	assert_int_equal(pthread_create(&thread, NULL, let_go_soon, NULL), 0);
+	/* by the same thread, which comes back to the seat if it may */
+	assert_int_equal(cuFileRead(fh, mem.ptr, 4096, 4096, 0), 4096);
+	assert_int_equal(pthread_join(thread, NULL), 0);
+	th_mem_get(&mem, 0, got, sizeof(got));
+	assert_memory_equal(got, bytes + 4096, sizeof(got));
+	warm_up(&bad);
+	th_bad_check(&bad);
+	world_end();
+}
+
 static void a_truncated_file_ends_the_read(void **state)
 {
 	struct th_bad bad = { 0 };
@@ -281,6 +316,7 @@ int main(void)
 		cmocka_unit_test(it_can_be_switched_off),
 		cmocka_unit_test(without_room_reads_go_the_plain_way),
 		cmocka_unit_test(memory_freed_meanwhile_is_an_error),
+		cmocka_unit_test(an_order_that_was_left_spoils_no_other),
 		cmocka_unit_test(a_truncated_file_ends_the_read),
 	};
 
