@@ -20,7 +20,7 @@
 static void *(*map)(CUdeviceptr ptr, size_t size);
 static int (*over)(void);
 static void (*leave)(void);
-static void (*on_trip)(uint32_t trip);
+static void (*_Atomic on_trip)(uint32_t trip);
 static atomic_ulong trips, orders;
 static atomic_bool holds;
 
@@ -133,6 +133,7 @@ static int64_t wide(const struct fakecuda_launch *launch, unsigned n)
 static int kernel(const struct fakecuda_launch *launch)
 {
 	struct trip t = { .idle = wide(launch, 2), .grace = wide(launch, 4) };
+	void (*before)(uint32_t trip);
 	int err;
 
 	memcpy(&t.number, launch->params[1], sizeof(t.number));
@@ -140,8 +141,9 @@ static int kernel(const struct fakecuda_launch *launch)
 	if (!t.board || launch->block[0] != 32 * CF_SHUTTLE_SEATS ||
 	    launch->grid[0] != 1)
 		return CF_CU_ILLEGAL_ADDRESS;
-	if (on_trip)
-		on_trip(t.number);
+	before = atomic_load(&on_trip);
+	if (before)
+		before(t.number);
 	t.busy = clocks();
 	t.until = t.busy + wide(launch, 3);
 	atomic_store(&t.board->came, t.number);
@@ -157,9 +159,11 @@ static int kernel(const struct fakecuda_launch *launch)
 
 bool th_shuttle_kernel(void (*before)(uint32_t trip))
 {
-	int (*run_as)(const char *name, fakecuda_kernel fn);
+	static int (*run_as)(const char *name, fakecuda_kernel fn);
 
-	on_trip = before;
+	atomic_store(&on_trip, before);
+	if (run_as) /* trips may be under way */
+		return true;
 	*(void **)&map = dlsym(RTLD_DEFAULT, "fakecuda_map");
 	*(void **)&leave = dlsym(RTLD_DEFAULT, "fakecuda_leave");
 	*(void **)&over = dlsym(RTLD_DEFAULT, "fakecuda_over");
