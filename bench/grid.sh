@@ -45,7 +45,7 @@ section_core() {
 	cell odd --media cached --align offset,size,buffer --sizes 1M
 	cell unregistered --media cached --ops read --register no --sizes 4K,16M
 	cell tmpfs --media tmpfs --sizes 4K,16M
-	OCF_COMBINE=1 cell combine --media cached --ops read --threads 16 --sizes 4K,16K,64K
+	cell small --media cached --ops read --threads 4,16 --sizes 8K,16K,64K
 }
 
 section_scale() {
@@ -88,11 +88,8 @@ report() {
 		[ -s "$out/$name.json" ] || continue
 		printf '### %s\n\n' "$name"
 		python3 -B "$here/table.py" "$out/$name.json"
+		files+=("$out/$name.json")
 	done >"$out/tables.md"
-	# The combiner's rows would stand in for those without it.
-	for name in "${names[@]}"; do
-		[ "$name" = combine ] || [ ! -s "$out/$name.json" ] || files+=("$out/$name.json")
-	done
 	python3 -B "$here/cliffs.py" "${files[@]}" >"$out/cliffs.txt"
 	python3 -B "$here/charts.py" "$out/img" "${files[@]}" >/dev/null
 	cat "$out/tables.md" "$out/cliffs.txt"
