@@ -156,6 +156,8 @@ bool th_shuttle_kernel(void (*before)(uint32_t trip));
 unsigned long th_shuttle_trips(void);
 /* It finds an order, and moves nothing until it is let. */
 void th_shuttle_hold(bool orders_found);
+/* It has come, and does not look until it is let. */
+void th_shuttle_blind(bool is_here);
 unsigned long th_shuttle_orders(void);
 
 /* For such kernels: a copy of words moves each of them whole. */

@@ -22,7 +22,7 @@ static int (*over)(void);
 static void (*leave)(void);
 static void (*_Atomic on_trip)(uint32_t trip);
 static atomic_ulong trips, orders;
-static atomic_bool holds;
+static atomic_bool holds, blind;
 
 struct trip {
 	struct cf_shuttle_board *board;
@@ -112,7 +112,11 @@ static int stay(struct trip *t)
 	for (;;) {
 		bool last = t->last;
 		unsigned nr;
-		int err = look(t, &nr);
+		int err;
+
+		while (atomic_load(&blind))
+			sched_yield();
+		err = look(t, &nr);
 
 		if (err || (last && !nr) || over())
 			return err;
@@ -174,6 +178,11 @@ bool th_shuttle_kernel(void (*before)(uint32_t trip))
 void th_shuttle_hold(bool orders_found)
 {
 	atomic_store(&holds, orders_found);
+}
+
+void th_shuttle_blind(bool is_here)
+{
+	atomic_store(&blind, is_here);
 }
 
 unsigned long th_shuttle_trips(void)

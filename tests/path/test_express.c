@@ -148,6 +148,23 @@ static void threads_get_each_their_own(void **state)
 	all_files(THREADS);
 }
 
+static void odd_places_are_no_hindrance(void **state)
+{
+	struct th_bad bad = { 0 };
+	unsigned long orders;
+
+	th_need_fake();
+	(void)state;
+	world_make(TH_BUFFERED, TH_DEVICE);
+	warm_up(&bad);
+	orders = th_shuttle_orders();
+	for (size_t off = 1; off < 16; off++)
+		read_and_check(&bad, 0, 4096, 3 * off, off);
+	th_bad_check(&bad);
+	assert_int_equal(th_shuttle_orders() - orders, 15);
+	world_end();
+}
+
 static void other_memory_goes_another_way(void **state)
 {
 	static const enum th_mem_kind kinds[] = { TH_MANAGED, TH_VMM };
@@ -157,6 +174,11 @@ static void other_memory_goes_another_way(void **state)
 	for (size_t i = 0; i < sizeof(kinds) / sizeof(*kinds); i++) {
 		world_make(TH_BUFFERED, kinds[i]);
 		assert_int_equal(read_many(1), 0);
+		assert_int_equal(cuFileBufRegister(mem.ptr, mem.size, 0).err,
+				 CU_FILE_SUCCESS);
+		assert_int_equal(read_many(1), 0);
+		assert_int_equal(cuFileBufDeregister(mem.ptr).err,
+				 CU_FILE_SUCCESS);
 		world_end();
 	}
 }
@@ -311,6 +333,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(one_thread_gets_its_bytes),
 		cmocka_unit_test(threads_get_each_their_own),
+		cmocka_unit_test(odd_places_are_no_hindrance),
 		cmocka_unit_test(other_memory_goes_another_way),
 		cmocka_unit_test(a_second_context_has_its_own),
 		cmocka_unit_test(it_can_be_switched_off),

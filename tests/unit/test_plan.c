@@ -52,9 +52,23 @@ static struct cf_plan plan(struct cf_handle *handle, enum cf_op op, size_t size,
 				  .via = handle->direct ? CF_VIA_DIRECT :
 							  CF_VIA_CACHE,
 				  .mem.kind = CF_MEMORY_DEVICE,
+				  .combine = true,
 				  .size = size };
 
 	return cf_plan_make(&piece, &cf_path_staged, company);
+}
+
+static void small_reads_may_go_express(void **state)
+{
+	(void)state;
+	configure(0);
+	assert_true(plan(&file, CF_READ, 1, 1).express);
+	assert_true(plan(&direct_file, CF_READ, 4096, 1).express);
+	assert_true(plan(&file, CF_READ, 8 * TH_KIB, 3).express);
+	assert_false(plan(&file, CF_READ, 8 * TH_KIB + 1, 3).express);
+	assert_true(plan(&file, CF_READ, 16 * TH_KIB, 4).express);
+	assert_false(plan(&file, CF_READ, 16 * TH_KIB + 1, 4).express);
+	assert_false(plan(&file, CF_WRITE, 4096, 16).express);
 }
 
 static void small_reads_are_their_callers_own(void **state)
@@ -236,6 +250,7 @@ static int teardown(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(small_reads_may_go_express),
 		cmocka_unit_test(small_reads_are_their_callers_own),
 		cmocka_unit_test(a_small_read_that_is_alone_has_a_flag),
 		cmocka_unit_test(no_flags_without_memory_operations),

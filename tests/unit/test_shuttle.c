@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /* Small copies by a kernel that stays: right bytes, in time, or not at all. */
 #include <errno.h>
+#include <pthread.h>
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
@@ -91,7 +92,8 @@ static int end(void **state)
 	if (th_fake())
 		th_fake()->plan_clear();
 	cf_shuttle_free(shuttle, true);
-	th_mem_free(&device);
+	if (device.ptr)
+		th_mem_free(&device);
 	return 0;
 }
 
@@ -370,6 +372,55 @@ static void what_a_trip_may_have_found_is_waited_for(void **state)
 	}
 }
 
+static void *let_see_soon(void *arg)
+{
+	usleep(20 * 1000);
+	th_shuttle_blind(false);
+	return arg;
+}
+
+/* It cannot be taken back from one that is here, so it must be found. */
+static void an_order_that_is_not_taken_back_stands(void **state)
+{
+	const struct th_mem all = { .kind = TH_DEVICE,
+				    .ptr = device.ptr,
+				    .size = AREA };
+	unsigned char *want = th_bytes(4096), got[4096];
+	pthread_t thread;
+
+	th_need_fake();
+	(void)state;
+	assert_int_equal(move_once(), 0);
+	let_come();
+	th_shuttle_blind(true);
+	atomic_store(&look_ns, 1000);
+	assert_int_equal(pthread_create(&thread, NULL, let_see_soon, NULL), 0);
+	assert_int_equal(move(0, 0, 0, 4096, want), 0);
+	assert_int_equal(pthread_join(thread, NULL), 0);
+	th_mem_get(&all, 0, got, sizeof(got));
+	assert_memory_equal(got, want, sizeof(got));
+	free(want);
+}
+
+/* The last: what such a trip keeps goes with the driver. */
+static void a_trip_that_never_came_does_not_hold_up_the_close(void **state)
+{
+	const struct th_fake *fake = th_need_fake();
+
+	(void)state;
+	atomic_store(&held, true);
+	atomic_store(&look_ns, 1000);
+	assert_int_equal(move_once(), -ENOTSUP);
+	atomic_store(&look_ns, 1000 * 1000);
+	cf_shuttle_free(shuttle, true);
+	shuttle = NULL;
+	assert_int_equal(fake->live("module"), 1);
+	assert_int_equal(fake->live("host_register"), 1);
+	let_come();
+	fake->reset();
+	device.ptr = NULL;
+}
+
 /* ------------------------------------------------------------- failure */
 
 static void a_launch_that_fails_is_no_error_of_the_copy(void **state)
@@ -471,9 +522,11 @@ int main(void)
 		TEST(no_room_is_told_in_time_and_touches_nothing),
 		TEST(rests_grow_until_it_goes_well),
 		READY(what_a_trip_may_have_found_is_waited_for),
+		TEST(an_order_that_is_not_taken_back_stands),
 		TEST(a_launch_that_fails_is_no_error_of_the_copy),
 		TEST(launches_that_wait_for_their_end_are_given_up),
 		TEST(a_driver_that_cannot_is_asked_once),
+		TEST(a_trip_that_never_came_does_not_hold_up_the_close),
 	};
 
 	th_start(100);
