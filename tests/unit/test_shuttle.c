@@ -27,12 +27,14 @@ static CUcontext ctx;
 /* How a trip comes: at once, or when it is let. */
 static atomic_bool held;
 static unsigned long launches_before, trips_before;
+static atomic_uint arrived;
 
 static void come_when_let(uint32_t trip)
 {
 	(void)trip;
 	while (atomic_load(&held))
 		usleep(100);
+	atomic_fetch_add(&arrived, 1);
 }
 
 /* Time goes on by so much with each look at the clock. */
@@ -372,8 +374,13 @@ static void what_a_trip_may_have_found_is_waited_for(void **state)
 	}
 }
 
-static void *let_see_soon(void *arg)
+/* When it is here, the one who waits is late for a while, and then it sees. */
+static void *let_see_late(void *arg)
 {
+	while (!atomic_load(&arrived))
+		usleep(100);
+	usleep(10 * 1000);
+	atomic_store(&look_ns, 1000);
 	usleep(20 * 1000);
 	th_shuttle_blind(false);
 	return arg;
@@ -393,8 +400,8 @@ static void an_order_that_is_not_taken_back_stands(void **state)
 	assert_int_equal(move_once(), 0);
 	let_come();
 	th_shuttle_blind(true);
-	atomic_store(&look_ns, 1000);
-	assert_int_equal(pthread_create(&thread, NULL, let_see_soon, NULL), 0);
+	atomic_store(&arrived, 0);
+	assert_int_equal(pthread_create(&thread, NULL, let_see_late, NULL), 0);
 	assert_int_equal(move(0, 0, 0, 4096, want), 0);
 	assert_int_equal(pthread_join(thread, NULL), 0);
 	th_mem_get(&all, 0, got, sizeof(got));
