@@ -27,7 +27,7 @@ struct cf_piece {
 	enum cf_op op;
 	bool ordered;	  /* a write waits for the default streams first */
 	bool registered;  /* a buffer of the client's holds all of it */
-	bool combine;	  /* small copies of many may go by one kernel */
+	bool combine;	  /* small reads may go by the shuttle, see express */
 	unsigned flights; /* parts kept under way by a ring; 0: no ring */
 	bool flagged; /* a copy that is alone is looked for, not waited for */
 	bool express; /* a read that is small enough for the shuttle */

@@ -51,7 +51,7 @@ struct cf_shuttle *cf_shuttle_new(CUcontext ctx)
 	if (!shuttle)
 		return NULL;
 	__builtin_memset(shuttle, 0, sizeof(*shuttle));
-	cf_trips_init(&shuttle->trips, ctx);
+	cf_trips_init(&shuttle->trips, ctx, sizeof(struct room));
 	return shuttle;
 }
 
@@ -95,7 +95,7 @@ bool cf_shuttle_take(struct cf_shuttle *shuttle, struct cf_seat *seat)
 {
 	unsigned first = cf_stripe_number();
 
-	if (!cf_trips_are_ready(&shuttle->trips, sizeof(struct room)))
+	if (!cf_trips_are_ready(&shuttle->trips))
 		return false;
 	for (unsigned i = 0; i < CF_SHUTTLE_SEATS; i++) {
 		unsigned nr = (first + i) % CF_SHUTTLE_SEATS;

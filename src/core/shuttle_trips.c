@@ -19,9 +19,10 @@
 
 /* ---------------------------------------------------------------- life */
 
-void cf_trips_init(struct cf_trips *trips, CUcontext ctx)
+void cf_trips_init(struct cf_trips *trips, CUcontext ctx, size_t room)
 {
 	trips->ctx = ctx;
+	trips->room = room;
 	cf_permit_init(&trips->permit);
 }
 
@@ -68,23 +69,25 @@ static CUresult make_kernel(const struct cf_cuda *cuda, struct cf_trips *trips)
 				      res;
 }
 
-static CUresult make_board(struct cf_trips *trips, size_t room)
+static CUresult make_board(struct cf_trips *trips)
 {
-	if (cf_pinned_make(&trips->pinned, room, NULL, -1))
+	if (cf_pinned_make(&trips->pinned, trips->room, NULL, -1))
 		return CF_CU_OUT_OF_MEMORY;
 	trips->board = (struct cf_shuttle_board *)trips->pinned.mem;
 	return trips->pinned.gpu_addr ? CF_CU_SUCCESS : CF_CU_NOT_SUPPORTED;
 }
 
-struct making {
-	struct cf_trips *trips;
-	size_t room;
-};
-
-static CUresult make(void *arg)
+/* 0, or why it cannot be current; then the driver is there to be called. */
+static CUresult enter(const struct cf_trips *trips, struct cf_scope *scope)
 {
-	const struct making *making = arg;
-	struct cf_trips *trips = making->trips;
+	int err = cf_context_enter(trips->ctx, scope);
+
+	return err ? (CUresult)cf_cuda_result(err) : CF_CU_SUCCESS;
+}
+
+static CUresult make(void *owner)
+{
+	struct cf_trips *trips = owner;
 	const struct cf_cuda *cuda = cf_cuda_loaded();
 	struct cf_scope scope;
 	CUresult res;
@@ -92,22 +95,21 @@ static CUresult make(void *arg)
 	if (!cuda || !cuda->module_load_data || !cuda->module_unload ||
 	    !cuda->module_get_function || !cuda->launch_kernel)
 		return CF_CU_NOT_SUPPORTED;
-	if (cf_context_enter(trips->ctx, &scope))
-		return CF_CU_INVALID_CONTEXT;
+	res = enter(trips, &scope);
+	if (res != CF_CU_SUCCESS)
+		return res;
 	res = make_kernel(cuda, trips);
 	if (res == CF_CU_SUCCESS)
-		res = make_board(trips, making->room);
+		res = make_board(trips);
 	if (res != CF_CU_SUCCESS)
 		end_objects(cuda, trips);
 	cf_context_leave(&scope);
 	return res;
 }
 
-bool cf_trips_are_ready(struct cf_trips *trips, size_t room)
+bool cf_trips_are_ready(struct cf_trips *trips)
 {
-	struct making making = { trips, room };
-
-	return cf_permit_ask(&trips->permit, "shuttle", make, &making);
+	return cf_permit_ask(&trips->permit, "shuttle", make, trips);
 }
 
 /* --------------------------------------------------------------- rests */
@@ -158,19 +160,17 @@ bool cf_trips_are_late(struct cf_trips *trips, int64_t *since)
 
 static CUresult launch(struct cf_trips *trips, uint32_t trip)
 {
-	const struct cf_cuda *cuda = cf_cuda_loaded();
 	uint64_t idle = IDLE_CLOCKS, stay = STAY_CLOCKS, grace = GRACE_CLOCKS;
 	void *params[] = { &trips->pinned.gpu_addr, &trip, &idle, &stay,
 			   &grace };
 	struct cf_scope scope;
-	CUresult res;
+	CUresult res = enter(trips, &scope);
 
-	if (!cuda)
-		return CF_CU_DEINITIALIZED;
-	if (cf_context_enter(trips->ctx, &scope))
-		return CF_CU_INVALID_CONTEXT;
-	res = cuda->launch_kernel(trips->function, 1, 1, 1, THREADS, 1, 1, 0,
-				  trips->stream, params, NULL);
+	if (res != CF_CU_SUCCESS)
+		return res;
+	res = cf_cuda_entered()->launch_kernel(trips->function, 1, 1, 1,
+					       THREADS, 1, 1, 0, trips->stream,
+					       params, NULL);
 	cf_context_leave(&scope);
 	return res;
 }
@@ -209,15 +209,12 @@ bool cf_trips_send_for(struct cf_trips *trips)
 
 CUresult cf_trips_ask(struct cf_trips *trips)
 {
-	const struct cf_cuda *cuda = cf_cuda_loaded();
 	struct cf_scope scope;
-	CUresult res;
+	CUresult res = enter(trips, &scope);
 
-	if (!cuda)
-		return CF_CU_DEINITIALIZED;
-	if (cf_context_enter(trips->ctx, &scope))
-		return CF_CU_INVALID_CONTEXT;
-	res = cuda->stream_query(trips->stream);
+	if (res != CF_CU_SUCCESS)
+		return res;
+	res = cf_cuda_entered()->stream_query(trips->stream);
 	cf_context_leave(&scope);
 	return res;
 }

@@ -17,8 +17,9 @@
 
 struct cf_trips {
 	CUcontext ctx;
+	size_t room; /* bytes to pin, the board in front */
 	struct cf_permit permit;
-	/* once there is the permit: the board is where pinned begins */
+	/* once there is the permit */
 	struct cf_pinned pinned;
 	struct cf_shuttle_board *board;
 	CUmodule module;
@@ -34,12 +35,12 @@ struct cf_trips {
 	_Alignas(CF_SHUTTLE_LINE) _Atomic uint32_t trip;
 };
 
-void cf_trips_init(struct cf_trips *trips, CUcontext ctx);
+void cf_trips_init(struct cf_trips *trips, CUcontext ctx, size_t room);
 /* alive: the context is current and can be asked. */
 void cf_trips_fini(struct cf_trips *trips, bool alive);
 
-/* Makes the kernel, and a board with room bytes in all; see cf_permit_ask. */
-bool cf_trips_are_ready(struct cf_trips *trips, size_t room);
+/* Makes kernel and board; see cf_permit_ask. */
+bool cf_trips_are_ready(struct cf_trips *trips);
 
 /* What is ordered now is found by the last trip that was launched. */
 static inline bool cf_trips_one_is_here(struct cf_trips *trips)
