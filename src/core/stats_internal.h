@@ -8,6 +8,7 @@
 
 #define CF_STATS_MAX_GPUS OCF_STATS_MAX_GPUS
 #define CF_STATS_NR_BINS 32
+#define CF_STATS_LEVEL_BITS 2 /* of cf_stats_counting */
 
 /* Bytes and time are those of the calls that succeeded. */
 struct cf_stats_flow {
