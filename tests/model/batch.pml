@@ -4,12 +4,12 @@
  * the close of the driver, all at once.
  *
  * The names are those of src/engine (batch.c, batch_carry.c, submission.c,
- * events.c, worker.c). Nothing sleeps under a lock there, so a critical
- * section is one atomic step here, and what is done without a lock is one of
- * its own. Spin tries all orders of the steps: nobody waits for ever; each
- * entry ends exactly once and leaves an event or is dropped; no entry is
- * touched once a cancel has returned, no submission once it is freed, and no
- * event is posted once the batch is gone.
+ * submission_take.c, events.c, worker.c). Nothing sleeps under a lock there,
+ * so a critical section is one atomic step here, and what is done without a
+ * lock is one of its own. Spin tries all orders of the steps: nobody waits
+ * for ever; each entry ends exactly once and leaves an event or is dropped;
+ * no entry is touched once a cancel has returned, no submission once it is
+ * freed, and no event is posted once the batch is gone.
  *
  * BREAK leaves out one step; each must be found (tests/model/run.py).
  */

@@ -1,0 +1,169 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * submission_take - the entries that wait, and who takes them off their lists.
+ *
+ * Lock: queue->lock for the lists. Innermost, nothing is called under it.
+ */
+#include <stdatomic.h>
+#include "engine/plan_batch.h"
+#include "engine/submission.h"
+
+static void link_locked(struct cf_submission *sub)
+{
+	struct cf_queue *queue = sub->queue;
+
+	sub->next = queue->first;
+	sub->link = &queue->first;
+	if (sub->next)
+		sub->next->link = &sub->next;
+	queue->first = sub;
+}
+
+static void unlink_locked(struct cf_submission *sub)
+{
+	if (!sub->link)
+		return;
+	*sub->link = sub->next;
+	if (sub->next)
+		sub->next->link = sub->link;
+	sub->link = NULL;
+}
+
+void cf_submission_start(struct cf_submission *sub)
+{
+	pthread_mutex_lock(&sub->queue->lock);
+	link_locked(sub);
+	pthread_mutex_unlock(&sub->queue->lock);
+	cf_submission_post(sub);
+}
+
+/* What one worker takes: enough to be worth it, a fair share, no more. */
+static void take_locked(struct cf_submission *sub, struct cf_sort *sort,
+			struct cf_group *group)
+{
+	unsigned long long enough = cf_plan_group_ns(
+		sort->cost_ns, sort->most ? sort->most : sub->carriers);
+	unsigned long long cost_ns = 0;
+	size_t room = cf_plan_bundle_bytes();
+	unsigned most = sort->way == CF_WAY_FLEET ? 1 : CF_GROUP_MAX;
+
+	group->sort = sort;
+	group->nr = 0;
+	while (sort->first && group->nr < most) {
+		struct cf_entry *entry = sort->first;
+		size_t need = sort->way == CF_WAY_BUNDLE ?
+				      cf_bundle_need(&entry->req.piece) :
+				      0;
+
+		if (group->nr &&
+		    (cost_ns + entry->cost_ns > enough || need > room))
+			break;
+		group->entries[group->nr++] = entry;
+		cost_ns += entry->cost_ns;
+		room -= need < room ? need : room;
+		sort->first = entry->next;
+	}
+	if (!sort->first)
+		sort->last = &sort->first;
+	sort->cost_ns -= cost_ns;
+	sub->waiting -= group->nr;
+	group->behind = sub->waiting;
+	sort->busy += sort->most > 0;
+}
+
+static bool has_place_locked(const struct cf_sort *sort)
+{
+	return !sort->most || sort->busy < sort->most;
+}
+
+bool cf_submission_take(struct cf_submission *sub, struct cf_group *group)
+{
+	group->nr = 0;
+	pthread_mutex_lock(&sub->queue->lock);
+	for (unsigned i = 0; i < sub->nr_sorts && !group->nr; i++)
+		if (sub->sorts[i].first && has_place_locked(&sub->sorts[i]))
+			take_locked(sub, &sub->sorts[i], group);
+	group->more = sub->waiting;
+	if (!group->more)
+		unlink_locked(sub);
+	pthread_mutex_unlock(&sub->queue->lock);
+	return group->nr;
+}
+
+struct cf_entry *cf_submission_next(struct cf_submission *sub,
+				    struct cf_group *group)
+{
+	struct cf_sort *sort = group->sort;
+	struct cf_entry *entry;
+
+	pthread_mutex_lock(&sub->queue->lock);
+	entry = sort->first;
+	if (entry) {
+		sort->first = entry->next;
+		sort->cost_ns -= entry->cost_ns;
+		sub->waiting--;
+	}
+	if (!sort->first)
+		sort->last = &sort->first;
+	group->more = sub->waiting;
+	if (!group->more)
+		unlink_locked(sub);
+	pthread_mutex_unlock(&sub->queue->lock);
+	return entry;
+}
+
+void cf_submission_done(struct cf_submission *sub, struct cf_group *group)
+{
+	if (!group->sort->most)
+		return;
+	pthread_mutex_lock(&sub->queue->lock);
+	group->sort->busy--;
+	pthread_mutex_unlock(&sub->queue->lock);
+}
+
+/* The first submission's entries, off their lists; counts them. */
+static struct cf_entry *strip_locked(struct cf_queue *queue, unsigned *nr)
+{
+	struct cf_submission *sub = queue->first;
+	struct cf_entry *all = NULL, **last = &all;
+
+	*nr = 0;
+	for (unsigned i = 0; i < sub->nr_sorts; i++) {
+		struct cf_sort *sort = &sub->sorts[i];
+
+		*last = sort->first;
+		for (; *last; last = &(*last)->next)
+			++*nr;
+		sort->first = NULL;
+		sort->last = &sort->first;
+		sort->cost_ns = 0;
+	}
+	sub->waiting = 0;
+	unlink_locked(sub);
+	return all;
+}
+
+/*
+ * The submission may go with the last of its tasks as soon as the lock is
+ * open: its entries are ended by who holds a reference on it.
+ */
+void cf_queue_strip(struct cf_queue *queue)
+{
+	pthread_mutex_lock(&queue->lock);
+	while (queue->first) {
+		struct cf_submission *sub = queue->first;
+		struct cf_entry *entry;
+		unsigned nr;
+
+		atomic_fetch_add_explicit(&sub->refs, 1, memory_order_relaxed);
+		entry = strip_locked(queue, &nr);
+		pthread_mutex_unlock(&queue->lock);
+		for (; entry; entry = entry->next)
+			cf_request_fini(&entry->req);
+		cf_events_forget(&queue->events, nr);
+		cf_submission_ended(sub, nr);
+		cf_submission_put(sub);
+		pthread_mutex_lock(&queue->lock);
+	}
+	pthread_mutex_unlock(&queue->lock);
+}
