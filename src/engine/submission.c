@@ -32,13 +32,16 @@ void cf_queue_init(struct cf_queue *queue)
 struct cf_submission *cf_submission_new(struct cf_queue *queue, unsigned nr)
 {
 	struct cf_submission *sub =
-		malloc(sizeof(*sub) + nr * sizeof(sub->entries[0]));
+		malloc(sizeof(*sub) + nr * sizeof(sub->entries[0]) +
+		       nr * sizeof(sub->rows[0]));
 
 	if (!sub)
 		return NULL;
-	*sub = (struct cf_submission){
-		.queue = queue, .nr = nr, .left = nr, .refs = 1
-	};
+	*sub = (struct cf_submission){ .queue = queue,
+				       .nr = nr,
+				       .left = nr,
+				       .refs = 1,
+				       .rows = (void *)&sub->entries[nr] };
 	pthread_mutex_lock(&live_lock);
 	nr_live++;
 	pthread_mutex_unlock(&live_lock);

@@ -31,9 +31,20 @@ struct cf_entry {
 	struct cf_request req;
 	void *cookie;
 	ssize_t result;
-	unsigned cost_ns; /* of a worker's time, about */
 	bool like; /* the one before it, as cf_request_init_like has it */
-	struct cf_entry *next;
+};
+
+/*
+ * Entries of one sort that follow each other and cost the same. It says all
+ * that a take has to know of them: workers take one after the other, and the
+ * entries are still in the cache of the core that submitted them. Written in
+ * sort, and by who strips.
+ */
+struct cf_row {
+	struct cf_row *next; /* of the sort */
+	unsigned first, nr;  /* entries */
+	unsigned cost_ns;    /* of each: of a worker's time, about */
+	unsigned need;	     /* of each: BUNDLE, of a slot; else 0 */
 };
 
 enum cf_way {
@@ -47,6 +58,14 @@ enum cf_way {
 /* Entries that travel alike, in the order in which they came. */
 struct cf_sort {
 	enum cf_way way;
+	unsigned most;		    /* carriers at a time, 0: any number */
+	unsigned busy;		    /* queue->lock; of most */
+	unsigned taken;		    /* queue->lock; of the first row */
+	struct cf_row *first;	    /* queue->lock */
+	struct cf_row *last;	    /* written in sort */
+	unsigned long long cost_ns; /* queue->lock; of those that wait */
+	unsigned nr;		    /* at first; written in sort */
+	size_t need;		    /* FLEET, the largest; written in sort */
 	/* what the entries of WRITES, BUNDLE and FLEET have in common */
 	dev_t dev; /* buffered writes */
 	ino_t ino;
@@ -56,13 +75,6 @@ struct cf_sort {
 	dev_t disk; /* the same */
 	CUcontext ctx;
 	int ordinal;
-	size_t need;		    /* FLEET, the largest; written in sort */
-	unsigned nr;		    /* at first; written in sort */
-	unsigned most;		    /* carriers at a time, 0: any number */
-	unsigned busy;		    /* queue->lock; of most */
-	struct cf_entry *first;	    /* queue->lock */
-	struct cf_entry **last;	    /* queue->lock */
-	unsigned long long cost_ns; /* queue->lock; of those that wait */
 };
 
 struct cf_submission;
@@ -74,13 +86,17 @@ struct cf_carrier {
 
 struct cf_submission {
 	struct cf_queue *queue;
-	enum cf_team team;		    /* whose workers carry it */
 	struct cf_submission *next, **link; /* queue->lock */
-	struct cf_sort sorts[CF_MAX_SORTS];
+	unsigned waiting;  /* queue->lock; entries of all sorts */
+	unsigned carriers; /* tasks that are worth their while */
+	unsigned nr;
 	unsigned nr_sorts;
-	uint64_t start;		 /* cf_stats_begin's */
-	unsigned carriers;	 /* tasks that are worth their while */
-	unsigned waiting;	 /* queue->lock; entries of all sorts */
+	unsigned nr_rows;
+	struct cf_row *rows; /* behind the entries, with room for nr */
+	uint64_t start;	     /* cf_stats_begin's */
+	enum cf_team team;   /* whose workers carry it */
+	struct cf_sort sorts[CF_MAX_SORTS];
+	/* away from the lock's, as all tasks count */
 	_Atomic unsigned posted; /* relaxed: hands out the tasks */
 	_Atomic unsigned refs;
 	struct cf_carrier *tasks; /* one each; for the carriers */
@@ -88,7 +104,6 @@ struct cf_submission {
 	void (*ended)(void *arg);
 	void *ended_arg;
 	_Atomic unsigned left; /* entries that have not ended */
-	unsigned nr;
 	struct cf_entry entries[];
 };
 

@@ -137,7 +137,6 @@ static struct cf_sort *sort_new(struct cf_submission *sub, enum cf_way way,
 				  .dev = piece->handle->dev,
 				  .ino = piece->handle->ino,
 				  .most = most_of(way, piece) };
-	sort->last = &sort->first;
 	return sort;
 }
 
@@ -158,12 +157,41 @@ static struct cf_sort *sort_for(struct cf_submission *sub,
 	return sort_new(sub, CF_WAY_EACH, entry);
 }
 
-static void append(struct cf_sort *sort, struct cf_entry *entry)
+static struct cf_row *row_new(struct cf_submission *sub, struct cf_sort *sort)
 {
-	entry->next = NULL;
-	*sort->last = entry;
-	sort->last = &entry->next;
-	sort->cost_ns += entry->cost_ns;
+	struct cf_row *row = &sub->rows[sub->nr_rows++];
+
+	if (sort->last)
+		sort->last->next = row;
+	else
+		sort->first = row;
+	sort->last = row;
+	return row;
+}
+
+/* The one that entry i makes longer, or one that it begins. */
+static struct cf_row *row_for(struct cf_submission *sub, struct cf_sort *sort,
+			      unsigned i)
+{
+	const struct cf_piece *piece = &sub->entries[i].req.piece;
+	bool bundle = sort->way == CF_WAY_BUNDLE;
+	unsigned need = bundle ? (unsigned)cf_bundle_need(piece) : 0;
+	unsigned cost_ns = cf_plan_cost_ns(piece);
+	struct cf_row *row = sort->last;
+
+	if (row && row->first + row->nr == i && row->cost_ns == cost_ns &&
+	    row->need == need)
+		return row;
+	row = row_new(sub, sort);
+	*row = (struct cf_row){ .first = i, .cost_ns = cost_ns, .need = need };
+	return row;
+}
+
+static void append(struct cf_sort *sort, struct cf_row *row,
+		   const struct cf_entry *entry)
+{
+	row->nr++;
+	sort->cost_ns += row->cost_ns;
 	sort->nr++;
 	if (sort->way == CF_WAY_FLEET) {
 		size_t need = cf_fleet_need(&entry->req.piece);
@@ -201,29 +229,23 @@ static bool goes_with(const struct cf_entry *entry,
 	return entry->like && entry->req.piece.size == before->req.piece.size;
 }
 
-static struct cf_sort *judge(struct cf_submission *sub, struct cf_entry *entry)
-{
-	struct cf_piece *piece = &entry->req.piece;
-
-	entry->cost_ns = cf_plan_cost_ns(piece);
-	piece->demote = cf_plan_bundle_demotes(piece);
-	return sort_for(sub, entry);
-}
-
 void cf_submission_sort(struct cf_submission *sub)
 {
 	struct cf_sort *sort = NULL;
+	struct cf_row *row = NULL;
 
 	for (unsigned i = 0; i < sub->nr; i++) {
 		struct cf_entry *entry = &sub->entries[i];
+		struct cf_piece *piece = &entry->req.piece;
 
 		if (i && goes_with(entry, entry - 1)) {
-			entry->cost_ns = entry[-1].cost_ns;
-			entry->req.piece.demote = entry[-1].req.piece.demote;
+			piece->demote = entry[-1].req.piece.demote;
 		} else {
-			sort = judge(sub, entry);
+			piece->demote = cf_plan_bundle_demotes(piece);
+			sort = sort_for(sub, entry);
+			row = row_for(sub, sort, i);
 		}
-		append(sort, entry);
+		append(sort, row, entry);
 	}
 	sub->waiting = sub->nr;
 	sub->carriers = count_carriers(sub);

@@ -5,6 +5,7 @@
  * Lock: queue->lock for the lists. Innermost, nothing is called under it.
  */
 #include <stdatomic.h>
+#include "core/numbers.h"
 #include "engine/plan_batch.h"
 #include "engine/submission.h"
 
@@ -37,6 +38,21 @@ void cf_submission_start(struct cf_submission *sub)
 	cf_submission_post(sub);
 }
 
+static struct cf_entry *take_one_locked(struct cf_submission *sub,
+					struct cf_sort *sort)
+{
+	const struct cf_row *row = sort->first;
+	struct cf_entry *entry = &sub->entries[row->first + sort->taken];
+
+	if (++sort->taken == row->nr) {
+		sort->first = row->next;
+		sort->taken = 0;
+	}
+	sort->cost_ns -= row->cost_ns;
+	sub->waiting--;
+	return entry;
+}
+
 /* What one worker takes: enough to be worth it, a fair share, no more. */
 static void take_locked(struct cf_submission *sub, struct cf_sort *sort,
 			struct cf_group *group)
@@ -50,23 +66,14 @@ static void take_locked(struct cf_submission *sub, struct cf_sort *sort,
 	group->sort = sort;
 	group->nr = 0;
 	while (sort->first && group->nr < most) {
-		struct cf_entry *entry = sort->first;
-		size_t need = sort->way == CF_WAY_BUNDLE ?
-				      cf_bundle_need(&entry->req.piece) :
-				      0;
+		const struct cf_row *row = sort->first;
 
-		if (group->nr &&
-		    (cost_ns + entry->cost_ns > enough || need > room))
+		cost_ns += row->cost_ns;
+		if (group->nr && (cost_ns > enough || row->need > room))
 			break;
-		group->entries[group->nr++] = entry;
-		cost_ns += entry->cost_ns;
-		room -= need < room ? need : room;
-		sort->first = entry->next;
+		room -= cf_least(row->need, room);
+		group->entries[group->nr++] = take_one_locked(sub, sort);
 	}
-	if (!sort->first)
-		sort->last = &sort->first;
-	sort->cost_ns -= cost_ns;
-	sub->waiting -= group->nr;
 	group->behind = sub->waiting;
 	sort->busy += sort->most > 0;
 }
@@ -97,14 +104,7 @@ struct cf_entry *cf_submission_next(struct cf_submission *sub,
 	struct cf_entry *entry;
 
 	pthread_mutex_lock(&sub->queue->lock);
-	entry = sort->first;
-	if (entry) {
-		sort->first = entry->next;
-		sort->cost_ns -= entry->cost_ns;
-		sub->waiting--;
-	}
-	if (!sort->first)
-		sort->last = &sort->first;
+	entry = sort->first ? take_one_locked(sub, sort) : NULL;
 	group->more = sub->waiting;
 	if (!group->more)
 		unlink_locked(sub);
@@ -121,26 +121,32 @@ void cf_submission_done(struct cf_submission *sub, struct cf_group *group)
 	pthread_mutex_unlock(&sub->queue->lock);
 }
 
-/* The first submission's entries, off their lists; counts them. */
-static struct cf_entry *strip_locked(struct cf_queue *queue, unsigned *nr)
+/* The rows of all nr entries that wait; none does any more. */
+static struct cf_row *strip_locked(struct cf_submission *sub, unsigned *nr)
 {
-	struct cf_submission *sub = queue->first;
-	struct cf_entry *all = NULL, **last = &all;
+	struct cf_row *all = NULL, **last = &all;
 
-	*nr = 0;
 	for (unsigned i = 0; i < sub->nr_sorts; i++) {
 		struct cf_sort *sort = &sub->sorts[i];
 
+		if (!sort->first)
+			continue;
+		sort->first->first += sort->taken;
+		sort->first->nr -= sort->taken;
 		*last = sort->first;
-		for (; *last; last = &(*last)->next)
-			++*nr;
+		last = &sort->last->next;
 		sort->first = NULL;
-		sort->last = &sort->first;
-		sort->cost_ns = 0;
 	}
+	*nr = sub->waiting;
 	sub->waiting = 0;
 	unlink_locked(sub);
 	return all;
+}
+
+static void end_row(struct cf_submission *sub, const struct cf_row *row)
+{
+	for (unsigned i = 0; i < row->nr; i++)
+		cf_request_fini(&sub->entries[row->first + i].req);
 }
 
 /*
@@ -152,14 +158,14 @@ void cf_queue_strip(struct cf_queue *queue)
 	pthread_mutex_lock(&queue->lock);
 	while (queue->first) {
 		struct cf_submission *sub = queue->first;
-		struct cf_entry *entry;
+		struct cf_row *row;
 		unsigned nr;
 
 		atomic_fetch_add_explicit(&sub->refs, 1, memory_order_relaxed);
-		entry = strip_locked(queue, &nr);
+		row = strip_locked(sub, &nr);
 		pthread_mutex_unlock(&queue->lock);
-		for (; entry; entry = entry->next)
-			cf_request_fini(&entry->req);
+		for (; row; row = row->next)
+			end_row(sub, row);
 		cf_events_forget(&queue->events, nr);
 		cf_submission_ended(sub, nr);
 		cf_submission_put(sub);

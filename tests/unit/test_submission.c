@@ -1,0 +1,385 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * submission - in which groups entries are taken, and which a cancel ends.
+ *
+ * The test itself is the only one that takes: no task is posted.
+ */
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include "engine/entry.h"
+#include "engine/plan_batch.h"
+#include "harness.h"
+
+#define NR 600
+#define NR_FILES 3
+#define ROOM (64 * TH_KIB)
+#define ROUNDS 40
+#define LARGEST (300 * TH_KIB)
+
+struct world {
+	struct cf_queue queue;
+	struct th_file files[NR_FILES];
+	CUfileHandle_t handles[NR_FILES];
+	struct th_mem device, host;
+	CUfileIOParams_t params[NR];
+	struct cf_submission *sub;
+	bool taken[NR];
+	unsigned nr_taken, nr_ended;
+};
+
+static void world_make(struct world *w, size_t slot_kib)
+{
+	unsigned char *bytes = th_bytes(TH_MIB);
+
+	th_need_gpu();
+	assert_int_equal(
+		cuFileSetParameterSizeT(
+			CUFILE_PARAM_PROPERTIES_PER_BUFFER_CACHE_SIZE_KB,
+			slot_kib)
+			.err,
+		0);
+	th_open_for(TH_ODIRECT);
+	memset(w, 0, sizeof(*w));
+	cf_queue_init(&w->queue);
+	assert_int_equal(cf_events_open(&w->queue.events, NR), 0);
+	for (unsigned i = 0; i < NR_FILES; i++) {
+		th_file_make(&w->files[i], i ? TH_BUFFERED : TH_ODIRECT, O_RDWR,
+			     bytes, TH_MIB);
+		w->handles[i] = th_handle(w->files[i].fd);
+	}
+	th_mem_alloc(&w->device, TH_DEVICE, TH_MIB);
+	th_mem_alloc(&w->host, TH_MALLOC, TH_MIB);
+	free(bytes);
+}
+
+/* Each deregistration waits for the last entry of its file. */
+static void world_end(struct world *w)
+{
+	for (unsigned i = 0; i < NR_FILES; i++) {
+		cuFileHandleDeregister(w->handles[i]);
+		th_file_end(&w->files[i]);
+	}
+	th_mem_free(&w->device);
+	th_mem_free(&w->host);
+	cf_events_close(&w->queue.events);
+	th_close();
+}
+
+static void draw(struct world *w, CUfileIOParams_t *p)
+{
+	/* eight of 16368 bytes and their edges fill a slot of 128 KiB */
+	static const size_t sizes[] = { 0,    512,  4096,     16368,
+					4096, ROOM, 2 * ROOM, LARGEST };
+
+	*p = (CUfileIOParams_t){ .mode = CUFILE_BATCH };
+	p->fh = w->handles[th_below(NR_FILES)];
+	p->opcode = th_below(3) ? CUFILE_READ : CUFILE_WRITE;
+	p->u.batch.devPtr_base = th_below(4) ? w->device.ptr : w->host.ptr;
+	p->u.batch.size = sizes[th_below(8)];
+}
+
+/*
+ * Some in a row are alike, in all but their places; or have a byte more, which
+ * costs the same and may need more of a slot.
+ */
+static void draw_all(struct world *w, unsigned nr, unsigned in_a_row)
+{
+	for (unsigned i = 0; i < nr; i++) {
+		CUfileIOParams_t *p = &w->params[i];
+
+		if (i && th_below(in_a_row))
+			*p = p[-1];
+		else
+			draw(w, p);
+		if (!th_below(8))
+			p->u.batch.size ^= 1;
+		p->u.batch.devPtr_offset = (off_t)(th_below(128) * 4096);
+		p->u.batch.file_offset = (off_t)(th_below(128) * 4096);
+	}
+}
+
+static void count_ended(void *arg)
+{
+	((struct world *)arg)->nr_ended++;
+}
+
+static void submit(struct world *w, unsigned nr)
+{
+	struct cf_facts last = { .base = NULL };
+	struct cf_submission *sub = cf_submission_new(&w->queue, nr);
+	unsigned carriers;
+	const char *why;
+
+	assert_non_null(sub);
+	for (unsigned i = 0; i < nr; i++) {
+		struct cf_entry *entry = &sub->entries[i];
+
+		if (!i || !cf_entry_init_like(entry, &w->params[i], entry - 1,
+					      &w->params[i - 1], &last))
+			assert_int_equal(cf_entry_init(entry, &w->params[i],
+						       &last, NULL, &why),
+					 0);
+	}
+	cf_submission_sort(sub);
+	sub->ended = count_ended;
+	sub->ended_arg = w;
+	assert_int_equal(cf_events_expect(&w->queue.events, nr), 0);
+	carriers = sub->carriers;
+	sub->carriers = 0; /* so that it posts no task */
+	cf_submission_start(sub);
+	sub->carriers = carriers;
+	memset(w->taken, 0, sizeof(w->taken));
+	w->nr_taken = 0;
+	w->sub = sub;
+}
+
+/* ------------------------------------------------- what there is to take */
+
+/* What a sort holds is found out when all of it has been taken. */
+struct log {
+	unsigned sort_of[NR]; /* of an entry */
+	struct taking {
+		unsigned sort, first, nr;
+		bool alone; /* by cf_submission_next */
+	} takings[NR];
+	unsigned nr;
+};
+
+static unsigned number_of(const struct world *w, const struct cf_entry *entry)
+{
+	size_t at = (size_t)(entry - w->sub->entries);
+
+	assert_true(at < w->sub->nr);
+	assert_ptr_equal(entry, &w->sub->entries[at]);
+	return (unsigned)at;
+}
+
+static void note(struct world *w, struct log *log, const struct cf_group *group,
+		 struct cf_entry *const *entries, unsigned nr)
+{
+	struct taking *taking = &log->takings[log->nr++];
+
+	*taking = (struct taking){ .sort = (unsigned)(group->sort -
+						      w->sub->sorts),
+				   .first = number_of(w, entries[0]),
+				   .nr = nr,
+				   .alone = entries != group->entries };
+	for (unsigned i = 0; i < nr; i++) {
+		unsigned at = number_of(w, entries[i]);
+		const struct cf_piece *piece = &entries[i]->req.piece;
+
+		assert_int_equal(piece->demote, cf_plan_bundle_demotes(piece));
+		assert_false(w->taken[at]);
+		w->taken[at] = true;
+		w->nr_taken++;
+		log->sort_of[at] = taking->sort;
+	}
+}
+
+/* One group, and now and then a few of its sort behind it. False: no more. */
+static bool take(struct world *w, struct log *log)
+{
+	struct cf_group group;
+	struct cf_entry *one;
+
+	if (!cf_submission_take(w->sub, &group)) {
+		assert_false(group.more);
+		return false;
+	}
+	note(w, log, &group, group.entries, group.nr);
+	assert_int_equal(group.behind, w->sub->nr - w->nr_taken);
+	assert_int_equal(group.more, group.behind > 0);
+	for (size_t i = th_below(4); i > 1; i--) {
+		one = cf_submission_next(w->sub, &group);
+		if (one)
+			note(w, log, &group, &one, 1);
+		assert_int_equal(group.more, w->nr_taken < w->sub->nr);
+	}
+	cf_submission_done(w->sub, &group);
+	return true;
+}
+
+static void end_taken(struct world *w)
+{
+	for (unsigned i = 0; i < w->sub->nr; i++)
+		if (w->taken[i])
+			cf_request_fini(&w->sub->entries[i].req);
+	cf_events_forget(&w->queue.events, w->nr_taken);
+	cf_submission_ended(w->sub, w->nr_taken);
+}
+
+/* ------------------------------------------------ what it should have been */
+
+static const struct cf_piece *piece_at(const struct world *w, unsigned i)
+{
+	return &w->sub->entries[i].req.piece;
+}
+
+/* The next entry of the sort that is not taken, or sub->nr. */
+static unsigned next_of(const struct world *w, const struct log *log,
+			unsigned sort, unsigned i)
+{
+	while (i < w->sub->nr && (w->taken[i] || log->sort_of[i] != sort))
+		i++;
+	return i;
+}
+
+static unsigned long long left_ns(const struct world *w, const struct log *log,
+				  unsigned sort)
+{
+	unsigned long long ns = 0;
+
+	for (unsigned i = next_of(w, log, sort, 0); i < w->sub->nr;
+	     i = next_of(w, log, sort, i + 1))
+		ns += cf_plan_cost_ns(piece_at(w, i));
+	return ns;
+}
+
+/* As many as are worth it and have room, from entry i of the sort on. */
+static unsigned share(const struct world *w, const struct log *log,
+		      unsigned sort, unsigned i)
+{
+	const struct cf_sort *s = &w->sub->sorts[sort];
+	unsigned long long enough = cf_plan_group_ns(
+		left_ns(w, log, sort), s->most ? s->most : w->sub->carriers);
+	unsigned long long ns = 0;
+	size_t need = 0;
+	unsigned nr = 0;
+
+	if (s->way == CF_WAY_FLEET)
+		return 1;
+	for (; i < w->sub->nr && nr < CF_GROUP_MAX;
+	     i = next_of(w, log, sort, i + 1)) {
+		ns += cf_plan_cost_ns(piece_at(w, i));
+		if (s->way == CF_WAY_BUNDLE)
+			need += cf_bundle_need(piece_at(w, i));
+		if (nr && (ns > enough || need > cf_plan_bundle_bytes()))
+			break;
+		nr++;
+	}
+	return nr;
+}
+
+/* Takes all of it once more, by the rules. */
+static void check(struct world *w, const struct log *log)
+{
+	memset(w->taken, 0, sizeof(w->taken));
+	for (unsigned k = 0; k < log->nr; k++) {
+		const struct taking *t = &log->takings[k];
+		unsigned at = next_of(w, log, t->sort, 0);
+
+		assert_int_equal(t->first, at);
+		if (!t->alone)
+			assert_int_equal(t->nr, share(w, log, t->sort, at));
+		for (unsigned i = 0; i < t->nr; i++) {
+			w->taken[at] = true;
+			at = next_of(w, log, t->sort, at);
+		}
+	}
+}
+
+/* ----------------------------------------------------------------- tests */
+
+static void take_all(struct world *w, unsigned nr, unsigned in_a_row)
+{
+	struct log log = { .nr = 0 };
+
+	draw_all(w, nr, in_a_row);
+	submit(w, nr);
+	while (take(w, &log))
+		continue;
+	assert_int_equal(w->nr_taken, nr);
+	assert_null(w->queue.first);
+	check(w, &log);
+	end_taken(w);
+	cf_submission_put(w->sub);
+}
+
+static void groups_are_fair_shares_in_order(void **state)
+{
+	/* bundles end with the worth of a group, and with their slot */
+	static const size_t slots_kib[] = { 1024, 128 };
+	struct world w;
+
+	for (unsigned i = 0; i < 2; i++) {
+		world_make(&w, slots_kib[i]);
+		for (unsigned round = 0; round < TH_SCALE(ROUNDS); round++) {
+			take_all(&w, 1 + (unsigned)th_below(NR), 1);
+			take_all(&w, 1 + (unsigned)th_below(NR), 5);
+			take_all(&w, 1 + (unsigned)th_below(NR), 200);
+		}
+		world_end(&w);
+	}
+}
+
+/* Or each taker would fetch each entry's own line. */
+static void what_costs_the_same_is_one_row(void **state)
+{
+	struct log log = { .nr = 0 };
+	struct world w;
+
+	world_make(&w, 1024);
+	for (unsigned i = 0; i < NR; i++) {
+		w.params[i] = (CUfileIOParams_t){ .mode = CUFILE_BATCH };
+		w.params[i].opcode = CUFILE_READ;
+		w.params[i].fh = w.handles[i < NR / 2 ? 1 : 1 + i % 2];
+		w.params[i].u.batch.devPtr_base = w.device.ptr;
+		w.params[i].u.batch.size = 4096;
+	}
+	submit(&w, NR);
+	assert_int_equal(w.sub->nr_sorts, 1);
+	assert_int_equal(w.sub->nr_rows, 1);
+	while (take(&w, &log))
+		continue;
+	end_taken(&w);
+	cf_submission_put(w.sub);
+	world_end(&w);
+}
+
+/* What was taken is its taker's to end: it is still whole. */
+static void take_some_and_strip(struct world *w, unsigned nr, unsigned takings)
+{
+	struct log log = { .nr = 0 };
+
+	draw_all(w, nr, 5);
+	submit(w, nr);
+	while (takings-- && take(w, &log))
+		continue;
+	w->nr_ended = 0;
+	cf_queue_strip(&w->queue);
+	assert_null(w->queue.first);
+	assert_int_equal(w->queue.events.pending, w->nr_taken);
+	assert_int_equal(w->nr_ended, w->nr_taken ? 0 : 1);
+	assert_false(take(w, &log));
+	if (w->nr_taken)
+		end_taken(w);
+	assert_int_equal(w->nr_ended, 1);
+	assert_int_equal(w->queue.events.pending, 0);
+	cf_submission_put(w->sub);
+}
+
+static void a_cancel_ends_what_nobody_took(void **state)
+{
+	struct world w;
+
+	world_make(&w, 1024);
+	for (unsigned round = 0; round < TH_SCALE(ROUNDS); round++)
+		for (unsigned takings = 0; takings < 8; takings++)
+			take_some_and_strip(&w, 1 + (unsigned)th_below(NR),
+					    takings);
+	world_end(&w);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(groups_are_fair_shares_in_order),
+		cmocka_unit_test(what_costs_the_same_is_one_row),
+		cmocka_unit_test(a_cancel_ends_what_nobody_took),
+	};
+
+	th_start(100);
+	return th_finish(
+		cmocka_run_group_tests_name("submission", tests, NULL, NULL));
+}
