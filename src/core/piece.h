@@ -4,14 +4,18 @@
 #define CF_CORE_PIECE_H
 
 #include <stdbool.h>
+#include <stdint.h>
 #include <sys/types.h>
 #include "core/alias.h"
+#include "core/feed.h"
 #include "core/handle.h"
 #include "core/memory.h"
 #include "core/windows.h"
 
 struct cf_ferry;
 struct cf_remote;
+
+#define CF_DEMOTE_ALL SIZE_MAX
 
 enum cf_op {
 	CF_READ,  /* file to memory */
@@ -31,7 +35,6 @@ struct cf_piece {
 	unsigned flights; /* parts kept under way by a ring; 0: no ring */
 	bool flagged; /* a copy that is alone is looked for, not waited for */
 	bool express; /* a read that is small enough for the shuttle */
-	bool demote;  /* what is read leaves the core's caches before a copy */
 	bool through_alias; /* mem.addr is the alias's, for the CPU */
 	enum cf_via via;
 	struct cf_handle *handle;
@@ -40,6 +43,9 @@ struct cf_piece {
 	enum cf_alias_state alias_state;
 	struct cf_remote *remote; /* all of the memory, at NICs; or NULL */
 	size_t size;
+	/* what is read leaves the core's caches before a copy: so much of it
+	 * at either end; 0: nothing; CF_DEMOTE_ALL */
+	size_t demote;
 	off_t file_off;
 	struct cf_view view; /* of a read's pages in the page cache */
 };
@@ -54,6 +60,14 @@ static inline bool cf_piece_blocks_match(const struct cf_piece *piece)
 {
 	return !((piece->mem.addr ^ (uintptr_t)piece->file_off) &
 		 (piece->handle->dio_align - 1));
+}
+
+/* A byte of the part lies as near to an end as that. */
+static inline bool cf_piece_demotes(const struct cf_piece *piece,
+				    const struct cf_part *part)
+{
+	return part->at < piece->demote ||
+	       piece->size - part->at - part->size < piece->demote;
 }
 
 #endif

@@ -5,13 +5,15 @@
  * A cached read is bound by the kernel's copy out of the page cache, about
  * 10 GB/s a thread, so it is spread, and the caller alone talks to the driver
  * (path/relay.c). What the cores have just written the GPU fetches slowly out
- * of their caches; small parts are demoted first (core/cache.h), which pays
- * as soon as the link is the bound. A very large read pushes its own parts
- * out. Requests that run side by side fill the link as they are; a few may
- * still share the helpers. A buffered write holds the inode's lock, so one
- * thread writes while its copies run ahead. A disk wants a few large requests
- * at once: one thread keeps them under way through io_uring, or a few threads
- * make one each.
+ * of their caches; parts are demoted first (core/cache.h), which pays as soon
+ * as the link is the bound. Of a large read that is a third of a helper's time,
+ * and parts that enough others follow leave the caches by themselves while
+ * their copies queue; so only its ends are demoted: the link waits for the
+ * first parts, and nothing pushes the last ones out. Requests that run side by
+ * side fill the link as they are; a few may still share the helpers. A buffered
+ * write holds the inode's lock, so one thread writes while its copies run
+ * ahead. A disk wants a few large requests at once: one thread keeps them under
+ * way through io_uring, or a few threads make one each.
  */
 #include "engine/plan.h"
 
@@ -33,13 +35,16 @@
 #define SHARE_PARTS 4	     /* of a share, so that nobody waits long */
 #define MIN_STEP (32 * KIB)
 #define MAX_STEP (128 * KIB)
-#define VERY_LARGE (128 * MIB)
-#define LARGE_STEP (1 * MIB) /* with its source, what a core's cache holds */
+#define CROWD_STEP (1 * MIB) /* with its source, what a core's cache holds */
+#define LARGE (32 * MIB)
+#define LARGE_STEP (512 * KIB)
+#define LARGE_END (2 * MIB) /* of it, either of which is demoted */
 /* orders of a ferry: what is short is cut to be several, what is long to have
  * the first one soon; a row is idle some 5 us between two */
 #define FERRY_MIN_STEP (64 * KIB)
 #define FERRY_STEP (128 * KIB)
 #define FERRY_MAX_STEP (512 * KIB)
+#define FERRY_LARGE (128 * MIB) /* pushes its own parts out */
 /* reads that one carries: alone in two halves, so that they overlap */
 #define HALVE_FROM (512 * KIB)
 #define MAX_HALF (1 * MIB)
@@ -93,13 +98,23 @@ static unsigned carriers_for(const struct cf_piece *piece, unsigned company)
 }
 
 /*
- * Parts too large for a core's cache leave it by themselves, at less cost in
- * the long run; the first ones come later for it.
+ * Their parts are too large for a core's cache and leave it by themselves, at
+ * less cost; the first ones come later for it.
  */
-static bool is_large(const struct cf_piece *piece, unsigned company)
+static bool is_crowd(const struct cf_piece *piece, unsigned company)
 {
-	return piece->size >= VERY_LARGE || company > FEW ||
-	       (company > 2 && piece->size >= CROWD_SPLIT);
+	return company > 2 && piece->size >= CROWD_SPLIT;
+}
+
+static size_t relay_step(const struct cf_piece *piece, unsigned carriers,
+			 unsigned company)
+{
+	if (is_crowd(piece, company))
+		return CROWD_STEP;
+	if (piece->size >= LARGE)
+		return LARGE_STEP;
+	return cf_clamp(cf_power_below(piece->size / carriers / SHARE_PARTS),
+			MIN_STEP, MAX_STEP);
 }
 
 /* Of several that run the rows have enough to do as it is. */
@@ -121,12 +136,8 @@ static size_t staged_step(const struct cf_piece *piece, unsigned carriers,
 		step = ferry_step(piece->size, company);
 	else if (cf_file_is_direct(piece->handle, piece->via))
 		step = DIRECT_STEP;
-	else if (carriers > 1 && is_large(piece, company))
-		step = LARGE_STEP;
 	else if (carriers > 1)
-		step = cf_clamp(
-			cf_power_below(piece->size / carriers / SHARE_PARTS),
-			MIN_STEP, MAX_STEP);
+		step = relay_step(piece, carriers, company);
 	else if (company == 1 && piece->size >= HALVE_FROM)
 		step = cf_clamp(cf_power_below(piece->size / 2), 0, MAX_HALF);
 	return step < slot ? step : slot;
@@ -142,14 +153,26 @@ static size_t host_step(const struct cf_piece *piece, unsigned carriers)
 			MIN_HOST_STEP, MAX_HOST_STEP);
 }
 
-static bool should_demote(const struct cf_piece *piece, unsigned carriers,
-			  unsigned company)
+/* Of what several carry; a ferry gains by all of it for longer. */
+static size_t demoted_of_shared(const struct cf_piece *piece, unsigned company)
+{
+	if (is_crowd(piece, company))
+		return 0;
+	if (piece->ferry)
+		return piece->size < FERRY_LARGE ? CF_DEMOTE_ALL : 0;
+	return piece->size < LARGE ? CF_DEMOTE_ALL : LARGE_END;
+}
+
+static size_t demoted(const struct cf_piece *piece, unsigned carriers,
+		      unsigned company)
 {
 	if (piece->op == CF_WRITE || !cf_plan_bound(can_demote))
-		return false;
+		return 0;
 	if (carriers > 1)
-		return !is_large(piece, company);
-	return company >= DEMOTE_CROWD && piece->size <= DEMOTE_MAX;
+		return demoted_of_shared(piece, company);
+	return company >= DEMOTE_CROWD && piece->size <= DEMOTE_MAX ?
+		       CF_DEMOTE_ALL :
+		       0;
 }
 
 /*
@@ -260,7 +283,7 @@ struct cf_plan cf_plan_make(const struct cf_piece *piece,
 				 host_step(piece, carriers),
 		.skew = skew_of(piece),
 		.helpers = carriers - 1,
-		.demote = staged && should_demote(piece, carriers, company),
+		.demote = staged ? demoted(piece, carriers, company) : 0,
 		.flagged = staged && should_flag(piece, carriers, company),
 		.express = staged && may_go_express(piece, carriers, company),
 	};

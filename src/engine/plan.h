@@ -10,7 +10,7 @@ struct cf_plan {
 	size_t skew;	  /* of the first part, see cf_feed_init */
 	unsigned helpers; /* threads beside the caller */
 	unsigned flights; /* parts under way through a ring; 0: none */
-	bool demote;	  /* see core/cache.h */
+	size_t demote;	  /* bytes at either end, see core/cache.h */
 	bool flagged;	  /* see path/flag.h */
 	bool express;	  /* see path/express.h */
 };

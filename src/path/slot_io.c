@@ -15,12 +15,13 @@ size_t cf_slot_delta(const struct cf_piece *piece, const struct cf_part *part)
 	return ((size_t)piece->file_off + part->at) & mask_of(piece);
 }
 
-static ssize_t fill_buffered(const struct cf_piece *piece, char *mem,
-			     size_t size, off_t off)
+static ssize_t fill_buffered(const struct cf_piece *piece,
+			     const struct cf_part *part, char *mem)
 {
-	ssize_t n = cf_file_read(piece->handle, piece->via, mem, size, off);
+	ssize_t n = cf_file_read(piece->handle, piece->via, mem, part->size,
+				 piece->file_off + (off_t)part->at);
 
-	if (n > 0 && piece->demote)
+	if (n > 0 && cf_piece_demotes(piece, part))
 		cf_cache_demote(mem, (size_t)n);
 	return n;
 }
@@ -34,7 +35,7 @@ ssize_t cf_slot_fill(const struct cf_piece *piece, const struct cf_part *part,
 	ssize_t n;
 
 	if (!cf_file_is_direct(piece->handle, piece->via))
-		return fill_buffered(piece, mem + delta, part->size, off);
+		return fill_buffered(piece, part, mem + delta);
 	n = cf_file_read(piece->handle, piece->via, mem, whole,
 			 off - (off_t)delta);
 	if (n < 0)

@@ -165,6 +165,135 @@ static void a_userspace_file_system_is_called_by_one_thread(void **state)
 	assert_int_equal(plan(&user, CF_READ, 64 * TH_MIB, 1).helpers, 0);
 }
 
+/* On any machine as where there is an instruction for it. */
+static void configure_demoting(void)
+{
+	configure(0);
+	atomic_store(&cf_plan_bounds.can_demote, true);
+}
+
+static void is_cut(const struct cf_plan *p, size_t step, size_t demote)
+{
+	assert_int_equal(p->step, step);
+	assert_int_equal(p->demote, demote);
+}
+
+static void of_large_reads_only_the_ends_are_demoted(void **state)
+{
+	static const struct {
+		size_t size;
+		unsigned company;
+		size_t step, demote;
+	} rows[] = {
+		{ TH_MIB, 1, 32 * TH_KIB, CF_DEMOTE_ALL },
+		{ 4 * TH_MIB, 1, 128 * TH_KIB, CF_DEMOTE_ALL },
+		{ 32 * TH_MIB - 1, 1, 128 * TH_KIB, CF_DEMOTE_ALL },
+		{ 32 * TH_MIB, 1, 512 * TH_KIB, 2 * TH_MIB },
+		{ 32 * TH_MIB, 2, 512 * TH_KIB, 2 * TH_MIB },
+		{ 128 * TH_MIB, 1, 512 * TH_KIB, 2 * TH_MIB },
+		{ TH_GIB, 2, 512 * TH_KIB, 2 * TH_MIB },
+		/* side by side */
+		{ 8 * TH_MIB - 1, 3, 128 * TH_KIB, CF_DEMOTE_ALL },
+		{ 8 * TH_MIB, 3, TH_MIB, 0 },
+		{ 32 * TH_MIB, 4, TH_MIB, 0 },
+		{ TH_GIB, 5, TH_MIB, 0 },
+		{ TH_GIB, 8, TH_MIB, 0 },
+		/* carried by one */
+		{ 2 * TH_MIB, 7, 4 * TH_MIB, 0 },
+		{ 2 * TH_MIB, 8, 4 * TH_MIB, CF_DEMOTE_ALL },
+		{ 2 * TH_MIB + 1, 8, 4 * TH_MIB, 0 },
+	};
+
+	(void)state;
+	configure_demoting();
+	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+		struct cf_plan p =
+			plan(&file, CF_READ, rows[i].size, rows[i].company);
+
+		is_cut(&p, rows[i].step, rows[i].demote);
+	}
+}
+
+static void nothing_is_demoted_that_no_core_wrote(void **state)
+{
+	struct cf_piece piece = { .op = CF_READ,
+				  .handle = &file,
+				  .via = CF_VIA_CACHE,
+				  .mem.kind = CF_MEMORY_HOST };
+
+	(void)state;
+	configure_demoting();
+	for (piece.size = 4096; piece.size <= TH_GIB; piece.size *= 2) {
+		assert_int_equal(plan(&file, CF_WRITE, piece.size, 1).demote,
+				 0);
+		assert_int_equal(plan(&file, CF_WRITE, piece.size, 8).demote,
+				 0);
+		assert_int_equal(cf_plan_make(&piece, &cf_path_host, 1).demote,
+				 0);
+		assert_int_equal(cf_plan_make(&piece, &cf_path_host, 8).demote,
+				 0);
+	}
+	atomic_store(&cf_plan_bounds.can_demote, false);
+	assert_int_equal(plan(&file, CF_READ, 4 * TH_MIB, 1).demote, 0);
+	assert_int_equal(plan(&file, CF_READ, 64 * TH_MIB, 1).demote, 0);
+}
+
+/* Its orders are short, whatever the size of the whole. */
+static void what_a_ferry_moves_is_demoted_for_longer(void **state)
+{
+	struct cf_ferry ferry = { .rows = 1 };
+	struct cf_piece piece = { .op = CF_READ,
+				  .handle = &file,
+				  .via = CF_VIA_CACHE,
+				  .ferry = &ferry,
+				  .mem.kind = CF_MEMORY_DEVICE };
+	struct cf_plan p;
+
+	(void)state;
+	configure_demoting();
+	piece.size = 32 * TH_MIB;
+	p = cf_plan_make(&piece, &cf_path_staged, 1);
+	is_cut(&p, 512 * TH_KIB, CF_DEMOTE_ALL);
+	piece.size = 128 * TH_MIB - 1;
+	p = cf_plan_make(&piece, &cf_path_staged, 1);
+	is_cut(&p, 512 * TH_KIB, CF_DEMOTE_ALL);
+	piece.size = 128 * TH_MIB;
+	p = cf_plan_make(&piece, &cf_path_staged, 1);
+	is_cut(&p, 512 * TH_KIB, 0);
+	piece.size = 8 * TH_MIB;
+	p = cf_plan_make(&piece, &cf_path_staged, 3);
+	is_cut(&p, 256 * TH_KIB, 0);
+}
+
+static bool demotes(size_t piece_size, size_t demote, size_t at, size_t size)
+{
+	struct cf_piece piece = { .size = piece_size, .demote = demote };
+	struct cf_part part = { .at = at, .size = size };
+
+	return cf_piece_demotes(&piece, &part);
+}
+
+static void parts_that_begin_or_end_near_an_end_are_demoted(void **state)
+{
+	size_t size = 32 * TH_MIB, ends = 4 * TH_MIB, step = 512 * TH_KIB;
+
+	(void)state;
+	assert_true(demotes(size, ends, 0, step));
+	assert_true(demotes(size, ends, ends - 1, step));
+	assert_false(demotes(size, ends, ends, step));
+	assert_false(demotes(size, ends, size / 2, step));
+	assert_false(demotes(size, ends, size - ends - step, step));
+	assert_true(demotes(size, ends, size - ends - step + 1, step));
+	assert_true(demotes(size, ends, size - ends, step));
+	assert_true(demotes(size, ends, size - 1, 1));
+	/* all, and none */
+	for (size_t at = 0; at < size; at += step) {
+		assert_true(demotes(size, CF_DEMOTE_ALL, at, step));
+		assert_false(demotes(size, 0, at, step));
+	}
+	assert_true(demotes(1, ends, 0, 1));
+}
+
 static void no_part_is_larger_than_a_slot(void **state)
 {
 	static const size_t slots[] = { 64, 100, 2048, 16384 };
@@ -260,6 +389,11 @@ int main(void)
 		cmocka_unit_test(
 			a_userspace_file_system_is_called_by_one_thread),
 		cmocka_unit_test(what_is_alone_is_one_part_of_one_carrier),
+		cmocka_unit_test(of_large_reads_only_the_ends_are_demoted),
+		cmocka_unit_test(nothing_is_demoted_that_no_core_wrote),
+		cmocka_unit_test(what_a_ferry_moves_is_demoted_for_longer),
+		cmocka_unit_test(
+			parts_that_begin_or_end_near_an_end_are_demoted),
 		cmocka_unit_test(no_part_is_larger_than_a_slot),
 		cmocka_unit_test(what_a_ferry_moves_is_cut_in_several_parts),
 		cmocka_unit_test(the_first_part_ends_where_a_block_does),

@@ -6,6 +6,8 @@
 #include "path/relay.h"
 
 #include <pthread.h>
+#include <stdatomic.h>
+#include <string.h>
 #include "harness.h"
 
 #define SLOT (256 * TH_KIB)
@@ -68,6 +70,24 @@ static void all_is_there(struct world *w)
 	th_all("before", w->pair.got, 0xa5, PAD);
 	th_equal("the bytes", w->pair.got + PAD, w->pair.bytes, w->pair.size);
 	th_all("behind", w->pair.got + PAD + w->pair.size, 0xa5, PAD);
+}
+
+/* ------------------------------------------------------------- demoting */
+
+#define PARTS 32
+
+/* Called instead of cf_cache_demote; nobody can see the instruction at work. */
+void __wrap_cf_cache_demote(const void *mem, size_t size);
+
+static const unsigned char *source; /* parts of STEP bytes */
+static atomic_uint demoted[PARTS];
+
+/* Its bytes say which part it is. */
+void __wrap_cf_cache_demote(const void *mem, size_t size)
+{
+	for (size_t nr = 0; source && nr < PARTS; nr++)
+		if (!memcmp(mem, source + nr * STEP, size))
+			atomic_fetch_add(&demoted[nr], 1);
 }
 
 /* ---------------------------------------------------------------- crews */
@@ -135,6 +155,27 @@ static void more_parts_than_a_ring_has_places_for_go_through_it(void **state)
 	world_end(&w);
 }
 
+static void the_ends_of_a_read_leave_the_cores_caches(void **state)
+{
+	struct cf_crew *const crews[] = { &nobody, &one };
+	struct world w;
+
+	for (int i = 0; i < 2; i++) {
+		world_make(&w, PARTS * STEP, SLOT, 2 * SLOT);
+		w.piece.demote = 4 * STEP;
+		source = w.pair.bytes;
+		for (size_t nr = 0; nr < PARTS; nr++)
+			demoted[nr] = 0;
+		assert_int_equal(world_read(&w, STEP, crews[i]), 0);
+		source = NULL;
+		all_is_there(&w);
+		world_end(&w);
+		for (size_t nr = 0; nr < PARTS; nr++)
+			assert_int_equal(demoted[nr],
+					 nr < 4 || nr >= PARTS - 4);
+	}
+}
+
 /* The reason is the driver's, and a helper that found no room comes back. */
 static void fails_with(const char *plan)
 {
@@ -196,6 +237,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		TEST(a_place_is_filled_anew_when_its_copy_is_done),
 		TEST(more_parts_than_a_ring_has_places_for_go_through_it),
+		TEST(the_ends_of_a_read_leave_the_cores_caches),
 		TEST(a_copy_that_fails_ends_the_read),
 		TEST(a_question_about_a_copy_that_fails_ends_the_read),
 		TEST(a_slot_that_cannot_be_marked_ends_the_read),
