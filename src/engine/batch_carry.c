@@ -11,6 +11,7 @@
 #include "core/numbers.h"
 #include "core/probe.h"
 #include "core/stats.h"
+#include "engine/batch_convoy.h"
 #include "engine/batch_fleet.h"
 #include "engine/entry.h"
 #include "engine/session.h"
@@ -77,12 +78,15 @@ static void carry(struct cf_submission *sub, struct cf_group *group)
 	enum cf_way way = dropped ? CF_WAY_EACH : group->sort->way;
 	bool range = cf_nvtx_begin("batch",
 				   way == CF_WAY_FLEET	? "fleet" :
+				   way == CF_WAY_CONVOY ? "convoy" :
 				   way == CF_WAY_BUNDLE ? "bundle" :
 							  "entries",
 				   group->nr);
 
 	if (way == CF_WAY_FLEET) {
 		carry_fleet(sub, group);
+	} else if (way == CF_WAY_CONVOY) {
+		cf_batch_convoy(sub, group);
 	} else {
 		if (way == CF_WAY_BUNDLE)
 			carry_bundle(sub, group);

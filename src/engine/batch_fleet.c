@@ -8,7 +8,6 @@
 #include "engine/batch_fleet.h"
 
 #include <errno.h>
-#include <stddef.h>
 #include "core/device.h"
 #include "engine/batch_carry.h"
 #include "engine/detour.h"
@@ -25,12 +24,6 @@ struct sailing {
 	struct cf_group *group;
 	unsigned taken;
 };
-
-static struct cf_entry *entry_of(const struct cf_piece *piece)
-{
-	return (struct cf_entry *)((uintptr_t)piece -
-				   offsetof(struct cf_entry, req.piece));
-}
 
 /* What others have found out meanwhile: requests know a way around it. */
 static bool is_refused(const struct cf_sort *sort)
@@ -75,7 +68,7 @@ static void ended(struct cf_fleet *fleet, const struct cf_piece *const *pieces,
 	struct cf_entry *entries[CF_GROUP_MAX];
 
 	for (unsigned i = 0; i < nr; i++) {
-		entries[i] = entry_of(pieces[i]);
+		entries[i] = cf_entry_of(pieces[i]);
 		finish(entries[i], results[i]);
 	}
 	cf_batch_end(s->sub, entries, nr);

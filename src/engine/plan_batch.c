@@ -26,6 +26,10 @@
 #define FLEET_BYTES (32 * MIB) /* the same; more only queue up */
 #define FLEET_MIN_FLIGHTS 16   /* of a carrier that others help */
 #define FLEET_CARRIERS 4       /* system calls side by side */
+#define CONVOY_FROM (1 * MIB)  /* less does not push out what is before it */
+#define CONVOY_MAX (8 * MIB)
+#define CONVOY_BYTES (64 * MIB) /* less is its beginning and its end */
+#define CONVOY_SLOT (2 * MIB)
 #define MIN_GROUP_NS 20000
 #define MAX_GROUP_NS 100000
 
@@ -40,11 +44,14 @@ unsigned cf_plan_cost_ns(const struct cf_piece *piece)
 	return cf_least(cost, UINT_MAX);
 }
 
-/* Tiny entries are bound by their calls, and not by the link. */
+/*
+ * Tiny entries are bound by their calls, and not by the link; those of a
+ * convoy leave by themselves.
+ */
 bool cf_plan_bundle_demotes(const struct cf_piece *piece)
 {
 	return piece->op == CF_READ && piece->size >= BUNDLE_DEMOTE &&
-	       cf_plan_bound(can_demote);
+	       piece->size <= CF_BUNDLE_MAX_SIZE && cf_plan_bound(can_demote);
 }
 
 size_t cf_plan_bundle_bytes(void)
@@ -60,6 +67,18 @@ bool cf_plan_has_fleets(const struct cf_piece *piece)
 bool cf_plan_is_large(const struct cf_piece *piece)
 {
 	return piece->size > FLEET_SMALL;
+}
+
+/* In a small slot it would make many small copies. */
+bool cf_plan_has_convoys(const struct cf_piece *piece)
+{
+	return piece->size >= CONVOY_FROM && piece->size <= CONVOY_MAX &&
+	       cf_plan_bound(step) >= CONVOY_SLOT;
+}
+
+bool cf_plan_is_convoy(unsigned long long bytes)
+{
+	return bytes >= CONVOY_BYTES;
 }
 
 /*

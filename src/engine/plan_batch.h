@@ -30,6 +30,11 @@ bool cf_plan_has_fleets(const struct cf_piece *piece);
 /* Entries of one size class are a fleet: cells are as large as the largest. */
 bool cf_plan_is_large(const struct cf_piece *piece);
 
+/* Whether the entry is of a size for a convoy (path/convoy.h). */
+bool cf_plan_has_convoys(const struct cf_piece *piece);
+/* Whether a convoy pays, with so many bytes in all. */
+bool cf_plan_is_convoy(unsigned long long bytes);
+
 /* Workers at buffered writes of one file. */
 #define CF_PLAN_WRITERS 2
 

@@ -11,6 +11,8 @@
 #define CF_ENGINE_SUBMISSION_H
 
 #include <pthread.h>
+#include <stddef.h>
+#include <stdint.h>
 #include "engine/events.h"
 #include "engine/request.h"
 #include "engine/worker.h"
@@ -53,6 +55,7 @@ enum cf_way {
 	CF_WAY_WRITES, /* the same, buffered writes of one file */
 	CF_WAY_BUNDLE, /* small ones of one device and direction, together */
 	CF_WAY_FLEET,  /* those for the disk, alike, side by side */
+	CF_WAY_CONVOY, /* large cached reads of one device, many of them */
 };
 
 /* Entries that travel alike, in the order in which they came. */
@@ -65,8 +68,9 @@ struct cf_sort {
 	struct cf_row *last;	    /* written in sort */
 	unsigned long long cost_ns; /* queue->lock; of those that wait */
 	unsigned nr;		    /* at first; written in sort */
+	unsigned long long bytes;   /* the same */
 	size_t need;		    /* FLEET, the largest; written in sort */
-	/* what the entries of WRITES, BUNDLE and FLEET have in common */
+	/* what the entries of all but EACH and SERIAL have in common */
 	dev_t dev; /* buffered writes */
 	ino_t ino;
 	enum cf_op op;
@@ -143,6 +147,13 @@ struct cf_group {
 	bool more;	 /* others wait; a hint */
 	unsigned behind; /* so many did when it was taken */
 };
+
+/* Whose piece it is. */
+static inline struct cf_entry *cf_entry_of(const struct cf_piece *piece)
+{
+	return (struct cf_entry *)((uintptr_t)piece -
+				   offsetof(struct cf_entry, req.piece));
+}
 
 /* The next group, taken off its list; false: there is none for this task. */
 bool cf_submission_take(struct cf_submission *sub, struct cf_group *group);

@@ -10,6 +10,7 @@
 #include "core/numbers.h"
 #include "engine/plan_batch.h"
 #include "engine/submission.h"
+#include "path/convoy.h"
 
 static bool is_plain(const struct cf_entry *entry)
 {
@@ -67,6 +68,9 @@ static enum cf_way way_of(const struct cf_submission *sub,
 		return CF_WAY_BUNDLE;
 	if (sub->nr > 1 && is_plain(entry) && is_buffered_write(piece))
 		return CF_WAY_WRITES;
+	if (entry->req.route.path == &cf_path_staged && cf_convoy_can(piece) &&
+	    cf_plan_has_convoys(piece))
+		return CF_WAY_CONVOY;
 	return CF_WAY_EACH;
 }
 
@@ -192,12 +196,22 @@ static void append(struct cf_sort *sort, struct cf_row *row,
 {
 	row->nr++;
 	sort->cost_ns += row->cost_ns;
+	sort->bytes += entry->req.piece.size;
 	sort->nr++;
 	if (sort->way == CF_WAY_FLEET) {
 		size_t need = cf_fleet_need(&entry->req.piece);
 
 		sort->need = need > sort->need ? need : sort->need;
 	}
+}
+
+/* What a convoy is worth is known when all its entries are. */
+static void leave_short_convoys(struct cf_submission *sub)
+{
+	for (unsigned i = 0; i < sub->nr_sorts; i++)
+		if (sub->sorts[i].way == CF_WAY_CONVOY &&
+		    !cf_plan_is_convoy(sub->sorts[i].bytes))
+			sub->sorts[i].way = CF_WAY_EACH;
 }
 
 /* How many tasks the sorts are worth. */
@@ -249,6 +263,7 @@ void cf_submission_sort(struct cf_submission *sub)
 		}
 		append(sort, row, entry);
 	}
+	leave_short_convoys(sub);
 	sub->waiting = sub->nr;
 	sub->carriers = count_carriers(sub);
 }

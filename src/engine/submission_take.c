@@ -61,7 +61,8 @@ static void take_locked(struct cf_submission *sub, struct cf_sort *sort,
 		sort->cost_ns, sort->most ? sort->most : sub->carriers);
 	unsigned long long cost_ns = 0;
 	size_t room = cf_plan_bundle_bytes();
-	unsigned most = sort->way == CF_WAY_FLEET ? 1 : CF_GROUP_MAX;
+	bool one = sort->way == CF_WAY_FLEET || sort->way == CF_WAY_CONVOY;
+	unsigned most = one ? 1 : CF_GROUP_MAX;
 
 	group->sort = sort;
 	group->nr = 0;

@@ -5,6 +5,7 @@
 #include "engine/plan_batch.h"
 #include "engine/plan_limits.h"
 #include "engine/worker.h"
+#include "path/bundle.h"
 #include "path/fleet.h"
 #include "harness.h"
 
@@ -376,6 +377,47 @@ static int teardown(void **state)
 	return 0;
 }
 
+static bool has_convoys(size_t size)
+{
+	return cf_plan_has_convoys(&(struct cf_piece){ .size = size });
+}
+
+static void large_entries_of_a_batch_may_be_a_convoy(void **state)
+{
+	configure(0);
+	assert_false(has_convoys(TH_MIB - 1));
+	assert_true(has_convoys(TH_MIB));
+	assert_true(has_convoys(8 * TH_MIB));
+	assert_false(has_convoys(8 * TH_MIB + 1));
+	configure(2044);
+	assert_false(has_convoys(TH_MIB));
+	configure(2048);
+	assert_true(has_convoys(TH_MIB));
+	assert_false(cf_plan_is_convoy(64 * TH_MIB - 1));
+	assert_true(cf_plan_is_convoy(64 * TH_MIB));
+}
+
+static bool bundle_demotes(enum cf_op op, size_t size)
+{
+	return cf_plan_bundle_demotes(
+		&(struct cf_piece){ .op = op, .size = size });
+}
+
+static void what_a_bundle_reads_is_demoted(void **state)
+{
+	bool can;
+
+	configure(0);
+	can = cf_plan_bound(can_demote);
+	cf_plan_bounds.can_demote = true;
+	assert_false(bundle_demotes(CF_READ, 16 * TH_KIB - 1));
+	assert_true(bundle_demotes(CF_READ, 16 * TH_KIB));
+	assert_true(bundle_demotes(CF_READ, CF_BUNDLE_MAX_SIZE));
+	assert_false(bundle_demotes(CF_READ, CF_BUNDLE_MAX_SIZE + 1));
+	assert_false(bundle_demotes(CF_WRITE, 64 * TH_KIB));
+	cf_plan_bounds.can_demote = can;
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -399,6 +441,8 @@ int main(void)
 		cmocka_unit_test(the_first_part_ends_where_a_block_does),
 		cmocka_unit_test(
 			a_fleet_is_deep_and_a_large_one_has_one_carrier),
+		cmocka_unit_test(large_entries_of_a_batch_may_be_a_convoy),
+		cmocka_unit_test(what_a_bundle_reads_is_demoted),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, teardown);

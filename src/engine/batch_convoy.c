@@ -1,0 +1,57 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * batch_convoy - feeds a convoy with entries, and tells their ends.
+ *
+ * Entries are taken off their list one by one: carriers share them as they
+ * can, and a cancel finds the others.
+ */
+#include "engine/batch_convoy.h"
+
+#include "core/device.h"
+#include "engine/batch_carry.h"
+#include "engine/settle.h"
+#include "path/convoy.h"
+
+#define TURN 8 /* entries, before it lets others on its worker */
+
+struct travel {
+	struct cf_convoy convoy;
+	struct cf_submission *sub;
+	struct cf_group *group;
+	unsigned taken;
+};
+
+static const struct cf_piece *next(struct cf_convoy *convoy)
+{
+	struct travel *t = (struct travel *)convoy;
+	struct cf_entry *entry;
+
+	if (t->taken >= TURN && cf_workers_have_tasks())
+		return NULL;
+	entry = cf_submission_next(t->sub, t->group);
+	t->taken++;
+	return entry ? &entry->req.piece : NULL;
+}
+
+static void ended(struct cf_convoy *convoy, const struct cf_piece *piece,
+		  ssize_t result)
+{
+	struct cf_entry *entry = cf_entry_of(piece);
+
+	entry->result = result;
+	cf_request_carried(&entry->req, result);
+	cf_batch_end(((struct travel *)convoy)->sub, &entry, 1);
+}
+
+void cf_batch_convoy(struct cf_submission *sub, struct cf_group *group)
+{
+	const struct cf_piece *first = &group->entries[0]->req.piece;
+	struct travel t = {
+		.convoy = { .next = next, .ended = ended },
+		.sub = sub,
+		.group = group,
+	};
+
+	cf_settle(cf_device_node(&first->mem));
+	cf_convoy_run(&t.convoy, first);
+}

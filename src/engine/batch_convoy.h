@@ -1,0 +1,14 @@
+// SPDX-License-Identifier: Apache-2.0
+/* batch_convoy - large cached reads of a batch, read on while copies travel. */
+#ifndef CF_ENGINE_BATCH_CONVOY_H
+#define CF_ENGINE_BATCH_CONVOY_H
+
+#include "engine/submission.h"
+
+/*
+ * Carries the group's one entry and takes more of its sort, until there are
+ * none or others wait for a worker; each ends as its copy does.
+ */
+void cf_batch_convoy(struct cf_submission *sub, struct cf_group *group);
+
+#endif
