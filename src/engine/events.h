@@ -23,7 +23,7 @@ struct cf_events {
 	/* lock to write; read relaxed by those who look before they sleep */
 	_Atomic unsigned pending, ready;
 	unsigned sleepers; /* lock; all of them, whatever they wait for */
-	unsigned wanted;   /* lock; the fewest events a taker sleeps for */
+	unsigned wanted;   /* lock; the fewest events that wake a taker */
 	_Atomic unsigned dropping; /* lock to write; cancels under way */
 	_Atomic bool over;	   /* lock to write; the batch ends */
 };

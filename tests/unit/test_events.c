@@ -8,6 +8,7 @@
 #include <unistd.h>
 #include "engine/events.h"
 #include "harness.h"
+#include "seam/os.h"
 
 #define SIZE 8
 
@@ -90,6 +91,38 @@ struct taker {
 	const struct timespec *timeout;
 };
 
+static void sleep_of(unsigned *sleepers, unsigned *wanted)
+{
+	pthread_mutex_lock(&events.lock);
+	*sleepers = events.sleepers;
+	*wanted = events.wanted;
+	pthread_mutex_unlock(&events.lock);
+}
+
+/* Waits until so many sleep, and the next wake takes so many events. */
+static void sleeps(unsigned nr, unsigned for_events)
+{
+	uint64_t begun = th_now_ns();
+	unsigned sleepers, wanted;
+
+	do
+		sleep_of(&sleepers, &wanted);
+	while ((sleepers != nr || wanted != for_events) &&
+	       th_now_ns() - begun < 10000000000);
+	assert_int_equal(sleepers, nr);
+	assert_int_equal(wanted, for_events);
+}
+
+/* Nobody was woken by what came last. */
+static void sleeps_on(unsigned nr, unsigned for_events)
+{
+	unsigned sleepers, wanted;
+
+	sleep_of(&sleepers, &wanted);
+	assert_int_equal(sleepers, nr);
+	assert_int_equal(wanted, for_events);
+}
+
 static void *take_late(void *arg)
 {
 	struct taker *t = arg;
@@ -100,11 +133,24 @@ static void *take_late(void *arg)
 	return NULL;
 }
 
-static void start(struct taker *t, unsigned min)
+static void start_timed(struct taker *t, unsigned min,
+			const struct timespec *timeout)
 {
-	*t = (struct taker){ .min = min };
+	*t = (struct taker){ .min = min, .timeout = timeout };
 	pthread_create(&t->thread, NULL, take_late, t);
 	th_sleep_ms(20);
+}
+
+static void start(struct taker *t, unsigned min)
+{
+	start_timed(t, min, NULL);
+}
+
+static void ends_with(struct taker *t, unsigned nr)
+{
+	pthread_join(t->thread, NULL);
+	assert_int_equal(t->err, 0);
+	assert_int_equal(t->nr, nr);
 }
 
 static void a_taker_sleeps_until_there_are_enough(void **state)
@@ -128,6 +174,257 @@ static void a_taker_sleeps_until_there_are_enough(void **state)
 	assert_int_equal(t.err, 0);
 	assert_int_equal(t.nr, 3);
 	cf_events_forget(&events, 1);
+}
+
+/* Three quarters wake; then it sleeps again, until there are all. */
+static void a_taker_is_woken_early_once(void **state)
+{
+	struct taker t;
+
+	(void)state;
+	assert_int_equal(cf_events_expect(&events, 8), 0);
+	start(&t, 8);
+	sleeps(1, 6);
+	post(0, 5);
+	sleeps_on(1, 6);
+	post(5, 1);
+	sleeps(1, 8);
+	/* the last ones come long after */
+	th_sleep_ms(50);
+	sleeps_on(1, 8);
+	post(6, 1);
+	sleeps_on(1, 8);
+	post(7, 1);
+	ends_with(&t, 8);
+}
+
+/* Its early wake is over, whoever takes the events that made it. */
+static void a_taker_that_others_rob_is_not_woken_early_again(void **state)
+{
+	struct taker t;
+
+	(void)state;
+	assert_int_equal(cf_events_expect(&events, 8), 0);
+	start(&t, 8);
+	post(0, 6);
+	sleeps(1, 8);
+	assert_int_equal(take(0, 0, SIZE, &zero), 6);
+	assert_int_equal(cf_events_expect(&events, 6), 0);
+	post(6, 5);
+	sleeps_on(1, 8);
+	post(11, 2);
+	sleeps_on(1, 8);
+	post(13, 1);
+	ends_with(&t, 8);
+}
+
+/* Not a sleeper, and not gone: true if that was seen before it sleeps again. */
+static bool is_seen_awake(unsigned min)
+{
+	unsigned sleepers, wanted;
+
+	do {
+		sleep_of(&sleepers, &wanted);
+		if (!sleepers)
+			return true;
+	} while (wanted != min);
+	return false;
+}
+
+/* One that is woken by six of eight events; whether it was seen awake then. */
+static bool looks_when_woken_early(const struct timespec *timeout)
+{
+	struct taker t;
+	bool seen;
+
+	assert_int_equal(cf_events_expect(&events, 8), 0);
+	start_timed(&t, 8, timeout);
+	sleeps(1, 6);
+	post(0, 6);
+	seen = is_seen_awake(8);
+	post(6, 2);
+	ends_with(&t, 8);
+	return seen;
+}
+
+/* For some 50 us, so a busy machine may let us see it but now and then. */
+static void a_taker_looks_when_it_is_woken_early(void **state)
+{
+	struct timespec timeout = { .tv_sec = 30 };
+	bool seen = false, seen_timed = false;
+
+	(void)state;
+	for (int i = 0; i < 100 && !seen; i++)
+		seen = looks_when_woken_early(NULL);
+	for (int i = 0; i < 100 && !seen_timed; i++)
+		seen_timed = looks_when_woken_early(&timeout);
+	assert_true(seen);
+	assert_true(seen_timed);
+}
+
+#define S_NS 1000000000ll
+
+static struct timespec asked; /* when the taker asked first */
+static unsigned questions;
+static long long later_ns; /* after that is when it asks again */
+
+static int clock_that_jumps(clockid_t clock, struct timespec *ts)
+{
+	long long ns = asked.tv_nsec + later_ns;
+
+	questions++;
+	if (!asked.tv_sec) {
+		cf_os_real.clock_gettime(clock, &asked);
+		*ts = asked;
+		return 0;
+	}
+	*ts = (struct timespec){ .tv_sec = asked.tv_sec + ns / S_NS,
+				 .tv_nsec = ns % S_NS };
+	return 0;
+}
+
+static void clock_jumps(long long ns)
+{
+	static struct cf_os os;
+
+	os = cf_os_real;
+	os.clock_gettime = clock_that_jumps;
+	cf_os = &os;
+	later_ns = ns;
+	asked = zero;
+	questions = 0;
+}
+
+static bool looks_so_late(long long ns, int rounds)
+{
+	struct timespec timeout = { .tv_sec = 30 };
+	bool seen = false;
+
+	for (int i = 0; i < rounds && !seen; i++) {
+		clock_jumps(ns);
+		seen = looks_when_woken_early(&timeout);
+	}
+	cf_os = &cf_os_real;
+	return seen;
+}
+
+static void no_look_begins_after_the_deadline(void **state)
+{
+	(void)state;
+	assert_true(looks_so_late(29 * S_NS + 1, 100));
+	assert_true(looks_so_late(30 * S_NS - 1, 100));
+	assert_false(looks_so_late(30 * S_NS, 10));
+	assert_false(looks_so_late(31 * S_NS - 1, 10));
+}
+
+/* Whoever would look again asks first how late it is. */
+static void who_is_not_woken_early_does_not_look_again(void **state)
+{
+	struct timespec timeout = { .tv_sec = 30 };
+	struct taker t;
+
+	(void)state;
+	clock_jumps(0);
+	assert_int_equal(cf_events_expect(&events, 8), 0);
+	post(0, 6);
+	start_timed(&t, 8, &timeout);
+	sleeps(1, 8);
+	post(6, 2);
+	ends_with(&t, 8);
+	assert_int_equal(questions, 1);
+	clock_jumps(0);
+	assert_int_equal(cf_events_expect(&events, 8), 0);
+	start_timed(&t, 8, &timeout);
+	sleeps(1, 6);
+	post(0, 8);
+	ends_with(&t, 8);
+	assert_int_equal(questions, 1);
+	cf_os = &cf_os_real;
+}
+
+static void one_that_is_woken_early_waits_as_long_as_it_says(void **state)
+{
+	struct timespec wait = { .tv_sec = 1 };
+	uint64_t begun, took = UINT64_MAX;
+	struct taker t;
+
+	(void)state;
+	for (int i = 0; i < 5 && took >= 1500000000; i++) {
+		assert_int_equal(cf_events_expect(&events, 8), 0);
+		begun = th_now_ns();
+		start_timed(&t, 8, &wait);
+		post(0, 6);
+		ends_with(&t, 6);
+		took = th_now_ns() - begun;
+		assert_true(took >= 1000000000);
+		cf_events_forget(&events, 2);
+	}
+	assert_true(took < 1500000000);
+}
+
+static void those_who_want_few_are_woken_by_all(void **state)
+{
+	struct taker t;
+
+	(void)state;
+	for (unsigned min = 1; min <= 4; min++) {
+		assert_int_equal(cf_events_expect(&events, min), 0);
+		start(&t, min);
+		sleeps(1, min < 4 ? min : 3);
+		post(0, min);
+		ends_with(&t, min);
+	}
+}
+
+static void takers_of_few_and_of_many_are_woken_in_their_turn(void **state)
+{
+	struct taker few, many;
+
+	(void)state;
+	assert_int_equal(cf_events_expect(&events, 8), 0);
+	start(&few, 4);
+	start(&many, 8);
+	sleeps(2, 3);
+	post(0, 3);
+	sleeps(2, 4);
+	post(3, 1);
+	ends_with(&few, 4);
+	sleeps(1, 6);
+	/* and who comes later with a smaller want */
+	start(&few, 4);
+	sleeps(2, 3);
+	assert_int_equal(cf_events_expect(&events, 4), 0);
+	post(4, 4);
+	ends_with(&few, 4);
+	assert_int_equal(cf_events_expect(&events, 4), 0);
+	post(8, 6);
+	sleeps(1, 8);
+	post(14, 2);
+	ends_with(&many, 8);
+}
+
+static void the_end_and_a_drop_find_who_was_woken_early(void **state)
+{
+	struct taker t;
+
+	(void)state;
+	assert_int_equal(cf_events_expect(&events, 8), 0);
+	start(&t, 8);
+	post(0, 6);
+	sleeps(1, 8);
+	cf_events_drop_begin(&events);
+	cf_events_forget(&events, 2);
+	cf_events_drop_end(&events);
+	pthread_join(t.thread, NULL);
+	assert_true(t.nr == 0 || t.nr == 6);
+	assert_int_equal(cf_events_expect(&events, 8), 0);
+	start(&t, 8);
+	post(0, 6);
+	sleeps(1, 8);
+	cf_events_finish(&events);
+	pthread_join(t.thread, NULL);
+	assert_int_equal(t.err, -CU_FILE_INTERNAL_BATCH_GETSTATUS_ERROR);
+	cf_events_forget(&events, 2);
 }
 
 static void nobody_waits_for_what_cannot_come(void **state)
@@ -219,6 +516,15 @@ int main(void)
 		TEST(events_come_in_order_round_the_ring),
 		TEST(there_is_room_for_pending_and_ready_together),
 		TEST(a_taker_sleeps_until_there_are_enough),
+		TEST(a_taker_is_woken_early_once),
+		TEST(a_taker_that_others_rob_is_not_woken_early_again),
+		TEST(a_taker_looks_when_it_is_woken_early),
+		TEST(no_look_begins_after_the_deadline),
+		TEST(who_is_not_woken_early_does_not_look_again),
+		TEST(one_that_is_woken_early_waits_as_long_as_it_says),
+		TEST(those_who_want_few_are_woken_by_all),
+		TEST(takers_of_few_and_of_many_are_woken_in_their_turn),
+		TEST(the_end_and_a_drop_find_who_was_woken_early),
 		TEST(nobody_waits_for_what_cannot_come),
 		TEST(a_drop_leaves_nothing_and_holds_back_who_comes),
 		TEST(who_sleeps_and_who_comes_is_told_of_the_end),
