@@ -188,9 +188,9 @@ static void of_large_reads_only_the_ends_are_demoted(void **state)
 	} rows[] = {
 		{ TH_MIB, 1, 32 * TH_KIB, CF_DEMOTE_ALL },
 		{ 4 * TH_MIB, 1, 128 * TH_KIB, CF_DEMOTE_ALL },
-		{ 32 * TH_MIB - 1, 1, 128 * TH_KIB, CF_DEMOTE_ALL },
-		{ 32 * TH_MIB, 1, 512 * TH_KIB, 2 * TH_MIB },
-		{ 32 * TH_MIB, 2, 512 * TH_KIB, 2 * TH_MIB },
+		{ 64 * TH_MIB - 1, 1, 128 * TH_KIB, CF_DEMOTE_ALL },
+		{ 64 * TH_MIB, 1, 512 * TH_KIB, 2 * TH_MIB },
+		{ 64 * TH_MIB, 2, 512 * TH_KIB, 2 * TH_MIB },
 		{ 128 * TH_MIB, 1, 512 * TH_KIB, 2 * TH_MIB },
 		{ TH_GIB, 2, 512 * TH_KIB, 2 * TH_MIB },
 		/* side by side */
