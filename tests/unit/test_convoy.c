@@ -6,6 +6,7 @@
 #include "path/convoy.h"
 
 #include <errno.h>
+#include <stdio.h>
 #include <unistd.h>
 #include "core/device.h"
 #include "harness.h"
@@ -315,6 +316,60 @@ static void without_a_lane_or_a_slot_the_first_one_fails(void **state)
 	fails_with("cuEventCreate:1=999", 0, 1);
 }
 
+static void forget(struct world *w)
+{
+	w->ended = 0;
+	for (unsigned i = 0; i < w->nr; i++)
+		w->ends[i] = 0;
+	th_mem_set(&w->pair.mem, 0xa5);
+}
+
+/* All bytes of a piece that ended well, and an error for all others. */
+static void ended_well_or_failed(struct world *w)
+{
+	struct th_pair *p = &w->pair;
+
+	told_once(w);
+	th_mem_get(&p->mem, PAD, p->got, p->size);
+	for (unsigned i = 0; i < w->taken; i++) {
+		size_t at = (size_t)w->pieces[i].file_off;
+
+		if (cf_is_cuda_error((int)w->results[i]))
+			continue;
+		assert_int_equal(w->results[i], w->pieces[i].size);
+		th_equal("a piece", p->got + at, p->bytes + at,
+			 w->pieces[i].size);
+	}
+}
+
+/* The n-th call of the driver fails, for all n there are. */
+static void any_call_may_fail(void **state)
+{
+	unsigned long calls;
+	char plan[32];
+	struct world w;
+
+	world_make(&w, 256 * TH_KIB, TH_MIB);
+	add_all(&w, 6);
+	run(&w);
+	forget(&w);
+	calls = th_fake()->calls(NULL);
+	run(&w);
+	calls = th_fake()->calls(NULL) - calls;
+	assert_in_range(calls, 20, 500);
+	for (unsigned n = 1; n <= calls; n++) {
+		forget(&w);
+		snprintf(plan, sizeof(plan), "*:%u=999", n);
+		assert_int_equal(th_fake()->plan(plan), 0);
+		run(&w);
+		ended_well_or_failed(&w);
+		forget(&w);
+		run(&w);
+		is_there(&w, TH_MIB);
+	}
+	world_end(&w);
+}
+
 #define TEST(name) cmocka_unit_test_teardown(name, th_teardown_close)
 
 int main(void)
@@ -331,6 +386,7 @@ int main(void)
 		TEST(a_copy_under_way_is_waited_for),
 		TEST(a_wait_that_fails_is_the_last),
 		TEST(a_question_that_fails_is_the_last),
+		TEST(any_call_may_fail),
 		TEST(without_a_lane_or_a_slot_the_first_one_fails),
 	};
 
