@@ -14,7 +14,7 @@
 #include <limits.h>
 #include <stdlib.h>
 #include "core/pause.h"
-#include "seam/os.h"
+#include "engine/deadline.h"
 
 /* A pause is 15 to 50 ns: some 50 us. */
 #define SPIN_LOOKS 2000
@@ -158,48 +158,6 @@ static void spin(const struct cf_events *events, unsigned min_nr)
 		cf_pause();
 }
 
-static struct timespec now(void)
-{
-	struct timespec at = { 0 };
-
-	cf_os->clock_gettime(CLOCK_MONOTONIC, &at);
-	return at;
-}
-
-/*
- * A client may pass the address of a 32-bit count of seconds (contract
- * 3.12): the halves behind it are then whatever lies there.
- */
-static struct timespec deadline_of(const struct timespec *timeout)
-{
-	struct timespec at = now();
-	long long s = timeout->tv_sec;
-	long ns = timeout->tv_nsec;
-
-	if (s < 0 || s > INT_MAX)
-		s = (int)((unsigned long long)s & UINT_MAX);
-	if (s < 0)
-		s = 0;
-	if (ns < 0 || ns > 999999999)
-		ns = 0;
-	at.tv_sec += (time_t)s;
-	at.tv_nsec += ns;
-	if (at.tv_nsec > 999999999) {
-		at.tv_sec++;
-		at.tv_nsec -= 1000000000;
-	}
-	return at;
-}
-
-static bool is_past(const struct timespec *deadline)
-{
-	struct timespec at = now();
-
-	return at.tv_sec > deadline->tv_sec ||
-	       (at.tv_sec == deadline->tv_sec &&
-		at.tv_nsec >= deadline->tv_nsec);
-}
-
 static bool is_zero(const struct timespec *timeout)
 {
 	return timeout && !timeout->tv_sec && !timeout->tv_nsec;
@@ -234,7 +192,8 @@ static int sleep_for_most_locked(struct cf_events *events, unsigned min_nr,
 	if (look(&events->ready) >= most)
 		return 0;
 	err = sleep_for_locked(events, most, deadline);
-	if (err || is_enough(events, min_nr) || (deadline && is_past(deadline)))
+	if (err || is_enough(events, min_nr) ||
+	    (deadline && cf_deadline_is_past(deadline)))
 		return err;
 	pthread_mutex_unlock(&events->lock);
 	spin(events, min_nr);
@@ -251,7 +210,7 @@ static void wait_locked(struct cf_events *events, unsigned min_nr,
 	if (is_enough(events, min_nr) || is_zero(timeout))
 		return;
 	if (timeout) {
-		at = deadline_of(timeout);
+		at = cf_deadline_of(timeout);
 		deadline = &at;
 	}
 	if (!sleep_for_most_locked(events, min_nr, deadline))

@@ -1,0 +1,17 @@
+// SPDX-License-Identifier: Apache-2.0
+/* deadline - until when a client waits, by the monotonic clock. Any thread. */
+#ifndef CF_ENGINE_DEADLINE_H
+#define CF_ENGINE_DEADLINE_H
+
+#include <stdbool.h>
+#include <time.h>
+
+/*
+ * timeout from now on. A client may pass the address of a 32-bit count of
+ * seconds (contract 3.12), so of what makes no sense that is taken.
+ */
+struct timespec cf_deadline_of(const struct timespec *timeout);
+
+bool cf_deadline_is_past(const struct timespec *deadline);
+
+#endif
