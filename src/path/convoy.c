@@ -22,7 +22,8 @@ struct place {
 	ssize_t result;		     /* of ends */
 };
 
-struct run {
+/* A convoy on its way. */
+struct journey {
 	struct cf_convoy *convoy;
 	const struct cf_piece *first;
 	const struct cf_cuda *cuda;
@@ -44,176 +45,175 @@ bool cf_convoy_can(const struct cf_piece *piece)
 /* ---------------------------------------------------------------- copies */
 
 /* The oldest copy is over, or will never be. */
-static void take_note(struct run *run, CUresult res)
+static void take_note(struct journey *j, CUresult res)
 {
-	struct place *place = &run->places[run->done++ % PLACES];
+	struct place *place = &j->places[j->done++ % PLACES];
 
 	if (res != CF_CU_SUCCESS)
-		run->err = CF_ECUDA(res);
+		j->err = CF_ECUDA(res);
 	if (place->ends)
-		run->convoy->ended(run->convoy, place->ends,
-				   run->err ? run->err : place->result);
+		j->convoy->ended(j->convoy, place->ends,
+				 j->err ? j->err : place->result);
 	place->ends = NULL;
 }
 
-static CUevent oldest(const struct run *run)
+static CUevent oldest(const struct journey *j)
 {
-	return run->lane->done[run->done % PLACES];
+	return j->lane->done[j->done % PLACES];
 }
 
-static void wait_oldest(struct run *run)
+static void wait_oldest(struct journey *j)
 {
-	take_note(run, run->cuda->event_synchronize(oldest(run)));
+	take_note(j, j->cuda->event_synchronize(oldest(j)));
 }
 
 /* Ends are told as they come. */
-static void look(struct run *run)
+static void look(struct journey *j)
 {
-	while (run->done < run->begun) {
-		CUresult res = run->cuda->event_query(oldest(run));
+	while (j->done < j->begun) {
+		CUresult res = j->cuda->event_query(oldest(j));
 
 		if (res == CF_CU_NOT_READY)
 			return;
-		take_note(run, res);
+		take_note(j, res);
 	}
 }
 
-static int begin_copy(struct run *run, const struct cf_piece *piece,
+static int begin_copy(struct journey *j, const struct cf_piece *piece,
 		      const struct cf_part *part, size_t size)
 {
-	size_t nr = run->begun % PLACES;
-	const char *mem = run->places[nr].mem + cf_slot_delta(piece, part);
-	CUresult res = run->cuda->memcpy_htod_async(
-		(CUdeviceptr)piece->mem.addr + part->at, mem, size,
-		run->lane->stream);
+	size_t nr = j->begun % PLACES;
+	const char *mem = j->places[nr].mem + cf_slot_delta(piece, part);
+	CUresult res = j->cuda->memcpy_htod_async((CUdeviceptr)piece->mem.addr +
+							  part->at,
+						  mem, size, j->lane->stream);
 
 	if (res == CF_CU_SUCCESS)
-		res = run->cuda->event_record(run->lane->done[nr],
-					      run->lane->stream);
+		res = j->cuda->event_record(j->lane->done[nr], j->lane->stream);
 	if (res == CF_CU_SUCCESS)
-		run->begun++;
+		j->begun++;
 	return cf_cuda_code(res);
 }
 
 /* ---------------------------------------------------------------- pieces */
 
 /* Bytes that are on their way to the device, or -error. */
-static ssize_t carry_part(struct run *run, const struct cf_piece *piece,
+static ssize_t carry_part(struct journey *j, const struct cf_piece *piece,
 			  const struct cf_part *part)
 {
 	ssize_t n;
 
-	if (run->begun - run->done == PLACES)
-		wait_oldest(run);
-	if (run->err)
-		return run->err;
-	n = cf_slot_fill(piece, part, run->places[run->begun % PLACES].mem);
+	if (j->begun - j->done == PLACES)
+		wait_oldest(j);
+	if (j->err)
+		return j->err;
+	n = cf_slot_fill(piece, part, j->places[j->begun % PLACES].mem);
 	if (n > 0)
-		run->err = begin_copy(run, piece, part, (size_t)n);
-	if (!run->err)
-		look(run);
-	return run->err ? run->err : n;
+		j->err = begin_copy(j, piece, part, (size_t)n);
+	if (!j->err)
+		look(j);
+	return j->err ? j->err : n;
 }
 
 /* It has ended, or does with the last copy that was begun. */
-static void conclude(struct run *run, const struct cf_piece *piece, size_t done,
-		     ssize_t n)
+static void conclude(struct journey *j, const struct cf_piece *piece,
+		     size_t done, ssize_t n)
 {
-	struct place *last = &run->places[(run->begun - 1) % PLACES];
-	ssize_t result = done && !run->err ? (ssize_t)done : n;
+	struct place *last = &j->places[(j->begun - 1) % PLACES];
+	ssize_t result = done && !j->err ? (ssize_t)done : n;
 
-	if (!done || run->done == run->begun) {
-		run->convoy->ended(run->convoy, piece, result);
+	if (!done || j->done == j->begun) {
+		j->convoy->ended(j->convoy, piece, result);
 		return;
 	}
 	last->ends = piece;
 	last->result = result;
 }
 
-static void carry(struct run *run, const struct cf_piece *piece)
+static void carry(struct journey *j, const struct cf_piece *piece)
 {
 	struct cf_part part = { .at = 0 };
 	ssize_t n;
 
 	do {
-		part.size = cf_least(piece->size - part.at, run->step);
-		n = carry_part(run, piece, &part);
+		part.size = cf_least(piece->size - part.at, j->step);
+		n = carry_part(j, piece, &part);
 		part.at += n > 0 ? (size_t)n : 0;
 	} while (n == (ssize_t)part.size && part.at < piece->size);
-	conclude(run, piece, part.at, n);
+	conclude(j, piece, part.at, n);
 }
 
 /* ------------------------------------------------------------------ life */
 
-static void carry_all(struct run *run)
+static void carry_all(struct journey *j)
 {
-	const struct cf_piece *piece = run->first;
+	const struct cf_piece *piece = j->first;
 
 	while (piece) {
-		carry(run, piece);
-		piece = run->err ? NULL : run->convoy->next(run->convoy);
+		carry(j, piece);
+		piece = j->err ? NULL : j->convoy->next(j->convoy);
 	}
-	while (run->done < run->begun)
-		wait_oldest(run);
+	while (j->done < j->begun)
+		wait_oldest(j);
 }
 
 /* A part and what it touches of the blocks around it. */
-static void cut(struct run *run, const struct cf_slot *slot)
+static void cut(struct journey *j, const struct cf_slot *slot)
 {
 	size_t room = slot->size / PLACES & ~(size_t)(CF_SLOT_ALIGN - 1);
 
-	run->step = cf_power_below(room - CF_SLOT_ALIGN);
+	j->step = cf_power_below(room - CF_SLOT_ALIGN);
 	for (size_t i = 0; i < PLACES; i++)
-		run->places[i].mem = slot->mem + i * room;
+		j->places[i].mem = slot->mem + i * room;
 }
 
 /*
  * 0, or why not even the first was taken. After an error the slot goes back
  * only when no copy can touch it.
  */
-static int carry_in(struct cf_device *dev, struct run *run)
+static int carry_in(struct cf_device *dev, struct journey *j)
 {
-	struct cf_pool *pool = cf_gpu_pool(dev->gpu, run->first->size);
+	struct cf_pool *pool = cf_gpu_pool(dev->gpu, j->first->size);
 	struct cf_slot *slot;
 	int err = cf_slot_lease(pool, &slot);
 
 	if (err)
 		return err;
-	err = cf_lane_lease(&dev->lanes, &run->lane);
+	err = cf_lane_lease(&dev->lanes, &j->lane);
 	if (!err) {
-		cut(run, slot);
-		carry_all(run);
-		if (run->err)
-			cf_lane_settle(run->lane);
-		cf_lane_give_back(&dev->lanes, run->lane);
+		cut(j, slot);
+		carry_all(j);
+		if (j->err)
+			cf_lane_settle(j->lane);
+		cf_lane_give_back(&dev->lanes, j->lane);
 	}
 	cf_slot_give_back(pool, slot);
 	return err;
 }
 
-static int enter(struct cf_device *dev, struct run *run)
+static int enter(struct cf_device *dev, struct journey *j)
 {
 	struct cf_scope scope;
 	int err = cf_device_enter(dev, &scope);
 
 	if (err)
 		return err;
-	run->cuda = cf_cuda_entered();
-	err = carry_in(dev, run);
+	j->cuda = cf_cuda_entered();
+	err = carry_in(dev, j);
 	cf_device_leave(dev, &scope);
 	return err;
 }
 
 void cf_convoy_run(struct cf_convoy *convoy, const struct cf_piece *first)
 {
-	struct run run = { .convoy = convoy, .first = first };
+	struct journey j = { .convoy = convoy, .first = first };
 	struct cf_device *dev;
 	int err = cf_device_find(&first->mem, &dev);
 
 	if (!err) {
-		err = enter(dev, &run);
-		if (err || run.err)
-			(void)cf_device_failed(dev, err ? err : run.err);
+		err = enter(dev, &j);
+		if (err || j.err)
+			(void)cf_device_failed(dev, err ? err : j.err);
 	}
 	if (err)
 		convoy->ended(convoy, first, err);
