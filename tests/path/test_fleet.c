@@ -5,16 +5,13 @@
  * end of a file, and when they are dropped in the middle.
  */
 #include <errno.h>
-#include <fcntl.h>
 #include <stdatomic.h>
 #include <stdlib.h>
-#include <string.h>
 #include <unistd.h>
 #include "core/ring.h"
-#include "harness.h"
 #include "seam/uring.h"
+#include "windows.h"
 
-#define MAX_NR 256
 #define BLOCK 4096
 
 /* ------------------------------------------------------ a ring that counts */
@@ -86,127 +83,21 @@ static void need_rings(void)
 		th_skip("this machine refuses io_uring");
 }
 
-/* ------------------------------------------------------------------ bytes */
-
-/* Windows of memory and of file, as large as each other. */
-struct bench {
-	struct th_mem mem;
-	struct th_file file;
-	CUfileHandle_t fh;
-	CUfileBatchHandle_t batch;
-	CUfileIOParams_t params[MAX_NR];
-	unsigned nr;
-	size_t window, size;
-	unsigned char *in_file, *in_mem;
-};
-
-static void bench_init(struct bench *b, enum th_mem_kind kind, unsigned nr,
-		       size_t window)
-{
-	th_mem_need(kind);
-	th_open_for(TH_ODIRECT);
-	b->nr = nr;
-	b->window = window;
-	b->size = nr * window;
-	b->in_file = th_bytes(b->size);
-	b->in_mem = th_bytes(b->size);
-	th_file_make(&b->file, TH_ODIRECT, O_RDWR, b->in_file, b->size);
-	th_mem_alloc(&b->mem, kind, b->size);
-	th_mem_put(&b->mem, 0, b->in_mem, b->size);
-	b->fh = th_handle(b->file.fd);
-	assert_int_equal(cuFileBatchIOSetUp(&b->batch, nr).err, 0);
-}
-
-static void bench_fini(struct bench *b)
-{
-	cuFileBatchIODestroy(b->batch);
-	cuFileHandleDeregister(b->fh);
-	th_mem_free(&b->mem);
-	th_file_end(&b->file);
-	free(b->in_file);
-	free(b->in_mem);
-	th_close();
-}
-
-/* Entry i: size bytes of window i of memory, and of a window of the file. */
-static void set_entry(struct bench *b, unsigned i, CUfileOpcode_t opcode,
-		      unsigned file_window, size_t at, size_t size)
-{
-	CUfileIOParams_t *p = &b->params[i];
-	size_t mem_at = i * b->window + at;
-	size_t file_at = file_window * b->window + at;
-
-	*p = (CUfileIOParams_t){ .mode = CUFILE_BATCH,
-				 .fh = b->fh,
-				 .opcode = opcode,
-				 .cookie = (void *)(uintptr_t)i };
-	p->u.batch.devPtr_base = b->mem.ptr;
-	p->u.batch.devPtr_offset = (off_t)mem_at;
-	p->u.batch.file_offset = (off_t)file_at;
-	p->u.batch.size = size;
-	if (opcode == CUFILE_READ)
-		memcpy(b->in_mem + mem_at, b->in_file + file_at, size);
-	else
-		memcpy(b->in_file + file_at, b->in_mem + mem_at, size);
-}
-
-/* Each entry has one event, and all of its bytes; a little at a time. */
-static void run(struct bench *b)
-{
-	CUfileIOEvents_t events[MAX_NR];
-	bool seen[MAX_NR] = { false };
-	unsigned done = 0;
-
-	assert_int_equal(cuFileBatchIOSubmit(b->batch, b->nr, b->params, 0).err,
-			 0);
-	while (done < b->nr) {
-		unsigned nr = b->nr;
-
-		assert_int_equal(
-			cuFileBatchIOGetStatus(b->batch, 1, &nr, events, NULL)
-				.err,
-			0);
-		for (unsigned i = 0; i < nr; i++) {
-			size_t k = (size_t)events[i].cookie;
-
-			assert_true(k < b->nr && !seen[k]);
-			seen[k] = true;
-			assert_int_equal(events[i].status, CUFILE_COMPLETE);
-			assert_int_equal(events[i].ret,
-					 b->params[k].u.batch.size);
-		}
-		done += nr;
-	}
-}
-
-static void check(struct bench *b)
-{
-	unsigned char *got = malloc(b->size);
-
-	assert_non_null(got);
-	th_mem_get(&b->mem, 0, got, b->size);
-	th_equal("memory", got, b->in_mem, b->size);
-	th_file_get(&b->file, 0, got, b->size);
-	th_equal("file", got, b->in_file, b->size);
-	assert_int_equal(th_file_size(&b->file), b->size);
-	free(got);
-}
-
 /* A block or so stays free on both sides of each. odd: not whole blocks. */
-static void move_all(struct bench *b, CUfileOpcode_t opcode, bool odd)
+static void move_all(struct windows *b, CUfileOpcode_t opcode, bool odd)
 {
 	for (unsigned i = 0; i < b->nr; i++) {
 		size_t most = b->window - 2 * BLOCK;
 		size_t at = odd ? 1 + th_below(BLOCK) : BLOCK;
 		size_t size = odd ? 1 + th_below(most) : most;
 
-		set_entry(b, i, opcode, b->nr - 1 - i, at, size);
+		windows_set(b, i, opcode, b->nr - 1 - i, at, size);
 	}
-	run(b);
-	check(b);
+	windows_run(b, b->nr);
+	windows_check(b);
 }
 
-static void there_and_back(struct bench *b)
+static void there_and_back(struct windows *b)
 {
 	move_all(b, CUFILE_READ, false);
 	move_all(b, CUFILE_READ, true);
@@ -221,9 +112,9 @@ static void there_and_back(struct bench *b)
 
 static void carries(enum th_mem_kind kind)
 {
-	struct bench b = { .nr = 0 };
+	struct windows b = { .nr = 0 };
 
-	bench_init(&b, kind, 128, 3 * BLOCK);
+	windows_init(&b, kind, TH_ODIRECT, 128, 3 * BLOCK);
 	need_rings();
 	move_all(&b, CUFILE_READ, false);
 	assert_int_equal(atomic_load(&queued), b.nr);
@@ -233,10 +124,10 @@ static void carries(enum th_mem_kind kind)
 	move_all(&b, CUFILE_WRITE, false);
 	assert_int_equal(atomic_load(&queued), 2 * b.nr);
 	there_and_back(&b);
-	bench_fini(&b);
-	bench_init(&b, kind, 20, TH_MIB);
+	windows_fini(&b);
+	windows_init(&b, kind, TH_ODIRECT, 20, TH_MIB);
 	there_and_back(&b);
-	bench_fini(&b);
+	windows_fini(&b);
 }
 
 static void rings_carry_entries_of_host_memory_side_by_side(void **state)
@@ -251,23 +142,23 @@ static void rings_carry_entries_of_gpu_memory_side_by_side(void **state)
 
 static void large_and_small_entries_travel_in_one_batch(void **state)
 {
-	struct bench b = { .nr = 0 };
+	struct windows b = { .nr = 0 };
 
-	bench_init(&b, TH_DEVICE, 24, TH_MIB);
+	windows_init(&b, TH_DEVICE, TH_ODIRECT, 24, TH_MIB);
 	for (int lap = 0; lap < 4; lap++) {
 		for (unsigned i = 0; i < b.nr; i++) {
 			size_t size = i % 3 ? 1 + th_below(3 * BLOCK) :
 					      1 + th_below(TH_MIB - BLOCK);
 
 			/* reads of the lower half, writes to the upper */
-			set_entry(&b, i,
-				  i < b.nr / 2 ? CUFILE_READ : CUFILE_WRITE, i,
-				  th_below(BLOCK), size);
+			windows_set(&b, i,
+				    i < b.nr / 2 ? CUFILE_READ : CUFILE_WRITE,
+				    i, th_below(BLOCK), size);
 		}
-		run(&b);
-		check(&b);
+		windows_run(&b, b.nr);
+		windows_check(&b);
 	}
-	bench_fini(&b);
+	windows_fini(&b);
 }
 
 static void an_entry_over_the_end_of_the_file_is_short(void **state)
@@ -276,16 +167,16 @@ static void an_entry_over_the_end_of_the_file_is_short(void **state)
 	size_t end = 3 * 5 * BLOCK - 777;
 
 	for (unsigned k = 0; k < 2; k++) {
-		struct bench b = { .nr = 0 };
+		struct windows b = { .nr = 0 };
 		CUfileIOEvents_t events[4];
 		unsigned nr = 4;
 
 		if (th_mem_is_device(kinds[k]) && !th_gpu(NULL))
 			continue;
-		bench_init(&b, kinds[k], 4, 5 * BLOCK);
+		windows_init(&b, kinds[k], TH_ODIRECT, 4, 5 * BLOCK);
 		assert_int_equal(ftruncate(b.file.plain, (off_t)end), 0);
 		for (unsigned i = 0; i < 4; i++)
-			set_entry(&b, i, CUFILE_READ, i, 0, 5 * BLOCK);
+			windows_set(&b, i, CUFILE_READ, i, 0, 5 * BLOCK);
 		assert_int_equal(
 			cuFileBatchIOSubmit(b.batch, 4, b.params, 0).err, 0);
 		assert_int_equal(
@@ -304,13 +195,13 @@ static void an_entry_over_the_end_of_the_file_is_short(void **state)
 			th_equal("before the end", b.in_mem, b.in_file + at,
 				 left < 5 * BLOCK ? left : 5 * BLOCK);
 		}
-		bench_fini(&b);
+		windows_fini(&b);
 	}
 }
 
 static void two_slots_of_two_cells_are_enough(void **state)
 {
-	struct bench b = { .nr = 0 };
+	struct windows b = { .nr = 0 };
 
 	assert_int_equal(
 		cuFileSetParameterSizeT(
@@ -326,30 +217,32 @@ static void two_slots_of_two_cells_are_enough(void **state)
 				 CUFILE_PARAM_EXECUTION_MAX_IO_THREADS, 6)
 				 .err,
 			 0);
-	bench_init(&b, TH_DEVICE, 200, 8 * BLOCK);
+	windows_init(&b, TH_DEVICE, TH_ODIRECT, 200, 8 * BLOCK);
 	there_and_back(&b);
-	bench_fini(&b);
+	windows_fini(&b);
 }
 
 static void without_rings_threads_carry_them(void **state)
 {
-	struct bench b = { .nr = 0 };
+	struct windows b = { .nr = 0 };
 
 	setenv("OCF_IO_URING", "0", 1);
-	bench_init(&b, th_gpu(NULL) ? TH_DEVICE : TH_MALLOC, 60, 16 * BLOCK);
+	windows_init(&b, th_gpu(NULL) ? TH_DEVICE : TH_MALLOC, TH_ODIRECT, 60,
+		     16 * BLOCK);
 	there_and_back(&b);
 	assert_int_equal(atomic_load(&queued), 0);
-	bench_fini(&b);
+	windows_fini(&b);
 }
 
 /* Other requests hold the one ring there is, or nobody does. */
 static void who_gets_no_ring_does_without(void **state)
 {
-	struct bench b = { .nr = 0 };
+	struct windows b = { .nr = 0 };
 	struct cf_ring *mine;
 
 	counting.make = one_ring_only;
-	bench_init(&b, th_gpu(NULL) ? TH_DEVICE : TH_MALLOC, 60, 16 * BLOCK);
+	windows_init(&b, th_gpu(NULL) ? TH_DEVICE : TH_MALLOC, TH_ODIRECT, 60,
+		     16 * BLOCK);
 	need_rings();
 	mine = cf_ring_lease();
 	assert_non_null(mine);
@@ -359,7 +252,7 @@ static void who_gets_no_ring_does_without(void **state)
 	cf_ring_give_back(mine);
 	there_and_back(&b);
 	assert_true(atomic_load(&queued) > 0);
-	bench_fini(&b);
+	windows_fini(&b);
 }
 
 /* ---------------------------------------------------------------- cancel */
@@ -368,7 +261,7 @@ static void who_gets_no_ring_does_without(void **state)
  * Memory of its own for each round, freed after the cancel or the destroy: a
  * late byte is seen by the address sanitizer and by the fake driver.
  */
-static void drop_in_the_middle(struct bench *b, enum th_mem_kind kind,
+static void drop_in_the_middle(struct windows *b, enum th_mem_kind kind,
 			       CUfileOpcode_t opcode)
 {
 	for (int round = 0; round < TH_SCALE(30); round++) {
@@ -377,7 +270,7 @@ static void drop_in_the_middle(struct bench *b, enum th_mem_kind kind,
 		th_mem_alloc(&mem, kind, b->size);
 		th_mem_put(&mem, 0, b->in_mem, b->size);
 		for (unsigned i = 0; i < b->nr; i++) {
-			set_entry(b, i, opcode, i, BLOCK, BLOCK);
+			windows_set(b, i, opcode, i, BLOCK, BLOCK);
 			b->params[i].u.batch.devPtr_base = mem.ptr;
 		}
 		assert_int_equal(
@@ -400,21 +293,21 @@ static void memory_may_go_after_a_cancel_or_a_destroy(void **state)
 	static const enum th_mem_kind kinds[] = { TH_MALLOC, TH_DEVICE };
 
 	for (unsigned k = 0; k < 2; k++) {
-		struct bench b = { .nr = 0 };
+		struct windows b = { .nr = 0 };
 
 		if (th_mem_is_device(kinds[k]) && !th_gpu(NULL))
 			continue;
-		bench_init(&b, kinds[k], MAX_NR, 3 * BLOCK);
+		windows_init(&b, kinds[k], TH_ODIRECT, WINDOWS_MAX, 3 * BLOCK);
 		drop_in_the_middle(&b, kinds[k], CUFILE_READ);
 		drop_in_the_middle(&b, kinds[k], CUFILE_WRITE);
-		bench_fini(&b);
+		windows_fini(&b);
 	}
 }
 
 /* -------------------------------------------------------------- many */
 
 struct crowd {
-	struct bench *b;
+	struct windows *b;
 	struct th_bad bad;
 };
 
@@ -422,7 +315,7 @@ struct crowd {
 static void one_of_a_crowd(void *arg, unsigned thread)
 {
 	struct crowd *c = arg;
-	struct bench *b = c->b;
+	struct windows *b = c->b;
 	CUfileIOEvents_t events[8];
 	CUfileBatchHandle_t batch;
 
@@ -448,17 +341,18 @@ static void one_of_a_crowd(void *arg, unsigned thread)
 
 static void thirty_two_threads_have_batches_on_one_file(void **state)
 {
-	struct bench b = { .nr = 0 };
+	struct windows b = { .nr = 0 };
 	struct crowd c = { .b = &b };
 
-	bench_init(&b, th_gpu(NULL) ? TH_DEVICE : TH_MALLOC, MAX_NR, 4 * BLOCK);
+	windows_init(&b, th_gpu(NULL) ? TH_DEVICE : TH_MALLOC, TH_ODIRECT,
+		     WINDOWS_MAX, 4 * BLOCK);
 	for (unsigned i = 0; i < b.nr; i++)
-		set_entry(&b, i, i & 1 ? CUFILE_READ : CUFILE_WRITE, i, BLOCK,
-			  b.window - 2 * BLOCK);
+		windows_set(&b, i, i & 1 ? CUFILE_READ : CUFILE_WRITE, i, BLOCK,
+			    b.window - 2 * BLOCK);
 	th_threads(32, one_of_a_crowd, &c);
 	th_bad_check(&c.bad);
-	check(&b);
-	bench_fini(&b);
+	windows_check(&b);
+	windows_fini(&b);
 }
 
 #define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
