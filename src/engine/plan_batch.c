@@ -48,10 +48,13 @@ unsigned cf_plan_cost_ns(const struct cf_piece *piece)
  * Tiny entries are bound by their calls, and not by the link; those of a
  * convoy leave by themselves.
  */
-bool cf_plan_bundle_demotes(const struct cf_piece *piece)
+size_t cf_plan_bundle_demote(const struct cf_piece *piece)
 {
 	return piece->op == CF_READ && piece->size >= BUNDLE_DEMOTE &&
-	       piece->size <= CF_BUNDLE_MAX_SIZE && cf_plan_bound(can_demote);
+			       piece->size <= CF_BUNDLE_MAX_SIZE &&
+			       cf_plan_bound(can_demote) ?
+		       CF_DEMOTE_ALL :
+		       0;
 }
 
 size_t cf_plan_bundle_bytes(void)

@@ -8,8 +8,8 @@
 /* What an entry of a batch costs the worker that carries it, about. */
 unsigned cf_plan_cost_ns(const struct cf_piece *piece);
 
-/* Whether what is read for a bundle should leave the core's caches first. */
-bool cf_plan_bundle_demotes(const struct cf_piece *piece);
+/* What of an entry leaves the core's caches first, if it is of a bundle. */
+size_t cf_plan_bundle_demote(const struct cf_piece *piece);
 
 /* The most of a slot that a bundle may need. */
 size_t cf_plan_bundle_bytes(void);

@@ -255,9 +255,7 @@ void cf_submission_sort(struct cf_submission *sub)
 		if (i && goes_with(entry, entry - 1)) {
 			piece->demote = entry[-1].req.piece.demote;
 		} else {
-			piece->demote = cf_plan_bundle_demotes(piece) ?
-						CF_DEMOTE_ALL :
-						0;
+			piece->demote = cf_plan_bundle_demote(piece);
 			sort = sort_for(sub, entry);
 			row = row_for(sub, sort, i);
 		}

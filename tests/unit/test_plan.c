@@ -397,25 +397,25 @@ static void large_entries_of_a_batch_may_be_a_convoy(void **state)
 	assert_true(cf_plan_is_convoy(64 * TH_MIB));
 }
 
-static bool bundle_demotes(enum cf_op op, size_t size)
+static size_t demoted_of_bundle(enum cf_op op, size_t size)
 {
-	return cf_plan_bundle_demotes(
+	return cf_plan_bundle_demote(
 		&(struct cf_piece){ .op = op, .size = size });
 }
 
 static void what_a_bundle_reads_is_demoted(void **state)
 {
-	bool can;
+	size_t least = 16 * TH_KIB, most = CF_BUNDLE_MAX_SIZE;
 
-	configure(0);
-	can = cf_plan_bound(can_demote);
-	cf_plan_bounds.can_demote = true;
-	assert_false(bundle_demotes(CF_READ, 16 * TH_KIB - 1));
-	assert_true(bundle_demotes(CF_READ, 16 * TH_KIB));
-	assert_true(bundle_demotes(CF_READ, CF_BUNDLE_MAX_SIZE));
-	assert_false(bundle_demotes(CF_READ, CF_BUNDLE_MAX_SIZE + 1));
-	assert_false(bundle_demotes(CF_WRITE, 64 * TH_KIB));
-	cf_plan_bounds.can_demote = can;
+	(void)state;
+	configure_demoting();
+	assert_int_equal(demoted_of_bundle(CF_READ, least - 1), 0);
+	assert_int_equal(demoted_of_bundle(CF_READ, least), CF_DEMOTE_ALL);
+	assert_int_equal(demoted_of_bundle(CF_READ, most), CF_DEMOTE_ALL);
+	assert_int_equal(demoted_of_bundle(CF_READ, most + 1), 0);
+	assert_int_equal(demoted_of_bundle(CF_WRITE, most), 0);
+	atomic_store(&cf_plan_bounds.can_demote, false);
+	assert_int_equal(demoted_of_bundle(CF_READ, most), 0);
 }
 
 int main(void)
