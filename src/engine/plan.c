@@ -36,7 +36,7 @@
 #define MIN_STEP (32 * KIB)
 #define MAX_STEP (128 * KIB)
 #define CROWD_STEP (1 * MIB) /* with its source, what a core's cache holds */
-#define LARGE (64 * MIB)
+#define LARGE (64 * MIB)     /* of less too much lies near an end */
 #define LARGE_STEP (512 * KIB)
 #define LARGE_END (2 * MIB) /* of it, either of which is demoted */
 /* orders of a ferry: what is short is cut to be several, what is long to have

@@ -92,16 +92,7 @@ static void two_slots_are_enough(void **state)
 {
 	struct windows b = { .nr = 0 };
 
-	assert_int_equal(
-		cuFileSetParameterSizeT(
-			CUFILE_PARAM_PROPERTIES_PER_BUFFER_CACHE_SIZE_KB, 2048)
-			.err,
-		0);
-	assert_int_equal(
-		cuFileSetParameterSizeT(
-			CUFILE_PARAM_PROPERTIES_MAX_DEVICE_CACHE_SIZE_KB, 4096)
-			.err,
-		0);
+	windows_slots(2, 2048);
 	begin(&b);
 	for (unsigned i = 0; i < NR; i++)
 		set_entry(&b, i, CUFILE_READ, th_below(PAD), WINDOW - PAD);

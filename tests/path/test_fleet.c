@@ -203,16 +203,7 @@ static void two_slots_of_two_cells_are_enough(void **state)
 {
 	struct windows b = { .nr = 0 };
 
-	assert_int_equal(
-		cuFileSetParameterSizeT(
-			CUFILE_PARAM_PROPERTIES_PER_BUFFER_CACHE_SIZE_KB, 64)
-			.err,
-		0);
-	assert_int_equal(
-		cuFileSetParameterSizeT(
-			CUFILE_PARAM_PROPERTIES_MAX_DEVICE_CACHE_SIZE_KB, 128)
-			.err,
-		0);
+	windows_slots(2, 64);
 	assert_int_equal(cuFileSetParameterSizeT(
 				 CUFILE_PARAM_EXECUTION_MAX_IO_THREADS, 6)
 				 .err,

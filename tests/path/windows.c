@@ -6,6 +6,21 @@
 #include <stdlib.h>
 #include <string.h>
 
+void windows_slots(unsigned nr, unsigned kib)
+{
+	assert_int_equal(
+		cuFileSetParameterSizeT(
+			CUFILE_PARAM_PROPERTIES_PER_BUFFER_CACHE_SIZE_KB, kib)
+			.err,
+		0);
+	assert_int_equal(
+		cuFileSetParameterSizeT(
+			CUFILE_PARAM_PROPERTIES_MAX_DEVICE_CACHE_SIZE_KB,
+			(size_t)nr * kib)
+			.err,
+		0);
+}
+
 void windows_init(struct windows *w, enum th_mem_kind mem,
 		  enum th_file_kind file, unsigned nr, size_t window)
 {

@@ -21,6 +21,9 @@ struct windows {
 	unsigned char *in_file, *in_mem; /* what should be there */
 };
 
+/* From the next init on: slots of so many KiB, and no more than nr. */
+void windows_slots(unsigned nr, unsigned kib);
+
 /* Opens the driver, too. All bytes are random. */
 void windows_init(struct windows *w, enum th_mem_kind mem,
 		  enum th_file_kind file, unsigned nr, size_t window);
@@ -30,8 +33,7 @@ void windows_fini(struct windows *w);
 void windows_set(struct windows *w, unsigned i, CUfileOpcode_t opcode,
 		 unsigned file_window, size_t at, size_t size);
 
-/* The first nr: each has one event, and all of its bytes; a little at a time.
- */
+/* The first nr: each has one event and all of its bytes, a few at a time. */
 void windows_run(struct windows *w, unsigned nr);
 
 void windows_check(struct windows *w);

@@ -19,7 +19,6 @@
 struct world {
 	struct cf_convoy convoy;
 	struct th_pair pair;
-	struct cf_device *dev;
 	struct cf_piece pieces[MAX_NR];
 	ssize_t results[MAX_NR];
 	unsigned ends[MAX_NR]; /* how often it was told */
@@ -91,15 +90,15 @@ static void add_all(struct world *w, unsigned nr)
 
 static void run(struct world *w)
 {
+	struct cf_device *dev;
 	size_t bytes, leased;
 
 	w->taken = 1;
 	cf_convoy_run(&w->convoy, &w->pieces[0]);
 	th_fake()->plan_clear();
 	th_fake()->copy_delay_us(0);
-	if (cf_device_find(&w->pieces[0].mem, &w->dev))
-		return;
-	cf_pool_usage(cf_gpu_pool(w->dev->gpu, TH_MIB), &bytes, &leased);
+	assert_int_equal(cf_device_find(&w->pieces[0].mem, &dev), 0);
+	cf_pool_usage(cf_gpu_pool(dev->gpu, TH_MIB), &bytes, &leased);
 	assert_int_equal(leased, 0);
 }
 
@@ -126,6 +125,15 @@ static void is_there(struct world *w, size_t size)
 	th_all("behind", p->got + PAD + size, 0xa5, p->size + PAD - size);
 }
 
+static void all_ended_well(struct world *w)
+{
+	told_once(w);
+	assert_int_equal(w->taken, w->nr);
+	for (unsigned i = 0; i < w->nr; i++)
+		assert_int_equal(w->results[i], w->pieces[i].size);
+	is_there(w, w->pair.size);
+}
+
 /* ---------------------------------------------------------------- tests */
 
 /* Copies that begin late lie in their places until then. */
@@ -137,11 +145,7 @@ static void moves(size_t slot, size_t size, unsigned nr, unsigned delay_us)
 	add_all(&w, nr);
 	th_fake()->copy_delay_us(delay_us);
 	run(&w);
-	told_once(&w);
-	assert_int_equal(w.taken, nr);
-	for (unsigned i = 0; i < nr; i++)
-		assert_int_equal(w.results[i], w.pieces[i].size);
-	is_there(&w, size);
+	all_ended_well(&w);
 	world_end(&w);
 }
 
@@ -365,7 +369,7 @@ static void any_call_may_fail(void **state)
 		ended_well_or_failed(&w);
 		forget(&w);
 		run(&w);
-		is_there(&w, TH_MIB);
+		all_ended_well(&w);
 	}
 	world_end(&w);
 }

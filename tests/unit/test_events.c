@@ -153,6 +153,15 @@ static void ends_with(struct taker *t, unsigned nr)
 	assert_int_equal(t->nr, nr);
 }
 
+/* One of eight that six have woken, and that sleeps for the rest. */
+static void start_and_wake(struct taker *t)
+{
+	assert_int_equal(cf_events_expect(&events, 8), 0);
+	start(t, 8);
+	post(0, 6);
+	sleeps(1, 8);
+}
+
 static void a_taker_sleeps_until_there_are_enough(void **state)
 {
 	struct rusage before, after;
@@ -204,10 +213,7 @@ static void a_taker_that_others_rob_is_not_woken_early_again(void **state)
 	struct taker t;
 
 	(void)state;
-	assert_int_equal(cf_events_expect(&events, 8), 0);
-	start(&t, 8);
-	post(0, 6);
-	sleeps(1, 8);
+	start_and_wake(&t);
 	assert_int_equal(take(0, 0, SIZE, &zero), 6);
 	assert_int_equal(cf_events_expect(&events, 6), 0);
 	post(6, 5);
@@ -408,19 +414,13 @@ static void the_end_and_a_drop_find_who_was_woken_early(void **state)
 	struct taker t;
 
 	(void)state;
-	assert_int_equal(cf_events_expect(&events, 8), 0);
-	start(&t, 8);
-	post(0, 6);
-	sleeps(1, 8);
+	start_and_wake(&t);
 	cf_events_drop_begin(&events);
 	cf_events_forget(&events, 2);
 	cf_events_drop_end(&events);
 	pthread_join(t.thread, NULL);
 	assert_true(t.nr == 0 || t.nr == 6);
-	assert_int_equal(cf_events_expect(&events, 8), 0);
-	start(&t, 8);
-	post(0, 6);
-	sleeps(1, 8);
+	start_and_wake(&t);
 	cf_events_finish(&events);
 	pthread_join(t.thread, NULL);
 	assert_int_equal(t.err, -CU_FILE_INTERNAL_BATCH_GETSTATUS_ERROR);
