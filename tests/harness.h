@@ -156,8 +156,11 @@ bool th_shuttle_kernel(void (*before)(uint32_t trip));
 unsigned long th_shuttle_trips(void);
 /* It finds an order, and moves nothing until it is let. */
 void th_shuttle_hold(bool orders_found);
-/* It has come, and does not look until it is let. */
+/* It has come, and does not look until it is let; whether one does so now. */
 void th_shuttle_blind(bool is_here);
+bool th_shuttle_blinded(void);
+/* Time ends none that comes from now on; they leave when they are let. */
+void th_shuttle_stay(bool for_good);
 unsigned long th_shuttle_orders(void);
 
 /* For such kernels: a copy of words moves each of them whole. */

@@ -22,7 +22,7 @@ static int (*over)(void);
 static void (*leave)(void);
 static void (*_Atomic on_trip)(uint32_t trip);
 static atomic_ulong trips, orders;
-static atomic_bool holds, blind;
+static atomic_bool holds, blind, blinded, stays;
 
 struct trip {
 	struct cf_shuttle_board *board;
@@ -95,7 +95,7 @@ static void look_at_time(struct trip *t)
 	int64_t now = clocks();
 	bool idle = now - t->busy > t->idle;
 
-	if (!idle && now < t->until)
+	if (atomic_load(&stays) || (!idle && now < t->until))
 		return;
 	if (!t->told) {
 		atomic_store(&t->board->leaves, t->number);
@@ -114,8 +114,10 @@ static int stay(struct trip *t)
 		unsigned nr;
 		int err;
 
-		while (atomic_load(&blind))
+		while (atomic_load(&blind)) {
+			atomic_store(&blinded, true);
 			sched_yield();
+		}
 		err = look(t, &nr);
 
 		if (err || (last && !nr) || over())
@@ -182,7 +184,18 @@ void th_shuttle_hold(bool orders_found)
 
 void th_shuttle_blind(bool is_here)
 {
+	atomic_store(&blinded, false);
 	atomic_store(&blind, is_here);
+}
+
+bool th_shuttle_blinded(void)
+{
+	return atomic_load(&blinded);
+}
+
+void th_shuttle_stay(bool for_good)
+{
+	atomic_store(&stays, for_good);
 }
 
 unsigned long th_shuttle_trips(void)

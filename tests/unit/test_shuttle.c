@@ -27,14 +27,12 @@ static CUcontext ctx;
 /* How a trip comes: at once, or when it is let. */
 static atomic_bool held;
 static unsigned long launches_before, trips_before;
-static atomic_uint arrived;
 
 static void come_when_let(uint32_t trip)
 {
 	(void)trip;
 	while (atomic_load(&held))
 		usleep(100);
-	atomic_fetch_add(&arrived, 1);
 }
 
 /* Time goes on by so much with each look at the clock. */
@@ -90,9 +88,12 @@ static int end(void **state)
 {
 	(void)state;
 	cf_os = &cf_os_real;
-	atomic_store(&held, false);
 	if (th_fake())
 		th_fake()->plan_clear();
+	/* a trip may come late, and then what it keeps is not of the next */
+	atomic_store(&held, false);
+	th_shuttle_stay(false);
+	cuCtxSynchronize();
 	cf_shuttle_free(shuttle, true);
 	if (device.ptr)
 		th_mem_free(&device);
@@ -131,6 +132,15 @@ static int begin_ready(void **state)
 {
 	begin(state);
 	return move_once();
+}
+
+/* All trips that were launched come, and go. */
+static void let_come(void)
+{
+	atomic_store(&held, false);
+	while (th_fake()->calls("cuLaunchKernel") - launches_before >
+	       th_shuttle_trips() - trips_before)
+		usleep(100);
 }
 
 /* --------------------------------------------------------- right bytes */
@@ -193,20 +203,22 @@ static void a_crowd_gets_each_its_own_bytes(void **state)
 static void one_trip_carries_many_and_leaves(void **state)
 {
 	const struct th_fake *fake = th_need_fake();
-	unsigned long orders = th_shuttle_orders(), trips;
+	unsigned long orders = th_shuttle_orders();
 	unsigned long before = fake->calls("cuLaunchKernel");
 
 	(void)state;
+	th_shuttle_stay(true);
 	for (int i = 0; i < 2000; i++)
 		assert_int_equal(move_once(), 0);
 	assert_int_equal(th_shuttle_orders() - orders, 2000);
-	usleep(50 * 1000);
-	trips = fake->calls("cuLaunchKernel");
-	assert_in_range(trips - before, 1, 1500);
-	usleep(50 * 1000);
-	assert_int_equal(fake->calls("cuLaunchKernel"), trips);
+	assert_int_equal(fake->calls("cuLaunchKernel"), before + 1);
+	/* it leaves by itself, and who comes then gets the next */
+	th_shuttle_stay(false);
+	let_come();
+	assert_int_equal(fake->calls("cuLaunchKernel"), before + 1);
+	th_shuttle_stay(true);
 	assert_int_equal(move_once(), 0);
-	assert_int_equal(fake->calls("cuLaunchKernel"), trips + 1);
+	assert_int_equal(fake->calls("cuLaunchKernel"), before + 2);
 }
 
 /* --------------------------------------------------------------- seats */
@@ -257,15 +269,6 @@ static int until_it_pays(void)
 	return nr;
 }
 
-/* All trips that were launched come, and go. */
-static void let_come(void)
-{
-	atomic_store(&held, false);
-	while (th_fake()->calls("cuLaunchKernel") - launches_before >
-	       th_shuttle_trips() - trips_before)
-		usleep(100);
-}
-
 static void a_kernel_pays_when_copies_come_fast(void **state)
 {
 	const struct th_fake *fake = th_need_fake();
@@ -300,6 +303,7 @@ static void one_that_is_here_pays_and_one_that_is_not_does_not(void **state)
 	let_come();
 	atomic_store(&look_ns, 0);
 	later_ms(60);
+	th_shuttle_stay(true);
 	assert_int_equal(move_once(), 0);
 	assert_true(cf_shuttle_pays(shuttle));
 }
@@ -347,8 +351,10 @@ static void rests_grow_until_it_goes_well(void **state)
 	}
 	/* so many that all is forgotten */
 	atomic_store(&look_ns, 0);
+	th_shuttle_stay(true);
 	for (int i = 0; i < 10100; i++)
 		assert_int_equal(move_once(), 0);
+	th_shuttle_stay(false);
 	let_come();
 	atomic_store(&held, true);
 	atomic_store(&look_ns, 1000);
@@ -385,14 +391,19 @@ static void what_a_trip_may_have_found_is_waited_for(void **state)
 	}
 }
 
-/* When it is here, the one who waits is late for a while, and then it sees. */
+static atomic_bool given_up;
+
+/* It sees when the one who waits was late and could not take it back. */
 static void *let_see_late(void *arg)
 {
-	while (!atomic_load(&arrived))
+	unsigned long asked = th_fake()->calls("cuStreamQuery");
+
+	while (!th_shuttle_blinded())
 		usleep(100);
-	usleep(10 * 1000);
 	atomic_store(&look_ns, 1000);
-	usleep(20 * 1000);
+	while (th_fake()->calls("cuStreamQuery") == asked &&
+	       !atomic_load(&given_up))
+		usleep(100);
 	th_shuttle_blind(false);
 	return arg;
 }
@@ -405,16 +416,18 @@ static void an_order_that_is_not_taken_back_stands(void **state)
 				    .size = AREA };
 	unsigned char *want = th_bytes(4096), got[4096];
 	pthread_t thread;
+	int err;
 
 	th_need_fake();
 	(void)state;
 	assert_int_equal(move_once(), 0);
 	let_come();
 	th_shuttle_blind(true);
-	atomic_store(&arrived, 0);
 	assert_int_equal(pthread_create(&thread, NULL, let_see_late, NULL), 0);
-	assert_int_equal(move(0, 0, 0, 4096, want), 0);
+	err = move(0, 0, 0, 4096, want);
+	atomic_store(&given_up, err);
 	assert_int_equal(pthread_join(thread, NULL), 0);
+	assert_int_equal(err, 0);
 	th_mem_get(&all, 0, got, sizeof(got));
 	assert_memory_equal(got, want, sizeof(got));
 	free(want);
