@@ -77,13 +77,15 @@ static int kernel(const struct fakecuda_launch *launch)
 		stop = __atomic_load_n(&flags[0], __ATOMIC_SEQ_CST);
 		if (stop != seq && run_block(&rows[i]))
 			return CF_CU_ILLEGAL_ADDRESS;
-		/* who sees the last report may take the memory away */
-		if (i == nr - 1)
+		/* who sees the last report may take the memory away, and is
+		 * to find it counted */
+		if (i == nr - 1) {
 			leave();
+			atomic_fetch_add(&launches, 1);
+		}
 		__atomic_store_n(&done[i], stop == seq ? seq | CANCELLED : seq,
 				 __ATOMIC_SEQ_CST);
 	}
-	atomic_fetch_add(&launches, 1);
 	return 0;
 }
 

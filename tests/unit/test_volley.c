@@ -4,6 +4,8 @@
  * and are cancelled, failures, and what is left behind.
  */
 #include <errno.h>
+#include <limits.h>
+#include <pthread.h>
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
@@ -12,6 +14,7 @@
 #include "core/volley_set.h"
 #include "harness.h"
 #include "seam/cuda.h"
+#include "seam/os.h"
 
 #define AREA (TH_MIB) /* of each thread, in both memories */
 #define MAX_THREADS 12
@@ -22,15 +25,57 @@ static struct th_mem device, slots;
 
 /* ------------------------------------------------------------- fixture */
 
-static atomic_uint hold_from, hold_ms; /* blocks from there on come late */
+#define LOOK_NS (200 * 1000)
 
-static void late_blocks(unsigned block, unsigned seq)
+static atomic_uint held_from; /* this block and later ones come when let */
+static atomic_uint waiting;   /* blocks that do */
+static _Atomic int64_t now_ns;
+static struct cf_os timed;
+
+static void come_when_let(unsigned block, unsigned seq)
 {
-	unsigned from = atomic_load(&hold_from);
-
 	(void)seq;
-	if (from && block + 1 == from)
-		th_sleep_ms(atomic_load(&hold_ms));
+	if (block < atomic_load(&held_from))
+		return;
+	atomic_fetch_add(&waiting, 1);
+	while (block >= atomic_load(&held_from))
+		usleep(100);
+	atomic_fetch_sub(&waiting, 1);
+}
+
+static void hold_from(unsigned block)
+{
+	atomic_store(&held_from, block);
+}
+
+static void let_all(void)
+{
+	hold_from(UINT_MAX);
+}
+
+/* Until all launches are over, and their streams know it. */
+static void let_all_end(void)
+{
+	let_all();
+	assert_int_equal(cuCtxSynchronize(), 0);
+}
+
+/* Time stands, however long a launch takes, until a block is held. */
+static int clock_of_the_test(clockid_t id, struct timespec *ts)
+{
+	int64_t step = atomic_load(&waiting) ? LOOK_NS : 0;
+	int64_t now = atomic_fetch_add(&now_ns, step) + step;
+
+	if (id != CLOCK_MONOTONIC)
+		return cf_os_real.clock_gettime(id, ts);
+	*ts = (struct timespec){ .tv_sec = now / 1000000000,
+				 .tv_nsec = now % 1000000000 };
+	return 0;
+}
+
+static void later_ms(int64_t ms)
+{
+	atomic_fetch_add(&now_ns, ms * 1000 * 1000);
 }
 
 static int begin(void **state)
@@ -38,10 +83,14 @@ static int begin(void **state)
 	(void)state;
 	th_need_gpu();
 	assert_non_null(cf_cuda_open());
-	atomic_store(&hold_from, 0);
-	(void)th_volley_kernel(late_blocks);
+	let_all();
+	(void)th_volley_kernel(come_when_let);
 	th_mem_alloc(&device, TH_DEVICE, MAX_THREADS * AREA);
 	th_mem_alloc(&slots, TH_PINNED, MAX_THREADS * AREA);
+	timed = cf_os_real;
+	timed.clock_gettime = clock_of_the_test;
+	atomic_store(&now_ns, 1000000000);
+	cf_os = &timed;
 	volleys = cf_volleys_new();
 	assert_non_null(volleys);
 	return 0;
@@ -52,7 +101,10 @@ static int end(void **state)
 	(void)state;
 	if (th_fake())
 		th_fake()->plan_clear();
+	/* or the close would leave what is still in a stream */
+	let_all_end();
 	cf_volleys_free(volleys, true);
+	cf_os = &cf_os_real;
 	th_mem_free(&device);
 	th_mem_free(&slots);
 	return 0;
@@ -191,9 +243,8 @@ static void copies_of_all_sizes_arrive_and_nothing_else_changes(void **state)
 	for (int i = 0; i < TH_SCALE(40); i++)
 		one_shot(0, i & 1, &bad);
 	th_bad_check(&bad);
-	/* a machine that is busy with other things may cancel some */
 	if (th_fake())
-		assert_true(th_volley_launches() > before);
+		assert_int_equal(th_volley_launches(), before + TH_SCALE(40));
 }
 
 static void shoot_many(void *arg, unsigned thread)
@@ -207,6 +258,8 @@ static void threads_have_launches_of_their_own(void **state)
 	struct th_bad bad = { 0 };
 
 	(void)state;
+	/* some are late, and are cancelled */
+	cf_os = &cf_os_real;
 	th_threads(MAX_THREADS, shoot_many, &bad);
 	th_bad_check(&bad);
 }
@@ -220,142 +273,90 @@ static void small_shot(struct shot *s, bool in)
 		shot_add(s, 0, in, i * 5000, i * 5000, 4096);
 }
 
-/* On a busy machine the last shot may have been cancelled, and there is rest */
-static int shoot_soon(struct shot *s)
+/* How many of the first ones were moved by the launch. */
+static unsigned nr_moved(const struct shot *s)
 {
-	int err = -ENOTSUP;
+	unsigned nr = 0;
 
-	for (int i = 0; i < 50 && err == -ENOTSUP; i++) {
-		err = shoot(s, 0, true);
-		if (err)
-			th_sleep_ms(60);
-	}
-	return err;
+	while (nr < s->nr && s->copies[nr].moved)
+		nr++;
+	return nr;
 }
 
-/* Until the set is made and its stream is warm, however busy the machine is. */
+static void gets_on(struct shot *s)
+{
+	assert_int_equal(shoot(s, 0, true), 0);
+	assert_int_equal(nr_moved(s), s->nr);
+}
+
+/* The set is made and its stream has been used. */
 static void warm(void)
 {
 	struct shot s;
-	bool whole = false;
 
 	small_shot(&s, true);
-	for (int i = 0; i < 50 && !whole; i++) {
-		whole = !shoot(&s, 0, true);
-		for (unsigned k = 0; k < s.nr; k++)
-			whole &= s.copies[k].moved;
-		if (!whole)
-			th_sleep_ms(60);
-	}
-	assert_true(whole);
+	gets_on(&s);
 	shot_fini(&s);
 }
 
-/* The GPU is full for so long; false: so busy a machine could not tell. */
-static bool cancelled_within(unsigned full_ms)
+/* From this block on there is no room; what is moved is moved before. */
+static void is_cancelled_at(unsigned block)
 {
 	unsigned long before;
-	uint64_t begun, took;
-	char plan[48];
 	struct shot s;
+	int64_t begun;
 
 	warm();
 	before = th_volley_moved();
 	small_shot(&s, true);
-	snprintf(plan, sizeof(plan), "cuLaunchKernel:1=@%u", full_ms * 1000);
-	assert_int_equal(th_fake()->plan(plan), 0);
-	begun = th_now_ns();
-	assert_int_equal(shoot_soon(&s), 0);
-	took = th_now_ns() - begun;
-	if (took < full_ms * 1000000ull) {
-		/* nothing was moved, and never will be */
-		assert_int_equal(move_rest(&s, true), 20);
-		assert_true(shot_right(&s, 0));
-		memset(slots.ptr, 0xee, AREA);
-		memcpy(s.in_slot, slots.ptr, AREA);
-		th_sleep_ms(2 * full_ms);
-		assert_true(shot_right(&s, 0));
-		assert_int_equal(th_volley_moved(), before);
-	}
+	hold_from(block);
+	begun = atomic_load(&now_ns);
+	assert_int_equal(shoot(&s, 0, true), 0);
+	assert_in_range(atomic_load(&now_ns) - begun, 1000000, 4000000);
+	assert_int_equal(nr_moved(&s), block);
+	assert_int_equal(move_rest(&s, true), 20 - block);
+	assert_true(shot_right(&s, 0));
+	/* when there is room nothing more is moved, whatever is there now */
+	memset(slots.ptr, 0xee, AREA);
+	memcpy(s.in_slot, slots.ptr, AREA);
+	let_all_end();
+	assert_true(shot_right(&s, 0));
+	assert_int_equal(th_volley_moved(), before + block);
 	shot_fini(&s);
-	return took < full_ms * 1000000ull;
 }
 
-/* Long before the GPU has room. */
 static void a_launch_that_gets_no_room_is_cancelled(void **state)
 {
-	unsigned full_ms = 30;
-
 	(void)state;
 	(void)th_need_fake();
-	while (!cancelled_within(full_ms)) {
-		full_ms *= 3;
-		assert_true(full_ms < 8000);
-	}
-}
-
-/* Seven blocks come on, the others late; false: before we could cancel. */
-static bool some_never_begin(unsigned late_ms)
-{
-	unsigned moved = 0;
-	struct shot s;
-
-	warm();
-	small_shot(&s, true);
-	atomic_store(&hold_ms, late_ms);
-	atomic_store(&hold_from, 8);
-	assert_int_equal(shoot_soon(&s), 0);
-	while (moved < 20 && s.copies[moved].moved)
-		moved++;
-	assert_int_equal(move_rest(&s, true), 20 - moved);
-	assert_true(shot_right(&s, 0));
-	th_sleep_ms(2 * late_ms);
-	assert_true(shot_right(&s, 0));
-	atomic_store(&hold_from, 0);
-	shot_fini(&s);
-	/* fewer only where the machine was too busy to begin them in time */
-	return moved <= 7;
+	is_cancelled_at(0);
 }
 
 /* The first ones are on the GPU, the others never were. */
 static void blocks_that_are_on_finish_and_the_others_never_begin(void **state)
 {
-	unsigned late_ms = 50;
-
 	(void)state;
 	(void)th_need_fake();
-	while (!some_never_begin(late_ms)) {
-		late_ms *= 3;
-		assert_true(late_ms < 8000);
-	}
+	is_cancelled_at(7);
 }
 
 static void after_a_cancel_copies_go_alone_and_then_share_again(void **state)
 {
 	const struct th_fake *fake = th_need_fake();
-	bool alone = false, again = false;
 	struct shot s;
+	long live;
 
 	(void)state;
-	warm();
+	is_cancelled_at(0);
+	live = fake->live("host_register");
 	small_shot(&s, true);
-	/* a machine that is busy may be late for the cancel, or for the rest */
-	for (int i = 0; i < 20 && !alone; i++) {
-		assert_int_equal(fake->plan("cuLaunchKernel:1=@30000"), 0);
-		assert_int_equal(shoot_soon(&s), 0);
-		alone = shoot(&s, 0, true) == -ENOTSUP;
-		fake->plan_clear();
-	}
-	assert_true(alone);
+	assert_int_equal(shoot(&s, 0, true), -ENOTSUP);
+	later_ms(49);
+	assert_int_equal(shoot(&s, 0, true), -ENOTSUP);
+	later_ms(1);
+	gets_on(&s);
 	/* what was set aside is in use again */
-	for (int i = 0; i < 20 && !again; i++) {
-		long live = fake->live("host_register");
-
-		th_sleep_ms(120);
-		warm();
-		again = fake->live("host_register") == live;
-	}
-	assert_true(again);
+	assert_int_equal(fake->live("host_register"), live);
 	shot_fini(&s);
 }
 
@@ -366,16 +367,13 @@ static void launches_in_a_full_gpu_do_not_pile_up(void **state)
 
 	(void)state;
 	small_shot(&s, true);
-	assert_int_equal(fake->plan("cuLaunchKernel:*=@3000000"), 0);
+	hold_from(0);
 	for (int i = 0; i < 8; i++) {
 		(void)shoot(&s, 0, true);
-		th_sleep_ms(i < 5 ? 50u << i : 0);
+		later_ms(2000);
 	}
-	fake->plan_clear();
-	assert_in_range(fake->live("host_register"), 1, 4);
+	assert_in_range(fake->live("host_register"), 2, 4);
 	shot_fini(&s);
-	/* the stream's own end; a close before it would leave the sets there */
-	th_sleep_ms(3200);
 }
 
 /* --------------------------------------------------------------- failure */
@@ -390,36 +388,41 @@ static void a_launch_that_fails_has_begun_nothing(void **state)
 	assert_int_equal(fake->plan("cuLaunchKernel:1=701"), 0);
 	assert_int_equal(shoot(&s, 0, false), -ENOTSUP);
 	shot_fini(&s);
-	th_sleep_ms(60);
+	later_ms(60);
 	warm();
+}
+
+static void *let_all_after_the_cancel(void *copies_before)
+{
+	while (th_fake()->calls("cuMemcpyHtoDAsync_v2") ==
+	       *(unsigned long *)copies_before)
+		usleep(100);
+	/* who does not wait has returned by now */
+	th_sleep_ms(20);
+	let_all();
+	return NULL;
 }
 
 static void a_cancel_that_fails_waits_for_the_launch(void **state)
 {
 	const struct th_fake *fake = th_need_fake();
-	unsigned full_ms = 20;
+	unsigned long copies, launches;
+	pthread_t other;
 	struct shot s;
-	uint64_t begun;
-	char plan[80];
-	int err = 0;
 
 	(void)state;
 	warm(); /* later a copy is a cancel's */
 	small_shot(&s, true);
-	/* 0: so busy a machine had no need to cancel */
-	for (; !err && full_ms < 8000; full_ms *= 3) {
-		snprintf(plan, sizeof(plan),
-			 "cuLaunchKernel:1=@%u,cuMemcpyHtoDAsync_v2:1=2",
-			 full_ms * 1000);
-		assert_int_equal(fake->plan(plan), 0);
-		begun = th_now_ns();
-		err = shoot_soon(&s);
-		fake->plan_clear();
-		if (err)
-			assert_true(th_now_ns() - begun >=
-				    full_ms * 1000000ull);
-	}
-	assert_int_equal(err, CF_ECUDA(2));
+	copies = fake->calls("cuMemcpyHtoDAsync_v2");
+	launches = th_volley_launches();
+	assert_int_equal(fake->plan("cuMemcpyHtoDAsync_v2:1=2"), 0);
+	hold_from(0);
+	assert_int_equal(
+		pthread_create(&other, NULL, let_all_after_the_cancel, &copies),
+		0);
+	assert_int_equal(shoot(&s, 0, true), CF_ECUDA(2));
+	assert_int_equal(th_volley_launches(), launches + 1);
+	pthread_join(other, NULL);
 	shot_fini(&s);
 }
 
