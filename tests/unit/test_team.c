@@ -97,9 +97,10 @@ static void end_step(struct step *step)
 
 /* ---------------------------------------------------------- step aside */
 
-static void wait_aside(struct step *step)
+static void tell_from_aside(struct step *step)
 {
 	cf_worker_step_aside();
+	tell(&step->begun); /* once more */
 	just_wait(step);
 	cf_worker_step_back();
 }
@@ -107,7 +108,9 @@ static void wait_aside(struct step *step)
 static void aside_when_told(struct step *step)
 {
 	step->well = comes(&step->may_end);
-	wait_aside(step);
+	cf_worker_step_aside();
+	step->well &= comes(&step->may_end);
+	cf_worker_step_back();
 }
 
 static void who_steps_aside_makes_room_for_what_waits_already(void **state)
@@ -132,9 +135,9 @@ static void who_steps_aside_makes_room_for_what_comes_later(void **state)
 
 	(void)state;
 	cf_workers_configure(1);
-	post_step(CF_TEAM_STREAM, &first, wait_aside);
+	post_step(CF_TEAM_STREAM, &first, tell_from_aside);
 	assert_true(comes(&first.begun));
-	th_sleep_ms(20);
+	assert_true(comes(&first.begun));
 	post_step(CF_TEAM_STREAM, &next, just_wait);
 	assert_true(comes(&next.begun));
 	end_step(&next);
