@@ -99,7 +99,23 @@ static int open_among(long pid, DIR *dir)
 	return -1;
 }
 
-bool process_has_file(long pid)
+static bool is_sealed(int fd)
+{
+	int need = F_SEAL_SHRINK | F_SEAL_GROW;
+
+	return (fcntl(fd, F_GET_SEALS) & need) == need;
+}
+
+/* One that is being made has no such word yet. */
+static bool has_magic(int fd)
+{
+	uint64_t magic;
+
+	return pread(fd, &magic, sizeof(magic), 0) == sizeof(magic) &&
+	       magic == OCF_STATS_MAGIC;
+}
+
+int process_file(long pid)
 {
 	char path[64];
 	DIR *dir;
@@ -108,30 +124,35 @@ bool process_has_file(long pid)
 	snprintf(path, sizeof(path), "/proc/%ld/fd", pid);
 	dir = opendir(path);
 	if (!dir)
-		return false;
+		return -1;
 	fd = open_among(pid, dir);
 	closedir(dir);
-	if (fd >= 0)
-		close(fd);
-	return fd >= 0;
+	if (fd < 0 || (is_sealed(fd) && has_magic(fd)))
+		return fd;
+	close(fd);
+	return -1;
 }
 
-static bool open_file(struct file *file, long pid)
+/* Says why, where there is none. */
+static int open_file(long pid)
 {
 	char path[64];
 	DIR *dir;
+	int fd;
 
 	snprintf(path, sizeof(path), "/proc/%ld/fd", pid);
 	dir = opendir(path);
-	if (!dir)
-		return fail_to_look(pid);
-	file->fd = open_among(pid, dir);
-	if (file->fd < 0 && errno)
+	if (!dir) {
+		fail_to_look(pid);
+		return -1;
+	}
+	fd = open_among(pid, dir);
+	if (fd < 0 && errno)
 		fail_errno("open", "the statistics file");
-	else if (file->fd < 0)
+	else if (fd < 0)
 		fail_to_find(pid);
 	closedir(dir);
-	return file->fd >= 0;
+	return fd;
 }
 
 /* ------------------------------------------------------------ trusting it */
@@ -175,12 +196,11 @@ static bool is_sound(const struct file *file)
 
 static bool map_file(struct file *file, long pid)
 {
-	int need = F_SEAL_SHRINK | F_SEAL_GROW;
 	struct stat st;
 	void *at;
 
-	if ((fcntl(file->fd, F_GET_SEALS) & need) != need ||
-	    fstat(file->fd, &st) || st.st_size < (off_t)sizeof(file->head))
+	if (!is_sealed(file->fd) || fstat(file->fd, &st) ||
+	    st.st_size < (off_t)sizeof(file->head))
 		return fail("process %ld: its statistics file is not ready",
 			    pid);
 	file->size = (size_t)st.st_size;
@@ -269,21 +289,26 @@ static bool read_file(struct snapshot *s, const struct file *file)
 	return true;
 }
 
-bool snapshot_take(struct snapshot *s, long pid)
+bool snapshot_of_file(struct snapshot *s, long pid, int fd)
 {
-	struct file file = { .fd = -1 };
+	struct file file = { .fd = fd };
 	bool ok;
 
 	memset(s, 0, sizeof(*s));
-	ok = open_file(&file, pid) && map_file(&file, pid) &&
-	     read_file(s, &file);
+	ok = map_file(&file, pid) && read_file(s, &file);
 	if (file.at)
 		munmap((void *)(uintptr_t)file.at, file.size);
-	if (file.fd >= 0)
-		close(file.fd);
+	close(fd);
 	if (!ok)
 		snapshot_free(s);
 	return ok;
+}
+
+bool snapshot_take(struct snapshot *s, long pid)
+{
+	int fd = open_file(pid);
+
+	return fd >= 0 && snapshot_of_file(s, pid, fd);
 }
 
 void snapshot_free(struct snapshot *s)

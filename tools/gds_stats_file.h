@@ -29,11 +29,13 @@ struct snapshot {
 
 /* Is a libcufile loaded there? 1, 0, or -1: that may not be known. */
 int process_has_library(long pid);
-/* Does it keep statistics that may be read? */
-bool process_has_file(long pid);
+/* The descriptor of its statistics, or -1 where it keeps none to be read. */
+int process_file(long pid);
 
 /* False, and a line on standard error, where it cannot be had. */
 bool snapshot_take(struct snapshot *s, long pid);
+/* The same, of that file, which it closes: the process may have ended. */
+bool snapshot_of_file(struct snapshot *s, long pid, int fd);
 void snapshot_free(struct snapshot *s);
 
 /* 0 where the library does not count such a thing. */

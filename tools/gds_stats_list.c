@@ -40,13 +40,17 @@ static void listing_free(struct listing *l)
 static void look_at(struct listing *l, long pid)
 {
 	struct listed *p = &l->processes[l->nr];
+	int fd;
 
 	if (pid == (long)getpid() || l->nr == MAX_LISTED ||
 	    process_has_library(pid) != 1)
 		return;
 	*p = (struct listed){ .pid = pid };
-	p->counts = process_has_file(pid) && snapshot_take(&p->s, pid);
-	l->nr++;
+	fd = process_file(pid);
+	p->counts = fd >= 0 && snapshot_of_file(&p->s, pid, fd);
+	/* without numbers it may also have ended meanwhile */
+	if (p->counts || process_has_library(pid) == 1)
+		l->nr++;
 }
 
 static bool look(struct listing *l)
