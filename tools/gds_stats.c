@@ -164,9 +164,15 @@ static void print(const struct options *o, const struct snapshot *s,
 		print_text(s, before, level_to_show(o, s));
 }
 
-static bool is_alive(long pid)
+/* Nobody may have waited for it yet: but its memory goes before its files. */
+static bool has_ended(long pid)
 {
-	return !kill((pid_t)pid, 0) || errno == EPERM;
+	int library;
+
+	if (kill((pid_t)pid, 0) && errno == ESRCH)
+		return true;
+	library = process_has_library(pid);
+	return !library || (library < 0 && errno == ESRCH);
 }
 
 /* The end of the process is the end of the work, and no error. */
@@ -174,13 +180,16 @@ static int watch(const struct options *o, struct snapshot *before)
 {
 	struct snapshot s;
 	int status = EXIT_SUCCESS;
+	int fd;
 
 	while (!ferror(stdout) && fflush(stdout) == 0) {
 		wait_for(o->watch);
-		if (!is_alive(o->pid))
+		fd = process_file(o->pid);
+		if (fd < 0 && has_ended(o->pid))
 			break;
-		if (!snapshot_take(&s, o->pid)) {
-			status = is_alive(o->pid) ? EXIT_FAILURE : EXIT_SUCCESS;
+		if (fd < 0 ? !snapshot_take(&s, o->pid) :
+			     !snapshot_of_file(&s, o->pid, fd)) {
+			status = EXIT_FAILURE;
 			break;
 		}
 		if (!o->json)

@@ -271,10 +271,11 @@ def test_watch_shows_intervals_until_the_process_ends(load):
     seen = 5
     while seen < 10:
         seen = json.loads(tool.stdout.readline())["counts"]["read.ok"]
-    one.end()
+    one.process.stdin.close()  # it ends, and nobody has waited for it yet
     tool.stdout.read()
-    assert tool.wait(timeout=10) == 0
+    assert tool.wait(timeout=60) == 0
     tool.stdout.close()
+    one.end()
 
 
 def test_watch_prints_the_rate_of_the_interval(load):
