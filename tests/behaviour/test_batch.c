@@ -17,6 +17,7 @@
 #include <string.h>
 #include <sys/wait.h>
 #include <unistd.h>
+#include "seam/os.h"
 
 #define NR 8
 #define SIZE 4096
@@ -488,19 +489,26 @@ static ssize_t slow_read(const void *handle, char *buf, size_t size, off_t off,
 
 static const CUfileFSOps_t slow_ops = { .read = slow_read };
 
-/* All entries of the bench go to the slow file system. */
-static void bench_begin_slow(struct bench *b)
+static CUfileHandle_t register_slow(void)
 {
 	CUfileDescr_t descr = { .type = CU_FILE_HANDLE_TYPE_USERSPACE_FS,
 				.handle.handle = &slow,
 				.fs_ops = &slow_ops };
+	CUfileHandle_t fh;
 
+	assert_ok(cuFileHandleRegister(&fh, &descr));
+	return fh;
+}
+
+/* All entries of the bench go to the slow file system. */
+static void bench_begin_slow(struct bench *b)
+{
 	memset(&slow, 0, sizeof(slow));
 	sem_init(&slow.gate, 0, 0);
 	bench_begin(b);
 	th_mem_set(&b->mem, 0x5c);
 	cuFileHandleDeregister(b->fh);
-	assert_ok(cuFileHandleRegister(&b->fh, &descr));
+	b->fh = register_slow();
 	for (int i = 0; i < NR; i++)
 		b->params[i].fh = b->fh;
 }
@@ -639,11 +647,35 @@ static void use_threads(size_t nr)
 					  nr));
 }
 
-static void *open_the_gate_later(void *nr)
+/*
+ * Opens the gate for so many when the handle is idle. An entry that waits has
+ * it to itself: it is idle when that one has been dropped.
+ */
+struct opener {
+	CUfileHandle_t fh;
+	int nr;
+	pthread_t thread;
+};
+
+static void *open_the_gate(void *arg)
 {
-	usleep(30 * 1000);
-	let_through((int)(intptr_t)nr);
+	struct opener *o = arg;
+
+	cuFileHandleDeregister(o->fh);
+	let_through(o->nr);
 	return NULL;
+}
+
+static void opener_begin(struct opener *o, CUfileHandle_t fh, int nr)
+{
+	o->fh = fh;
+	o->nr = nr;
+	assert_int_equal(pthread_create(&o->thread, NULL, open_the_gate, o), 0);
+}
+
+static void opener_end(struct opener *o)
+{
+	assert_int_equal(pthread_join(o->thread, NULL), 0);
 }
 
 static void cancel_of_nothing_is_well(void **state)
@@ -669,7 +701,7 @@ static void cancel_drops_what_waits_and_awaits_what_runs(void **state)
 {
 	struct bench b;
 	CUfileBatchHandle_t batch;
-	pthread_t opener;
+	struct opener opener;
 	unsigned char got[SIZE];
 
 	use_threads(2);
@@ -677,12 +709,13 @@ static void cancel_drops_what_waits_and_awaits_what_runs(void **state)
 	batch = batch_of(NR);
 	assert_ok(cuFileBatchIOSubmit(batch, 1, b.params, 0));
 	wait_until_begun(1);
+	b.params[2].fh = register_slow();
 	assert_ok(cuFileBatchIOSubmit(batch, 2, b.params + 1, 0));
 	wait_until_begun(2);
-	pthread_create(&opener, NULL, open_the_gate_later, (void *)NR);
+	opener_begin(&opener, b.params[2].fh, NR);
 	assert_ok(cuFileBatchIOCancel(batch));
 	assert_int_equal(atomic_load(&slow.inside), 0);
-	pthread_join(opener, NULL);
+	opener_end(&opener);
 	assert_ok(cuFileBatchIOGetStatus(batch, NR, &b.nr, b.events, NULL));
 	assert_int_equal(b.nr, 0);
 	th_mem_get(&b.mem, 0, got, SIZE);
@@ -692,6 +725,7 @@ static void cancel_drops_what_waits_and_awaits_what_runs(void **state)
 	th_mem_get(&b.mem, 2 * SIZE, got, SIZE);
 	th_all("the entry that had not", got, 0x5c, SIZE);
 	/* and the batch is as new */
+	b.params[2].fh = b.fh;
 	let_through(NR);
 	assert_ok(cuFileBatchIOSubmit(batch, NR, b.params, 0));
 	b.nr = NR;
@@ -710,7 +744,7 @@ static void cancel_leaves_what_has_not_begun_alone(void **state)
 	CUfileIOParams_t *params = calloc(MANY, sizeof(*params));
 	struct bench b;
 	CUfileBatchHandle_t batch;
-	pthread_t opener;
+	struct opener opener;
 	int begun;
 
 	use_threads(2);
@@ -718,13 +752,13 @@ static void cancel_leaves_what_has_not_begun_alone(void **state)
 	batch = batch_of(MANY);
 	for (unsigned i = 0; i < MANY; i++)
 		params[i] = b.params[i % NR];
+	params[MANY - 1].fh = register_slow();
 	assert_ok(cuFileBatchIOSubmit(batch, MANY, params, 0));
 	wait_until_begun(1);
-	pthread_create(&opener, NULL, open_the_gate_later,
-		       (void *)(intptr_t)MANY);
+	opener_begin(&opener, params[MANY - 1].fh, MANY);
 	assert_ok(cuFileBatchIOCancel(batch));
 	begun = atomic_load(&slow.begun);
-	pthread_join(opener, NULL);
+	opener_end(&opener);
 	assert_true(begun <= 2);
 	usleep(20 * 1000);
 	assert_int_equal(atomic_load(&slow.begun), begun);
@@ -794,45 +828,63 @@ struct reaper {
 	CUfileBatchHandle_t batch;
 	CUfileError_t error;
 	unsigned nr;
-	atomic_bool in;
 };
+
+static __thread bool reaps;
+static atomic_bool reaper_waits;
+
+/* Who is about to wait asks for the time, once it has looked for events. */
+static int clock_of_reaper(clockid_t id, struct timespec *ts)
+{
+	if (reaps)
+		atomic_store(&reaper_waits, true);
+	return cf_os_real.clock_gettime(id, ts);
+}
 
 static void *reap_all(void *arg)
 {
+	struct timespec long_time = { .tv_sec = 1000 };
 	struct reaper *r = arg;
 	CUfileIOEvents_t events[NR];
 
 	r->nr = NR;
-	atomic_store(&r->in, true);
-	r->error = cuFileBatchIOGetStatus(r->batch, NR, &r->nr, events, NULL);
+	reaps = true;
+	r->error = cuFileBatchIOGetStatus(r->batch, NR, &r->nr, events,
+					  &long_time);
 	return NULL;
 }
 
 /* A thread that waits for events which only the end of the batch can end. */
 static void end_under_a_reaper(bool close)
 {
+	static struct cf_os watched;
 	struct reaper r = { 0 };
+	struct opener opener;
 	struct bench b;
-	pthread_t reaper, opener;
+	pthread_t reaper;
 
+	watched = cf_os_real;
+	watched.clock_gettime = clock_of_reaper;
+	cf_os = &watched;
 	bench_begin_slow(&b);
+	b.params[NR - 1].fh = register_slow();
 	r.batch = batch_of(NR);
 	assert_ok(cuFileBatchIOSubmit(r.batch, NR, b.params, 0));
 	wait_until_begun(1);
 	pthread_create(&reaper, NULL, reap_all, &r);
-	while (!atomic_load(&r.in))
+	while (!atomic_load(&reaper_waits))
 		usleep(100);
-	usleep(20 * 1000);
-	pthread_create(&opener, NULL, open_the_gate_later, (void *)NR);
+	opener_begin(&opener, b.params[NR - 1].fh, NR);
 	if (close)
 		assert_ok(cuFileDriverClose_v2());
 	else
 		cuFileBatchIODestroy(r.batch);
 	assert_int_equal(atomic_load(&slow.inside), 0);
 	pthread_join(reaper, NULL);
-	pthread_join(opener, NULL);
+	opener_end(&opener);
 	assert_code(r.error, CU_FILE_INTERNAL_BATCH_GETSTATUS_ERROR);
 	bench_end(&b);
+	cf_os = &cf_os_real;
 }
 
 static void destroy_under_a_reaper_tells_it(void **state)
