@@ -5,11 +5,14 @@
  * and graphs bring the same bytes, or are refused before anything is queued.
  */
 #include <fcntl.h>
+#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 #include "core/ferry.h"
+#include "engine/watch.h"
 #include "harness.h"
 #include "seam/cuda.h"
+#include "seam/os.h"
 
 #define SIZE (100 * TH_KIB + 5)
 #define AT 4097 /* of what moves, in memory */
@@ -347,6 +350,32 @@ static void without_host_functions_and_contexts_streams_are_refused(
  */
 
 static struct cf_cuda real;
+static atomic_bool begun;
+static const ssize_t *result;
+static unsigned patience_ms; /* before it is refused */
+
+static ssize_t pread_has_begun(int fd, void *buf, size_t size, off_t off)
+{
+	if (off == AT)
+		atomic_store(&begun, true);
+	return cf_os_real.pread(fd, buf, size, off);
+}
+
+static void wait_until_begun(void)
+{
+	for (unsigned ms = 0; ms < patience_ms && !atomic_load(&begun); ms++)
+		th_sleep_ms(1);
+}
+
+/* What a kernel has not moved when it is refused is not waited for. */
+static void wait_until_moved(void)
+{
+	for (unsigned ms = 0; ms < patience_ms; ms++) {
+		if (__atomic_load_n(result, __ATOMIC_ACQUIRE) != -1)
+			return;
+		th_sleep_ms(1);
+	}
+}
 
 static CUresult take_memops_and_refuse(CUstream stream, unsigned nr,
 				       CUstreamBatchMemOpParams *ops,
@@ -354,7 +383,7 @@ static CUresult take_memops_and_refuse(CUstream stream, unsigned nr,
 {
 	CUresult res = real.stream_batch_mem_op(stream, nr, ops, flags);
 
-	th_sleep_ms(100);
+	wait_until_begun();
 	return res ? res : CF_CU_UNKNOWN;
 }
 
@@ -364,7 +393,7 @@ static CUresult take_kernel_and_refuse(const CUlaunchConfig *config,
 {
 	CUresult res = real.launch_kernel_ex(config, function, params, extra);
 
-	th_sleep_ms(100);
+	wait_until_moved();
 	return res ? res : CF_CU_UNKNOWN;
 }
 
@@ -375,6 +404,7 @@ static CUresult take_kernel_and_refuse(const CUlaunchConfig *config,
  */
 static void one_that_is_refused_is_done_or_not(bool ferry, bool watched)
 {
+	static struct cf_os os;
 	struct io held = { PART, 0, 0, -1 };
 	_Atomic bool open = false;
 	CUstream other;
@@ -383,6 +413,9 @@ static void one_that_is_refused_is_done_or_not(bool ferry, bool watched)
 	CUfileError_t e;
 
 	setenv("OCF_STREAM_FERRY", ferry ? "1" : "0", 1);
+	os = cf_os_real;
+	os.pread = pread_has_begun;
+	cf_os = &os;
 	world_begin(&w);
 	world_open(&w);
 	reads_and_writes_are_right(&w);
@@ -396,13 +429,16 @@ static void one_that_is_refused_is_done_or_not(bool ferry, bool watched)
 					 .err,
 				 0);
 	else
-		th_sleep_ms(50); /* whoever lingered has gone */
+		cf_watch_close(); /* whoever lingered has gone */
+	patience_ms = watched ? 30000 : 100;
+	atomic_store(&begun, false);
+	result = &w.r.n;
 	real = *w.cuda;
 	if (ferry)
 		w.cuda->launch_kernel_ex = take_kernel_and_refuse;
 	else
 		w.cuda->stream_batch_mem_op = take_memops_and_refuse;
-	/* it is at it when the refusal is known */
+	/* it is at it, or has done it, when the refusal is known */
 	th_fake()->copy_delay_us(300000);
 	e = put_read(&w);
 	th_fake()->copy_delay_us(0);
@@ -426,6 +462,7 @@ static void one_that_is_refused_is_done_or_not(bool ferry, bool watched)
 	assert_int_equal(cuStreamDestroy(other), 0);
 	th_mem_free(&mem);
 	world_end(&w);
+	cf_os = &cf_os_real;
 	unsetenv("OCF_STREAM_FERRY");
 }
 
