@@ -11,6 +11,7 @@
 #include <string.h>
 #include <sys/resource.h>
 #include <unistd.h>
+#include "seam/cuda.h"
 
 #define PART 4096
 #define NR 1000
@@ -138,20 +139,46 @@ static void operations_need_no_host_function(void **state)
 	world_end(w);
 }
 
+static struct cf_cuda real;
+static __thread bool submits;
+static atomic_bool waits_for_room;
+
+/* Who waits for room asks now and then after the context. */
+static CUresult query_of_who_waits(CUstream stream)
+{
+	if (submits)
+		atomic_store(&waits_for_room, true);
+	return real.stream_query(stream);
+}
+
+/* Before the stream has anything in it. */
+static void see_who_waits(void)
+{
+	struct cf_cuda *cuda = (struct cf_cuda *)cf_cuda_loaded();
+
+	real = *cuda;
+	cuda->stream_query = query_of_who_waits;
+}
+
+static void await_wait_for_room(void)
+{
+	while (!atomic_load(&waits_for_room))
+		th_sleep_ms(1);
+}
+
 static void submit_or_let_go(void *arg, unsigned i)
 {
 	struct world *w = arg;
 
 	if (i == 0) {
 		for (unsigned k = 0; k < MORE && !w->refused; k++) {
+			submits = k == NR;
 			w->refused = (int)put_read(w, k, w->stream).err;
 			w->submitted += !w->refused;
 		}
 		return;
 	}
-	while (w->submitted < NR)
-		th_sleep_ms(1);
-	th_sleep_ms(100);
+	await_wait_for_room();
 	let_go(w);
 }
 
@@ -162,6 +189,7 @@ static void beyond_it_a_submission_waits_outside_the_driver(void **state)
 	struct world *w = world_make();
 
 	fake->stream_depth(NR * PER_OPERATION + 20);
+	see_who_waits();
 	hold(w);
 	th_threads(2, submit_or_let_go, w);
 	assert_int_equal(w->refused, 0);
@@ -178,9 +206,7 @@ static void submit_or_close(void *arg, unsigned i)
 		submit_or_let_go(w, 0);
 		return;
 	}
-	while (w->submitted < NR)
-		th_sleep_ms(1);
-	th_sleep_ms(50);
+	await_wait_for_room();
 	assert_int_equal(w->submitted, NR);
 	assert_ok(cuFileDriverClose_v2());
 }
@@ -189,6 +215,7 @@ static void a_close_ends_the_wait_for_room(void **state)
 {
 	struct world *w = world_make();
 
+	see_who_waits();
 	hold(w);
 	th_threads(2, submit_or_close, w);
 	assert_int_equal(w->submitted, NR);
@@ -331,9 +358,7 @@ static void submit_or_lose(void *arg, unsigned i)
 		submit_or_let_go(w, 0);
 		return;
 	}
-	while (w->submitted < NR)
-		th_sleep_ms(1);
-	th_sleep_ms(50);
+	await_wait_for_room();
 	th_fake()->lose_context(NULL);
 }
 
@@ -344,6 +369,7 @@ static void a_lost_context_ends_the_wait_for_room(void **state)
 
 	(void)th_need_fake();
 	w = world_make();
+	see_who_waits();
 	hold(w);
 	th_threads(2, submit_or_lose, w);
 	assert_int_equal(w->submitted, NR);
