@@ -22,8 +22,8 @@
 #define MAJOR 75 /* compute capability, as an attribute of devices */
 #define MOST (9 * TH_MIB + 5)
 #define GUARD ((size_t)4096)
-#define LONG_MS 5000 /* nobody came */
-#define SHORT_MS 150 /* nobody comes */
+#define LONG_MS 30000 /* nobody came */
+#define SHORT_MS 150  /* nobody comes */
 
 struct io {
 	size_t size;
@@ -268,7 +268,7 @@ static void a_result_is_not_told_ahead(void **state)
 	world_init(&w, 64 * TH_KIB, FIXED);
 	first = (struct io){ w.size, 0, GUARD, -1 };
 	at_the_end = (struct io){ w.size, (off_t)(2 * w.size), GUARD, -1 };
-	hold_reads((off_t)w.size, (off_t)w.size, LONG_MS / 10);
+	hold_reads((off_t)w.size, (off_t)w.size, 3 * SHORT_MS);
 	hold.n = &at_the_end.n;
 	read_async(&w, &first);
 	read_async(&w, &at_the_end);

@@ -49,7 +49,6 @@ static void await_ends(void)
 {
 	while (th_fake() && th_fake()->live("user_object"))
 		th_sleep_ms(1);
-	th_sleep_ms(5);
 }
 
 static void bench_fini(struct bench *b)
