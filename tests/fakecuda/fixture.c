@@ -5,6 +5,7 @@
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "fixture.h"
@@ -99,6 +100,14 @@ void gate_hold(struct gate g, CUstream s)
 void gate_open(struct gate g)
 {
 	__atomic_store_n(g.word, 1, __ATOMIC_RELEASE);
+}
+
+uint64_t now_us(void)
+{
+	struct timespec ts;
+
+	clock_gettime(CLOCK_MONOTONIC, &ts);
+	return (uint64_t)ts.tv_sec * 1000000 + (uint64_t)ts.tv_nsec / 1000;
 }
 
 static sigjmp_buf fault_jump;

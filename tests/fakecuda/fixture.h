@@ -38,6 +38,9 @@ CUstream new_stream(unsigned int flags);
 CUdeviceptr new_mem(size_t n);
 unsigned char peek(CUdeviceptr p);
 
+/* By the clock that the driver's delays go by. */
+uint64_t now_us(void);
+
 /* Does a load from p fault? */
 bool faults(const volatile char *p);
 

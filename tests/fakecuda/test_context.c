@@ -205,22 +205,28 @@ static void plans_fail_the_calls_they_name(void **state)
 	OK(cuMemFree(q));
 }
 
+/* The third is so late that nothing but its context's end stops the wait. */
 static void a_plan_can_make_one_copy_late(void **state)
 {
 	CUdeviceptr d = new_mem(2);
 	CUstream s = new_stream(CF_CU_STREAM_NON_BLOCKING);
+	uint64_t begin;
 
 	(void)state;
-	OK(fakecuda_plan("cuMemsetD8Async:2=@100000"));
+	OK(fakecuda_plan("cuMemsetD8Async:2=@30000,"
+			 "cuMemsetD8Async:3=@3600000000"));
 	OK(cuMemsetD8Async(d, 1, 1, s));
 	OK(cuStreamSynchronize(s));
+	begin = now_us();
 	OK(cuMemsetD8Async(d, 2, 1, s));
-	FAILS(cuStreamQuery(s), CF_CU_NOT_READY);
-	assert_int_equal(peek(d), 1);
 	OK(cuStreamSynchronize(s));
+	assert_true(now_us() - begin >= 30000);
 	assert_int_equal(peek(d), 2);
-	OK(cuStreamDestroy(s));
-	OK(cuMemFree(d));
+	OK(cuMemsetD8Async(d, 3, 1, s));
+	FAILS(cuStreamQuery(s), CF_CU_NOT_READY);
+	assert_int_equal(peek(d), 2);
+	OK(cuCtxDestroy(ctx));
+	OK(cuCtxCreate_v2(&ctx, 0, 0));
 }
 
 static void live_objects_are_counted_by_kind(void **state)

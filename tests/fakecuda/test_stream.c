@@ -81,6 +81,7 @@ static void copies_to_pageable_memory_are_complete_on_return(void **state)
 static void small_plain_copy_returns_before_the_bytes_arrive(void **state)
 {
 	CUdeviceptr d = new_mem(1 * MIB);
+	struct gate g = gate_new();
 	char *buf = malloc(MIB);
 	char out = 0;
 
@@ -88,18 +89,34 @@ static void small_plain_copy_returns_before_the_bytes_arrive(void **state)
 	memset(buf, 1, MIB);
 	OK(cuMemcpyHtoD(d, buf, MIB));
 	assert_int_equal(peek(d), 1);
-	fakecuda_legacy_delay_us(150000);
+	gate_hold(g, NULL);
 	memset(buf, 2, MIB);
 	OK(cuMemcpyHtoD(d, buf, 64 * KIB));
 	memset(buf, 3, MIB);
 	assert_int_equal(peek(d), 1);
 	FAILS(cuStreamQuery(NULL), CF_CU_NOT_READY);
+	gate_open(g);
 	OK(cuMemcpyDtoH(&out, d, 1));
 	assert_int_equal(out, 2);
 	OK(cuMemcpyHtoD(d, buf, 64 * KIB + 1));
 	assert_int_equal(peek(d), 3);
+	OK(cuMemFreeHost(g.word));
 	OK(cuMemFree(d));
 	free(buf);
+}
+
+static void work_of_the_legacy_stream_can_be_late(void **state)
+{
+	CUdeviceptr d = new_mem(16);
+	uint64_t begin = now_us();
+
+	(void)state;
+	fakecuda_legacy_delay_us(30000);
+	OK(cuMemsetD8Async(d, 1, 16, NULL));
+	OK(cuStreamSynchronize(NULL));
+	assert_true(now_us() - begin >= 30000);
+	assert_int_equal(peek(d), 1);
+	OK(cuMemFree(d));
 }
 
 static void legacy_stream_orders_itself_with_blocking_streams_only(void **state)
@@ -359,6 +376,7 @@ int stream_tests(void)
 		TEST(pinned_sources_are_read_when_the_copy_runs),
 		TEST(copies_to_pageable_memory_are_complete_on_return),
 		TEST(small_plain_copy_returns_before_the_bytes_arrive),
+		TEST(work_of_the_legacy_stream_can_be_late),
 		TEST(legacy_stream_orders_itself_with_blocking_streams_only),
 		TEST(each_thread_has_its_own_default_stream),
 		TEST(destroyed_stream_finishes_its_work),
