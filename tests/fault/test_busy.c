@@ -18,12 +18,29 @@ struct work {
 	CUfileHandle_t fh;
 	unsigned char *content;
 	bool by_close;
+	unsigned long steps; /* that had been made before the read */
 };
 
-/* Everybody else has a turn each time, also where they are many. */
-static void doze(unsigned ms)
+/* A slow step of a read: a copy, or a call of the disk's. */
+static unsigned long steps_made(void)
 {
-	while (ms--)
+	return fault_calls(FAULT_PREAD) +
+	       (th_fake() ? th_fake()->calls("cuMemcpyHtoDAsync_v2") : 0);
+}
+
+/* The read is in the first of its slow steps, or further. */
+static void await_read(const struct work *w)
+{
+	while (steps_made() == w->steps)
+		th_sleep_ms(1);
+}
+
+/* The handle is on its way out: nobody else gets in by it. */
+static void await_deregister(const struct work *w)
+{
+	char byte;
+
+	while (cuFileRead(w->fh, &byte, 1, 0, 0) == 1)
 		th_sleep_ms(1);
 }
 
@@ -45,8 +62,14 @@ static void end_must_wait(struct work *w, bool by_close)
 		th_close();
 	else
 		cuFileHandleDeregister(w->fh);
-	/* nobody is inside any more, so all bytes are where they belong */
-	th_mem_get(&w->mem, 0, got, SIZE);
+	/*
+	 * Nobody is inside any more, so all bytes are where they belong: at
+	 * once, not when one more slow copy has been behind the others.
+	 */
+	if (th_fake())
+		th_fake()->read((uintptr_t)w->mem.ptr, got, SIZE);
+	else
+		th_mem_get(&w->mem, 0, got, SIZE);
 	if (memcmp(got, w->content, SIZE))
 		th_bad_note(&w->bad, "%s did not wait for the read",
 			    by_close ? "close" : "deregister");
@@ -62,7 +85,9 @@ static void play(void *arg, unsigned i)
 		read_slowly(w);
 		return;
 	}
-	doze(WORK_MS / 4 * i);
+	await_read(w);
+	if (i == 2)
+		await_deregister(w);
 	end_must_wait(w, i == 2 || w->by_close);
 }
 
@@ -76,6 +101,7 @@ static void run(struct work *w, unsigned nr_threads)
 	th_file_make(&w->file, TH_BUFFERED, O_RDWR, w->content, SIZE);
 	th_mem_alloc(&w->mem, TH_DEVICE, SIZE);
 	w->fh = th_handle(w->file.fd);
+	w->steps = steps_made();
 	th_threads(nr_threads, play, w);
 	th_bad_check(&w->bad);
 	th_mem_get(&w->mem, 0, got, SIZE);
@@ -153,9 +179,10 @@ static void buffer_deregister_during_a_read_harms_nobody(void **state)
 	for (int i = 0; i < 2; i++) {
 		pthread_t thread;
 
+		w.steps = steps_made();
 		assert_int_equal(pthread_create(&thread, NULL, read_slowly, &w),
 				 0);
-		doze(WORK_MS / 4);
+		await_read(&w);
 		assert_int_equal(i ? cuFileBufRegister(w.mem.ptr, SIZE, 0).err :
 				     cuFileBufDeregister(w.mem.ptr).err,
 				 0);
