@@ -18,6 +18,7 @@
 #include <string.h>
 #include "fault.h"
 #include "scenario.h"
+#include "seam/os.h"
 
 #if TH_SANITIZED
 int main(void)
@@ -194,6 +195,39 @@ static void each_of_many_batches_may_find_no_memory(void **state)
 	th_close();
 }
 
+#define LAUNCH_SIZE 4096
+
+static atomic_bool held, let_go;
+
+/* The first that is a launch's stands still until it is let go. */
+static ssize_t held_pread(int fd, void *buf, size_t size, off_t off)
+{
+	if (size == LAUNCH_SIZE && !atomic_exchange(&held, true))
+		while (!atomic_load(&let_go))
+			th_sleep_ms(1);
+	return cf_os_real.pread(fd, buf, size, off);
+}
+
+static void hold_reads(void)
+{
+	static struct cf_os os;
+
+	os = cf_os_real;
+	os.pread = held_pread;
+	atomic_store(&let_go, true);
+	cf_os = &os;
+}
+
+static int let_reads_go(void **state)
+{
+	int res;
+
+	atomic_store(&let_go, true);
+	res = th_teardown_close(state);
+	cf_os = &cf_os_real;
+	return res;
+}
+
 /*
  * Two graphs made of one capture, where no kernel is behind the gate: the
  * second launch needs memory while the first is at it, and says that it has
@@ -201,8 +235,8 @@ static void each_of_many_batches_may_find_no_memory(void **state)
  */
 static void a_launch_beside_another_may_find_no_memory(void **state)
 {
-	size_t size = 4096;
-	unsigned char bytes[4096], got[4096];
+	size_t size = LAUNCH_SIZE;
+	unsigned char bytes[LAUNCH_SIZE], got[LAUNCH_SIZE];
 	off_t zero = 0;
 	ssize_t n = -1;
 	struct th_file file;
@@ -214,6 +248,7 @@ static void a_launch_beside_another_may_find_no_memory(void **state)
 	th_mem_need(TH_DEVICE);
 	th_need_fake();
 	setenv("OCF_STREAM_FERRY", "0", 1);
+	hold_reads();
 	th_open();
 	th_fill(bytes, size);
 	th_file_make(&file, TH_BUFFERED, O_RDWR, bytes, size);
@@ -235,9 +270,11 @@ static void a_launch_beside_another_may_find_no_memory(void **state)
 	assert_int_equal(cuStreamSynchronize(streams[0]), 0);
 	assert_int_equal(n, size);
 	n = -1;
-	th_fake()->copy_delay_us(500000);
+	atomic_store(&let_go, false);
+	atomic_store(&held, false);
 	assert_int_equal(cuGraphLaunch(execs[0], streams[0]), 0);
-	th_sleep_ms(100);
+	while (!atomic_load(&held))
+		th_sleep_ms(1);
 	refuse_from(1, true);
 	assert_int_equal(cuGraphLaunch(execs[1], streams[1]), 0);
 	while (__atomic_load_n(&n, __ATOMIC_ACQUIRE) == -1)
@@ -245,11 +282,11 @@ static void a_launch_beside_another_may_find_no_memory(void **state)
 	assert_int_equal(n, -ENOMEM);
 	fault_count(atomic_load(&asked[MEMORY]));
 	refuse_from(0, false);
+	atomic_store(&let_go, true);
 	/* the gate is the first one's, and so are the bytes */
 	for (int i = 0; i < 2; i++)
 		assert_int_equal(cuStreamSynchronize(streams[i]), 0);
 	assert_int_equal(n, size);
-	th_fake()->copy_delay_us(0);
 	th_mem_get(&mem, 0, got, size);
 	th_equal("memory", got, bytes, size);
 	for (int i = 0; i < 2; i++) {
@@ -291,7 +328,7 @@ int main(void)
 			th_teardown_close),
 		cmocka_unit_test_teardown(
 			a_launch_beside_another_may_find_no_memory,
-			th_teardown_close),
+			let_reads_go),
 	};
 
 	th_start(280);
