@@ -90,7 +90,7 @@ static int errno_of(CUfileOpError err)
 
 /*
  * What was begun in vain has been passed: a wait behind a launch that failed
- * tells nobody. Where each call fails, the question too, it has some turns.
+ * tells nobody. Where the question is what fails, the stream is waited for.
  */
 static void await_stream(CUstream stream)
 {
@@ -98,8 +98,8 @@ static void await_stream(CUstream stream)
 
 	for (; res == CF_CU_NOT_READY; res = cuStreamQuery(stream))
 		th_sleep_ms(0);
-	for (int turns = 0; res && turns < 5; turns++)
-		th_sleep_ms(1);
+	if (res)
+		(void)cuStreamSynchronize(stream);
 }
 
 /*
