@@ -424,7 +424,7 @@ static void fork_host(void)
 	host_round(fh);
 	pid = fork();
 	if (!pid) {
-		alarm(20);
+		alarm(100);
 		host_round(fh);
 		cuFileHandleDeregister(fh);
 		host_round(make_handle(make_file()));
@@ -467,7 +467,7 @@ static void fork_gpu(void)
 	gpu_round(fh, mem);
 	pid = fork();
 	if (!pid) {
-		alarm(20);
+		alarm(100);
 		check_child_of_a_gpu(fh, mem);
 		exit(0);
 	}
@@ -488,7 +488,7 @@ static void fork_before_the_gpu(void)
 	if (!pid) {
 		void *mem;
 
-		alarm(20);
+		alarm(100);
 		gpu_open();
 		mem = gpu_alloc();
 		gpu_round(make_handle(make_file()), mem);
@@ -533,7 +533,7 @@ static void check_child_of_the_busy(struct busy *busy)
 {
 	static char own[SIZE];
 
-	alarm(20);
+	alarm(100);
 	CHECK(cuFileRead(busy->fh, busy->mem, SIZE, 0, 0) == -1);
 	CHECK(errno == CU_FILE_CUDA_DRIVER_ERROR);
 	CHECK(cuFileRead(busy->fh, own, SIZE, 0, 0) == SIZE);
@@ -605,7 +605,7 @@ int main(int argc, char **argv)
 {
 	CHECK(argc == 3);
 	dir = argv[2];
-	alarm(60);
+	alarm(300);
 	for (size_t i = 0; i < SIZE; i++)
 		pattern[i] = (char)(i * 7 + i / 251);
 	for (size_t i = 0; i < sizeof(scenarios) / sizeof(scenarios[0]); i++)

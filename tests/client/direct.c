@@ -66,7 +66,7 @@ int main(int argc, char **argv)
 	int fd;
 
 	CHECK(argc >= 2 && out && in);
-	alarm(60);
+	alarm(300);
 	for (size_t i = 0; i < SIZE; i++)
 		out[i] = (char)(i * 7 + i / 251 + 1);
 	memset(in, 0, SIZE);

@@ -98,7 +98,7 @@ int main(int argc, char **argv)
 	};
 
 	CHECK(argc == 2);
-	alarm(60);
+	alarm(300);
 	check_quiet_load(argv[1]);
 	for (int i = 0; i < 60; i++) {
 		void *lib = load(argv[1], flags[i % 3]);

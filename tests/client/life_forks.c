@@ -38,7 +38,7 @@ void fork_before_anything(void)
 		pid_t pid = fork();
 
 		if (!pid) {
-			alarm(20);
+			alarm(100);
 			live();
 			exit(0);
 		}
@@ -55,7 +55,7 @@ void fork_after_close(void)
 	live();
 	pid = fork();
 	if (!pid) {
-		alarm(20);
+		alarm(100);
 		/* the parent's driver is not the child's; host memory is */
 		CHECK(cuFileUseCount() == 0);
 		live_on_host();
@@ -74,7 +74,7 @@ static void check_child(struct life_busy *busy)
 	CUfileIOEvents_t events[16];
 	unsigned nr = 16;
 
-	alarm(20);
+	alarm(100);
 	CHECK(cuFileBatchIOGetStatus(busy->batch, 16, &nr, events, NULL).err);
 	OK(cuFileBatchIOCancel(busy->batch)); /* of nothing */
 	cuFileBatchIODestroy(busy->batch);
@@ -122,7 +122,7 @@ static void descend(unsigned generations)
 	OK(cuFileDriverOpen());
 	pid = fork();
 	if (!pid) {
-		alarm(20);
+		alarm(100);
 		descend(generations - 1);
 		exit(0);
 	}
@@ -141,7 +141,7 @@ static void fork_late(void)
 	pid_t pid = fork();
 
 	if (!pid) {
-		alarm(20);
+		alarm(100);
 		live_on_host();
 		_exit(0);
 	}

@@ -76,7 +76,7 @@ class Case(unittest.TestCase):
     def run_program(self, *command, **environment):
         return subprocess.run(command, env=self.environment(**environment),
                               cwd=self.dir, capture_output=True, text=True,
-                              timeout=120, check=False)
+                              timeout=400, check=False)
 
     def run_client(self, scenario, **environment):
         """A scenario that must go well; -> (stdout, stderr)."""

@@ -73,7 +73,7 @@ class Privilege(Case):
             extra_groups=[], cwd=self.dir, capture_output=True, text=True,
             env=self.environment(CUFILE_LOGFILE_PATH=self.log,
                                  CUFILE_LOGGING_LEVEL="TRACE"),
-            timeout=60, check=False)
+            timeout=300, check=False)
         said = f"{done.stdout}\n{done.stderr}"
         self.assertEqual(done.returncode, 0, said)
 
