@@ -8,6 +8,10 @@ import time
 import pytest
 
 BUDGET = 0.020
+# As long on an ordinary machine; on one that is slower, or that neighbours
+# keep busy, what the budget has become there.
+YARDSTICK = ["/bin/sh", "-c", "i=0; while [ $i -lt 20000 ]; do i=$((i+1)); done"]
+ENOUGH = 40  # runs of both, for the least of each to be that
 
 pytestmark = pytest.mark.skipif(os.environ.get("OCF_SANITIZED") == "1",
                                 reason="sanitizers start slowly")
@@ -35,19 +39,24 @@ def once(command, env):
     return took, usage.ru_utime + usage.ru_stime
 
 
-def best(command, env):
+def starts_in_time(command, env, most=300):
     """
     The least of each over many runs: a busy machine makes single runs slow,
     and a tool that is slow makes them all so.
     """
-    least = [1.0, 1.0]
-    end = time.monotonic() + 20
-    for _ in range(300):
-        least = [min(old, new) for old, new in
-                 zip(least, once(list(map(str, command)), env))]
-        if max(least) < BUDGET or time.monotonic() > end:
+    command = list(map(str, command))
+    least, yardstick = [60.0, 60.0], [60.0, 60.0]
+    end = time.monotonic() + 60
+    for runs in range(1, most + 1):
+        least = list(map(min, least, once(command, env)))
+        if max(least) < BUDGET:
+            return True
+        yardstick = list(map(min, yardstick, once(YARDSTICK, env)))
+        if runs >= ENOUGH and (least[0] < yardstick[0] and least[1] < yardstick[1]
+                               or time.monotonic() > end):
             break
-    return least
+    print(f"clock and processor {least}, yardstick {yardstick}")
+    return least[0] < yardstick[0] and least[1] < yardstick[1]
 
 
 @pytest.fixture
@@ -71,8 +80,7 @@ COMMANDS = {
 
 @pytest.mark.parametrize("name", COMMANDS)
 def test_a_tool_starts_in_less_than_20_ms(name, data, tmp_path):
-    clock, processor = best(COMMANDS[name](data), environment(tmp_path))
-    assert processor < BUDGET and clock < BUDGET
+    assert starts_in_time(COMMANDS[name](data), environment(tmp_path))
 
 
 def test_so_does_gds_stats_beside_a_process(data, tmp_path):
@@ -81,11 +89,11 @@ def test_so_does_gds_stats_beside_a_process(data, tmp_path):
             env=environment(tmp_path), stdin=subprocess.PIPE,
             stdout=subprocess.PIPE) as load:
         assert load.stdout.readline() == "ready\n"
-        clock, processor = best(
+        in_time = starts_in_time(
             [os.environ["OCF_GDS_STATS"], "-p", load.pid, "-l", 3],
             environment(tmp_path))
         load.stdin.close()
-    assert processor < BUDGET and clock < BUDGET
+    assert in_time
 
 
 def test_a_tool_that_is_slow_is_noticed(tmp_path):
@@ -94,3 +102,5 @@ def test_a_tool_that_is_slow_is_noticed(tmp_path):
     assert once(["/bin/sleep", "0.05"], env)[0] > BUDGET
     busy = ["/bin/sh", "-c", "i=0; while [ $i -lt 200000 ]; do i=$((i+1)); done"]
     assert once(busy, env)[1] > BUDGET
+    assert not starts_in_time(busy, env, 5)
+    assert not starts_in_time(["/bin/sleep", "1"], env, 5)
