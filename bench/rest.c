@@ -82,12 +82,13 @@ static void *watch(void *arg)
 
 	if (gpu_is_open())
 		gpu_use();
-	while (!__atomic_load_n(&w->stop, __ATOMIC_RELAXED)) {
+	/* once at least, also where the load is over before it is run */
+	do {
 		look(&now);
 		if (now.rss_mb > w->most.rss_mb)
 			w->most = now;
 		sleep_s(0.05);
-	}
+	} while (!__atomic_load_n(&w->stop, __ATOMIC_RELAXED));
 	return NULL;
 }
 
