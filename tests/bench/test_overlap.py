@@ -68,13 +68,16 @@ def test_a_short_read_ends_the_reader_and_is_told(overlap):
 
 
 def test_reads_count_while_the_work_is_done(overlap):
-    turned = threading.Event()
+    turned, pause = [], threading.Event()
 
     def turn(offsets):
-        turned.wait(0.001)
+        turned.append(offsets)
+        pause.wait(0.001)
 
     def work():
-        turned.wait(0.05)
+        before = len(turned)
+        while len(turned) < before + 2:  # the first of them has been counted
+            pause.wait(0.001)
         return 7
     answer, rate = overlap.beside(reader_of(overlap, turn), work)
     assert answer == 7 and rate > 0
@@ -113,7 +116,7 @@ def test_a_process_that_ends_early_keeps_its_rows(overlap, tmp_path, monkeypatch
     monkeypatch.setattr(overlap, "__file__", str(child))
     sizes = [0.5] if name == "well" else [0.5, 16]
     row, = overlap.run_child(name, "/a/lib.so",
-                             options_of(sizes=sizes, patience=5 if name == "hangs" else 20))
+                             options_of(sizes=sizes, patience=10 if name == "hangs" else 100))
     assert row["loaded"] == "/a/lib.so"
     words = " ".join(row["arguments"])
     assert "--seconds 0.01 --rounds 3 --sizes " + " ".join(map(str, sizes)) in words

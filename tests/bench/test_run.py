@@ -107,15 +107,15 @@ def test_the_limit_has_a_number_for_every_plain_cell(bench):
 def test_a_library_that_hangs_is_killed_and_measured_again(bench):
     begin = time.monotonic()
     rows, _ = bench("--sizes", "8K,4K", "--ops", "read", "--media", "cached", "--host",
-                    "--patience", "0.5", libraries=("byhand", f"bad={BAD}"))
+                    "--patience", "5", libraries=("byhand", f"bad={BAD}"))
     assert [(row["library"], row["error"]) for row in cells(rows)] == [
         ("byhand", ""), ("bad", "hung"), ("byhand", ""), ("bad", "")]
-    assert time.monotonic() - begin < 60
+    assert time.monotonic() - begin < 200
 
 
 def test_a_batch_that_never_ends_is_hung(bench):
     rows, _ = bench("--sizes", "4K", "--batch", "8", "--ops", "read", "--media", "cached",
-                    "--host", "--patience", "0.5", libraries=(f"bad={BAD}",))
+                    "--host", "--patience", "5", libraries=(f"bad={BAD}",))
     assert [row["error"] for row in cells(rows)] == ["hung"]
 
 
