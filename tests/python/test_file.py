@@ -1,10 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
 """cufile.open: bytes, modes, futures, lifetimes, and what a failure says."""
+import ctypes
 import errno
+import faulthandler
 import gc
 import os
 import pickle
 import threading
+import time
 
 import pytest
 
@@ -163,28 +166,46 @@ def test_many_threads_share_a_file(cufile, place, data_file):
         assert array.get() == data[offset:offset + array.nbytes]
 
 
-def test_other_threads_run_while_a_read_waits(cufile, tmp_path):
-    path = tmp_path / "large"
-    with open(path, "wb") as plain:
-        plain.truncate(256 * MIB)
-    array, counted, stop = bytearray(256 * MIB), [0], threading.Event()
+def test_other_threads_run_while_a_read_waits(cufile, gpu, data_file):
+    """One of them ends the wait: with the lock held it could not."""
+    if not hasattr(gpu.driver, "fakecuda_channels"):
+        pytest.skip("only the fake driver can be held by plan")
+    path, data = data_file(MIB)
+    array, word, stream = gpu.array(MIB), ctypes.c_void_p(), gpu.stream()
+    gpu.ok("cuMemHostAlloc", ctypes.byref(word), ctypes.c_size_t(4), 0)
+    gate = ctypes.c_uint32.from_address(word.value)
+    gate.value = 0
 
-    def count():
-        while not stop.is_set():
-            counted[0] += 1
+    def copies():
+        return gpu.driver.fakecuda_calls(b"cuMemcpyHtoDAsync_v2")
 
-    with cufile.open(path) as file:
-        thread = threading.Thread(target=count)
-        thread.start()
-        try:
-            before = counted[0]
-            file.read(array)
-            during = counted[0] - before
-        finally:
-            stop.set()
-            thread.join()
-    # with the lock held it would be one time slice's worth, or nothing
-    assert during > 1000
+    before = copies()
+
+    def open_gate():
+        while copies() == before:
+            time.sleep(0.001)
+        gate.value = 1
+
+    thread = threading.Thread(target=open_gate, daemon=True)
+    # a thread of C, which needs no lock to end a test that hangs
+    faulthandler.dump_traceback_later(200, exit=True)
+    try:
+        # one queue for all streams, and a wait at its head
+        gpu.driver.fakecuda_channels(1)
+        gpu.ok("cuStreamWaitValue32_v2", ctypes.c_void_p(stream),
+               ctypes.c_uint64(word.value), ctypes.c_uint32(1), 1)
+        with cufile.open(path) as file:
+            thread.start()
+            assert file.read(array) == MIB
+        thread.join()
+    finally:
+        gate.value = 1
+        gpu.driver.fakecuda_channels(0)
+        faulthandler.cancel_dump_traceback_later()
+    gpu.ok("cuCtxSynchronize")
+    gpu.ok("cuStreamDestroy_v2", ctypes.c_void_p(stream))
+    gpu.ok("cuMemFreeHost", word)
+    assert array.get() == data
 
 
 # ------------------------------------------------------------------- modes
