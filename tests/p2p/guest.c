@@ -478,7 +478,7 @@ int main(int argc, char **argv)
 	if (argc != 3)
 		return 2;
 	path = argv[1];
-	alarm(120);
+	alarm(500);
 	blind = !strcmp(argv[2], "blind");
 	far = blind || !strcmp(argv[2], "far");
 	if (far)

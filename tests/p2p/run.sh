@@ -38,7 +38,7 @@ mkfs.xfs -qf xfs.img
 # Without a processor of the kernel's list of those that route between ports,
 # only what is behind one switch reaches each other.
 status=0
-timeout 150 qemu-system-x86_64 -machine q35 -accel tcg,thread=multi -cpu max \
+timeout 600 qemu-system-x86_64 -machine q35 -accel tcg,thread=multi -cpu max \
 	-smp 2 -m 768 -nodefaults -nographic -no-reboot -nic none -serial stdio \
 	-kernel "$kernel/vmlinuz" -initrd initrd.gz \
 	-append "console=ttyS0 quiet panic=-1 nvme_core.multipath=N" \

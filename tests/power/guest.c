@@ -245,7 +245,7 @@ int main(int argc, char **argv)
 
 	if (argc != 4)
 		return 2;
-	alarm(200);
+	alarm(500);
 	set_up();
 	marks = open(argv[2], O_RDWR | O_DIRECT);
 	marks_end = (off_t)strtoll(argv[3], NULL, 0);

@@ -46,7 +46,7 @@ for disk in ext4 raw; do
 done
 
 status=0
-timeout 240 qemu-system-x86_64 -machine q35 -accel tcg,thread=multi -cpu max \
+timeout 600 qemu-system-x86_64 -machine q35 -accel tcg,thread=multi -cpu max \
 	-smp 2 -m 512 -nodefaults -nographic -no-reboot -nic none -serial stdio \
 	-kernel "$kernel/vmlinuz" -initrd initrd.gz \
 	-append "console=ttyS0 quiet panic=-1 marks=$marks" \
