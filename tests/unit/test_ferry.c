@@ -309,32 +309,58 @@ static void come_ahead(void)
 	w.ferry.ticket = 7;
 }
 
-static void *run_wait_begun(void *err)
+#define NAPS 2000
+#define NAPS_A_QUESTION 64
+
+/* What is napped is noted in place of it, until the stream is there. */
+static bool notes_naps;
+static long nap_ns[NAPS];
+static unsigned nr_naps;
+
+/* Called instead of the C library's, which is the __real_ one. */
+#pragma GCC visibility push(default)
+int __wrap_nanosleep(const struct timespec *wanted, struct timespec *left);
+int __real_nanosleep(const struct timespec *wanted, struct timespec *left);
+#pragma GCC visibility pop
+
+int __wrap_nanosleep(const struct timespec *wanted, struct timespec *left)
 {
-	*(int *)err = cf_ferry_wait_begun(&w.ferry);
-	return NULL;
+	if (!notes_naps)
+		return __real_nanosleep(wanted, left);
+	/* meanwhile somebody else has its work */
+	assert_int_equal(atomic_load(&w.asides), 1);
+	assert_int_equal(atomic_load(&w.backs), 0);
+	assert_int_equal(wanted->tv_sec, 0);
+	nap_ns[nr_naps++] = wanted->tv_nsec;
+	if (nr_naps == NAPS)
+		atomic_store(&begun, 7);
+	return 0;
 }
 
-/* The driver is asked at each 64th nap, so that few questions are few naps. */
 static void who_waits_for_the_stream_naps_ever_longer(void **state)
 {
-	pthread_t thread;
-	int err = 1;
+	long waited_ns = 0;
 
 	assert_true(cf_ferry_has_begun(&w.ferry));
 	assert_int_equal(cf_ferry_wait_begun(&w.ferry), 0);
 	come_ahead();
 	assert_false(cf_ferry_has_begun(&w.ferry));
-	assert_int_equal(pthread_create(&thread, NULL, run_wait_begun, &err),
-			 0);
-	th_sleep_ms(800);
-	assert_true(atomic_load(&w.asides) > atomic_load(&w.backs));
-	assert_true(atomic_load(&w.asked) > 0);
-	assert_true(atomic_load(&w.asked) < 30);
-	atomic_store(&begun, 7);
-	pthread_join(thread, NULL);
-	assert_int_equal(err, 0);
+	notes_naps = true;
+	nr_naps = 0;
+	assert_int_equal(cf_ferry_wait_begun(&w.ferry), 0);
+	notes_naps = false;
 	assert_true(cf_ferry_has_begun(&w.ferry));
+	assert_int_equal(nr_naps, NAPS);
+	assert_int_equal(atomic_load(&w.asked), NAPS / NAPS_A_QUESTION);
+	assert_int_equal(atomic_load(&w.backs), 1);
+	/* it is late by a small part of what it has waited, or a short nap */
+	for (unsigned i = 0; i < NAPS; i++) {
+		assert_true(nap_ns[i] <= 20000 || nap_ns[i] <= waited_ns / 32);
+		assert_true(!i || nap_ns[i] >= nap_ns[i - 1]);
+		waited_ns += nap_ns[i];
+	}
+	/* few of them are asked for in a second, and none is long */
+	assert_int_equal(nap_ns[NAPS - 1], 1000000);
 }
 
 static void a_board_says_whether_it_is_full(void **state)
