@@ -13,6 +13,7 @@
 #include <fcntl.h>
 #include <pthread.h>
 #include <stdatomic.h>
+#include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -33,6 +34,8 @@ struct world {
 	struct cf_crew crew;
 	unsigned char *bytes, *memory;
 	pthread_t kernel;
+	/* the kernel begins at so many orders, or when the helpers are gone */
+	uint32_t begins_at;
 	unsigned slow_ms;     /* before each order */
 	uint32_t lost_before; /* this order the kernel is gone; 0: never */
 	atomic_bool over;
@@ -55,17 +58,26 @@ static void no_team(void)
 
 static const struct cf_ferry_ops ops = { nothing, yes, no_team, no_team };
 
+static atomic_bool helped; /* and the helpers are gone */
+
+static uint32_t orders(struct world *w)
+{
+	return (uint32_t)atomic_load(&w->board.state);
+}
+
 /* Orders of the run in their order, until the world is over. */
 static void *play_kernel(void *arg)
 {
 	struct world *w = arg;
 	uint32_t done = 0;
 
+	while (orders(w) < w->begins_at && !atomic_load(&helped))
+		th_sleep_ms(1);
 	while (!atomic_load(&w->over)) {
 		const struct cf_ferry_order *o =
 			&w->board.orders[done % CF_FERRY_ORDERS];
 
-		if ((uint32_t)atomic_load(&w->board.state) == done) {
+		if (orders(w) == done) {
 			th_sleep_ms(1);
 			continue;
 		}
@@ -86,6 +98,7 @@ static void *play_kernel(void *arg)
 static void world_make(struct world *w, enum cf_op op)
 {
 	*w = (struct world){ .over = false };
+	atomic_store(&helped, false);
 	th_open();
 	w->bytes = th_bytes(SIZE);
 	w->memory = op == CF_READ ? th_same(0xa5, SIZE + 64) : th_bytes(SIZE);
@@ -115,11 +128,6 @@ static ssize_t world_run(struct world *w)
 	assert_int_equal(pthread_create(&w->kernel, NULL, play_kernel, w), 0);
 	cf_ferried_run(&w->piece, &w->feed, &w->crew);
 	return cf_feed_result(&w->feed);
-}
-
-static uint32_t orders(struct world *w)
-{
-	return (uint32_t)atomic_load(&w->board.state);
 }
 
 /* Nothing that was asked for is still on its way. */
@@ -225,18 +233,18 @@ static void *run_lead(void *arg)
 	return NULL;
 }
 
-static atomic_bool helped;
-
-/* A helper that comes when the one who leads has the hold. */
+/* A helper that comes when the one who leads has a slot, or the hold. */
 static void work(struct cf_crew *crew, void (*lead)(void *arg),
 		 void (*help)(void *arg), void *arg)
 {
+	struct world *w =
+		(struct world *)((char *)crew - offsetof(struct world, crew));
 	struct second s = { lead, arg };
 	pthread_t thread;
 
-	(void)crew;
 	assert_int_equal(pthread_create(&thread, NULL, run_lead, &s), 0);
-	th_sleep_ms(50);
+	while (!orders(w))
+		th_sleep_ms(1);
 	help(arg);
 	atomic_store(&helped, true);
 	pthread_join(thread, NULL);
@@ -248,7 +256,7 @@ static void a_helper_without_room_leaves_it_to_the_others(void **state)
 
 	world_make(&w, CF_READ);
 	w.crew = (struct cf_crew){ .helpers = 1, .work = work };
-	w.slow_ms = 20;
+	w.begins_at = UINT32_MAX;
 	assert_int_equal(world_run(&w), SIZE);
 	assert_true(atomic_load(&helped));
 	th_equal("memory", w.memory, w.bytes, SIZE);
@@ -379,7 +387,7 @@ static bool hold_was_used(const struct world *w)
 	return false;
 }
 
-/* Who leads has the only slot. */
+/* Who leads has the only slot, and each fills two berths. */
 static void a_helper_without_a_slot_has_the_hold(void **state)
 {
 	struct cf_pool *pool;
@@ -391,8 +399,7 @@ static void a_helper_without_a_slot_has_the_hold(void **state)
 	cf_pool_limit(pool, 1);
 	memset(w.hold, 0, CF_FERRY_HOLD);
 	w.crew = (struct cf_crew){ .helpers = 1, .work = work };
-	w.slow_ms = 20;
-	atomic_store(&helped, false);
+	w.begins_at = 4;
 	assert_int_equal(world_run(&w), SIZE);
 	assert_true(atomic_load(&helped));
 	assert_true(hold_was_used(&w));
@@ -436,18 +443,19 @@ static void *run_ferried(void *arg)
 /* Runs it; the stream is there when there were so many orders. */
 static ssize_t run_ahead(struct world *w, uint32_t most)
 {
+	bool helps = w->crew.helpers > 0;
 	pthread_t thread;
 
-	atomic_store(&helped, false);
 	atomic_store(&begun, 0);
 	w->ferry.begun = &begun;
 	w->ferry.ticket = TICKET;
 	assert_int_equal(pthread_create(&thread, NULL, run_ferried, w), 0);
-	for (int ms = 0; ms < 5000 && orders(w) < most; ms++)
+	for (int ms = 0; ms < 20000 && (orders(w) < most || helped != helps);
+	     ms++)
 		th_sleep_ms(1);
 	th_sleep_ms(100);
 	assert_int_equal(orders(w), most);
-	assert_int_equal(atomic_load(&helped), w->crew.helpers > 0);
+	assert_int_equal(atomic_load(&helped), helps);
 	th_all("memory", w->memory, 0xa5, SIZE);
 	atomic_store(&begun, TICKET);
 	assert_int_equal(pthread_create(&w->kernel, NULL, play_kernel, w), 0);
