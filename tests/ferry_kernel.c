@@ -199,10 +199,11 @@ static int kernel(const struct fakecuda_launch *launch)
 	}
 	err = serve(&f);
 	leave();
+	/* who sees that it has left may look at the count */
+	atomic_fetch_add(&launches, 1);
 	for (unsigned row = 0; row < f.rows; row++)
 		if (f.mine[row])
 			atomic_store(&f.board->left[row], f.run);
-	atomic_fetch_add(&launches, 1);
 	return err;
 }
 
