@@ -4,12 +4,14 @@
  * each answers when the launch, the wait or the driver fails.
  */
 #include <errno.h>
+#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/wait.h>
 #include <unistd.h>
 #include "harness.h"
 #include "path/copies.h"
+#include "seam/os.h"
 
 #define NR 3
 #define MANY 7
@@ -55,6 +57,32 @@ static void an_exit_before_the_copies_fails_those_that_were_due(void **state)
 	assert_int_equal(waitpid(pid, &status, 0), pid);
 	assert_true(WIFEXITED(status));
 	assert_int_equal(WEXITSTATUS(status), 0);
+}
+
+/* --------------------------------------------------------------- clock */
+
+#define S_NS 1000000000
+
+/* A launch has a millisecond to get on, as this clock says; 0: the real one. */
+static _Atomic int64_t stands_at;
+
+static int clock_that_may_stand(clockid_t clock, struct timespec *ts)
+{
+	int64_t at = atomic_load(&stands_at);
+
+	if (!at || clock != CLOCK_MONOTONIC)
+		return cf_os_real.clock_gettime(clock, ts);
+	*ts = (struct timespec){ .tv_sec = at / S_NS, .tv_nsec = at % S_NS };
+	return 0;
+}
+
+static void use_our_clock(void)
+{
+	static struct cf_os os;
+
+	os = cf_os_real;
+	os.clock_gettime = clock_that_may_stand;
+	cf_os = &os;
 }
 
 /* ---------------------------------------------------------------- many */
@@ -112,6 +140,7 @@ static void many_make(struct many *m, enum th_mem_kind other)
 	for (unsigned i = 0; i < MANY; i++)
 		add_piece(m, i, i < MANY - 1 ? &m->mem : &m->other,
 			  i < MANY - 1 ? i * STEP : 0);
+	atomic_store(&stands_at, (int64_t)th_now_ns());
 	/* what only the first ones do is done */
 	assert_int_equal(many_move(m), 0);
 	th_mem_set(&m->mem, 0xa5);
@@ -120,6 +149,7 @@ static void many_make(struct many *m, enum th_mem_kind other)
 
 static void many_end(struct many *m)
 {
+	atomic_store(&stands_at, 0);
 	th_fake()->plan_clear();
 	cf_lane_settle(m->lane);
 	cf_lane_give_back(&m->dev->lanes, m->lane);
@@ -150,42 +180,21 @@ static void all_have_arrived(struct many *m)
 		has_arrived(m, i);
 }
 
-/*
- * A launch has a millisecond to get on, which is not enough on a machine with
- * much else to do: then there was none to look at, and we try again.
- */
-static void until_it_gets_on(bool (*gets_on)(int how), int how)
-{
-	for (int i = 0; i < 30; i++) {
-		if (gets_on(how))
-			return;
-		th_sleep_ms(100);
-	}
-	th_skip("too much else is going on here");
-}
-
-static bool share(int how)
+static void many_small_copies_share_a_launch(void **state)
 {
 	unsigned long moved;
 	struct many m;
-	bool on;
 
 	many_make(&m, TH_DEVICE);
 	moved = th_volley_moved();
 	assert_int_equal(many_move(&m), 0);
-	on = th_volley_moved() == moved + MANY;
+	assert_int_equal(th_volley_moved() - moved, MANY);
 	all_have_arrived(&m);
 	many_end(&m);
-	return on;
-}
-
-static void many_small_copies_share_a_launch(void **state)
-{
-	until_it_gets_on(share, 0);
 }
 
 /* Since the submit the client may have freed it, and others have it now. */
-static bool share_all_but_one(int how)
+static void share_all_but_one(int how)
 {
 	struct many m;
 	unsigned long moved;
@@ -200,19 +209,18 @@ static bool share_all_but_one(int how)
 	moved = th_volley_moved();
 	assert_int_equal(many_move(&m), 0);
 	all_have_arrived(&m);
-	moved = th_volley_moved() - moved;
-	assert_true(moved < MANY);
+	assert_int_equal(th_volley_moved() - moved, MANY - 1);
 	many_end(&m);
-	return moved == MANY - 1;
 }
 
 static void memory_that_is_another_now_is_not_the_kernels(void **state)
 {
 	for (int how = 0; how < 3; how++)
-		until_it_gets_on(share_all_but_one, how);
+		share_all_but_one(how);
 }
 
-static bool reach_beyond(int how)
+/* The driver refuses such a copy; a kernel would break the context. */
+static void a_piece_beyond_its_memory_is_not_the_kernels(void **state)
 {
 	struct cf_memory *mem;
 	unsigned long moved;
@@ -229,21 +237,16 @@ static bool reach_beyond(int how)
 	assert_int_equal(cuStreamQuery(m.lane->stream), CF_CU_SUCCESS);
 	assert_int_equal(th_fake()->complaints(NULL), 1);
 	th_fake()->complaints_clear();
+	assert_int_equal(th_volley_moved() - moved, MANY - 1);
 	many_end(&m);
-	return th_volley_moved() > moved;
 }
 
-/* The driver refuses such a copy; a kernel would break the context. */
-static void a_piece_beyond_its_memory_is_not_the_kernels(void **state)
-{
-	until_it_gets_on(reach_beyond, 0);
-}
-
-static bool wait_in_vain(int how)
+/* The kernel's are done; of those beside it nothing is known. */
+static void a_wait_that_fails_fails_what_was_copied_beside_the_kernel(
+	void **state)
 {
 	unsigned long moved;
 	struct many m;
-	bool on;
 
 	many_make(&m, TH_MANAGED);
 	m.results[1] = 0;
@@ -251,60 +254,51 @@ static bool wait_in_vain(int how)
 	moved = th_volley_moved();
 	assert_int_equal(th_fake()->plan("cuStreamSynchronize:1=999"), 0);
 	assert_int_equal(many_move(&m), CF_ECUDA(CF_CU_UNKNOWN));
-	on = th_volley_moved() == moved + MANY - 3;
+	assert_int_equal(th_volley_moved() - moved, MANY - 3);
 	assert_int_equal(m.results[1], 0);
 	assert_int_equal(m.results[2], -EIO);
 	assert_int_equal(m.results[MANY - 1], CF_ECUDA(CF_CU_UNKNOWN));
-	for (unsigned i = 0; i < MANY - 1 && on; i++)
+	for (unsigned i = 0; i < MANY - 1; i++)
 		if (i != 1 && i != 2)
 			has_arrived(&m, i);
 	many_end(&m);
-	return on;
 }
 
-/* The kernel's are done; of those beside it nothing is known. */
-static void a_wait_that_fails_fails_what_was_copied_beside_the_kernel(
-	void **state)
-{
-	until_it_gets_on(wait_in_vain, 0);
-}
+static unsigned long copies_before;
 
-static _Atomic bool came_late;
-
+/* The third block has no room until it is to be cancelled. */
 static void come_late(unsigned block, unsigned seq)
 {
 	(void)seq;
-	if (block != 2)
-		return;
-	th_sleep_ms(400);
-	came_late = true;
+	while (block == 2 &&
+	       th_fake()->calls("cuMemcpyHtoDAsync_v2") == copies_before) {
+		atomic_fetch_add(&stands_at, S_NS);
+		th_sleep_ms(1);
+	}
 }
 
-static bool come_too_late(int how)
+/* It does not get on, and cannot be cancelled: nothing is known of any. */
+static void a_launch_that_fails_fails_all_that_were_due(void **state)
 {
+	unsigned long moved;
 	struct many m;
 
 	many_make(&m, TH_DEVICE);
 	(void)th_volley_kernel(come_late);
-	came_late = false;
 	m.results[1] = 0;
 	m.results[2] = -EIO;
+	moved = th_volley_moved();
+	copies_before = th_fake()->calls("cuMemcpyHtoDAsync_v2");
 	assert_int_equal(th_fake()->plan("cuMemcpyHtoDAsync_v2:1=999"), 0);
 	assert_int_equal(many_move(&m), CF_ECUDA(CF_CU_UNKNOWN));
-	for (unsigned i = 0; i < MANY && came_late; i++)
+	assert_int_equal(th_volley_moved() - moved, MANY - 2);
+	for (unsigned i = 0; i < MANY; i++)
 		assert_int_equal(m.results[i],
 				 i == 1 ? 0 :
 				 i == 2 ? -EIO :
 					  CF_ECUDA(CF_CU_UNKNOWN));
 	(void)th_volley_kernel(NULL);
 	many_end(&m);
-	return came_late;
-}
-
-/* It does not get on, and cannot be cancelled: nothing is known of any. */
-static void a_launch_that_fails_fails_all_that_were_due(void **state)
-{
-	until_it_gets_on(come_too_late, 0);
 }
 
 /* Neighbours in both memories are one copy, unless the driver refuses it. */
@@ -441,6 +435,7 @@ int main(void)
 
 	(void)atexit(copy_late);
 	th_start(60);
+	use_our_clock();
 	(void)th_volley_kernel(NULL);
 	return th_finish(
 		cmocka_run_group_tests_name("copies", tests, NULL, NULL));
