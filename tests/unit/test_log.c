@@ -8,6 +8,7 @@
 #include <regex.h>
 #include <setjmp.h>
 #include <stdarg.h>
+#include <stdatomic.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -26,6 +27,9 @@ static char dir[] = "/tmp/test_log_XXXXXX";
 static const char *env_level, *env_path, *env_limit;
 static char path[64];
 static int opens;
+/* a thread that is held while it writes */
+static _Thread_local bool is_held;
+static atomic_bool is_writing, lets_write;
 
 static const char *fake_getenv(const char *name)
 {
@@ -103,6 +107,7 @@ static int setup(void **state)
 	fake.open = counting_open;
 	cf_os = &fake;
 	env_level = env_path = env_limit = NULL;
+	atomic_store(&lets_write, false);
 	snprintf(path, sizeof(path), "%s/the.log", dir);
 	return chdir(dir);
 }
@@ -110,6 +115,7 @@ static int setup(void **state)
 static int teardown(void **state)
 {
 	(void)state;
+	atomic_store(&lets_write, true);
 	cf_log_reset();
 	cf_staged_reset(cf_config_staged());
 	unlink(path);
@@ -605,43 +611,58 @@ static void lines_of_many_threads_do_not_mix(void **state)
 	free(text);
 }
 
-static volatile bool stop;
+static ssize_t held_write(int fd, const void *buf, size_t size)
+{
+	atomic_store(&is_writing, is_held);
+	while (is_held && !atomic_load(&lets_write))
+		usleep(1000);
+	return cf_os_real.write(fd, buf, size);
+}
 
-static void *log_until_stopped(void *arg)
+static void *log_slowly(void *arg)
 {
 	(void)arg;
-	while (!__atomic_load_n(&stop, __ATOMIC_RELAXED))
-		cf_log(CF_LOG_ERROR, "parent");
+	is_held = true;
+	cf_log(CF_LOG_ERROR, "parent");
 	return NULL;
 }
 
-/* The parent's other thread holds the lock most of the time. */
+static void child_logs(void)
+{
+	int status = 0;
+	pid_t child = fork();
+
+	if (!child) {
+		alarm(60);
+		cf_log_after_fork();
+		cf_log(CF_LOG_ERROR, "child");
+		_exit(0);
+	}
+	assert_int_equal(waitpid(child, &status, 0), child);
+	assert_int_equal(status, 0);
+}
+
+/* The parent's other thread holds the lock. */
 static void a_forked_child_can_log(void **state)
 {
+	static struct cf_os slow;
 	pthread_t thread;
 
 	(void)state;
+	slow = *cf_os;
+	slow.write = held_write;
+	cf_os = &slow;
 	env_path = path;
 	configure();
-	__atomic_store_n(&stop, false, __ATOMIC_RELAXED);
-	assert_int_equal(pthread_create(&thread, NULL, log_until_stopped, NULL),
-			 0);
-	for (int i = 0; i < 20; i++) {
-		int status = 0;
-		pid_t child = fork();
-
-		if (!child) {
-			alarm(10);
-			cf_log_after_fork();
-			cf_log(CF_LOG_ERROR, "child");
-			_exit(0);
-		}
-		assert_int_equal(waitpid(child, &status, 0), child);
-		assert_int_equal(status, 0);
-	}
-	__atomic_store_n(&stop, true, __ATOMIC_RELAXED);
-	pthread_join(thread, NULL);
+	assert_int_equal(pthread_create(&thread, NULL, log_slowly, NULL), 0);
+	while (!atomic_load(&is_writing))
+		usleep(1000);
+	child_logs();
 	assert_true(file_has(path, " child\n"));
+	assert_false(file_has(path, " parent\n"));
+	atomic_store(&lets_write, true);
+	pthread_join(thread, NULL);
+	assert_true(file_has(path, " parent\n"));
 }
 
 static void what_loading_had_to_say_reaches_the_log(void **state)
