@@ -10,6 +10,7 @@
 
 #include "core/cache.h"
 #include "core/file.h"
+#include "core/visit.h"
 #include "path/copies.h"
 
 #define ALIGN 16
@@ -169,16 +170,13 @@ static void bundle_end(struct bundle *b, bool failed)
 		cf_lane_give_back(&b->dev->lanes, b->lane);
 }
 
-/* *begun: the results are told. */
-static int carry_on(struct bundle *b, bool *begun)
+static int carry(struct cf_device *dev, void *bundle, bool *begun)
 {
-	struct cf_scope scope;
-	int err = cf_device_enter(b->dev, &scope);
+	struct bundle *b = bundle;
+	int err;
 
-	*begun = false;
-	if (err)
-		return err;
-	b->pool = cf_gpu_pool(b->dev->gpu, need_of(b));
+	b->dev = dev;
+	b->pool = cf_gpu_pool(dev->gpu, need_of(b));
 	b->slot = NULL;
 	b->lane = NULL;
 	err = bundle_begin(b);
@@ -186,7 +184,6 @@ static int carry_on(struct bundle *b, bool *begun)
 	if (!err)
 		err = b->pieces[0]->op == CF_READ ? run_read(b) : run_write(b);
 	bundle_end(b, err);
-	cf_device_leave(b->dev, &scope);
 	return err;
 }
 
@@ -199,18 +196,8 @@ void cf_bundle_run(const struct cf_piece *const *pieces, ssize_t *results,
 		.nr = nr,
 		.kernel = kernel,
 	};
-	bool begun = false;
-	int err = cf_device_find(&pieces[0]->mem, &b.dev);
+	int err = cf_visit(&pieces[0]->mem, carry, &b);
 
-	if (!err) {
-		err = carry_on(&b, &begun);
-		/* one that came back under the same name gets one more try */
-		if (err && cf_device_failed(b.dev, err) && !begun) {
-			err = cf_device_find(&pieces[0]->mem, &b.dev);
-			if (!err)
-				err = carry_on(&b, &begun);
-		}
-	}
-	for (unsigned i = 0; i < nr && err && !begun; i++)
+	for (unsigned i = 0; i < nr && err; i++)
 		results[i] = err;
 }

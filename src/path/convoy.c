@@ -8,9 +8,9 @@
  */
 #include "path/convoy.h"
 
-#include "core/device.h"
 #include "core/file.h"
 #include "core/numbers.h"
+#include "core/visit.h"
 #include "path/slot_io.h"
 
 #define PLACES 3 /* one is filled, one is copied, and one is late */
@@ -167,19 +167,19 @@ static void cut(struct journey *j, const struct cf_slot *slot)
 		j->places[i].mem = slot->mem + i * room;
 }
 
-/*
- * 0, or why not even the first was taken. After an error the slot goes back
- * only when no copy can touch it.
- */
-static int carry_in(struct cf_device *dev, struct journey *j)
+/* After an error the slot goes back only when no copy can touch it. */
+static int travel(struct cf_device *dev, void *journey, bool *begun)
 {
+	struct journey *j = journey;
 	struct cf_pool *pool = cf_gpu_pool(dev->gpu, j->first->size);
 	struct cf_slot *slot;
 	int err = cf_slot_lease(pool, &slot);
 
 	if (err)
 		return err;
+	j->cuda = cf_cuda_entered();
 	err = cf_lane_lease(&dev->lanes, &j->lane);
+	*begun = !err;
 	if (!err) {
 		cut(j, slot);
 		carry_all(j);
@@ -188,33 +188,14 @@ static int carry_in(struct cf_device *dev, struct journey *j)
 		cf_lane_give_back(&dev->lanes, j->lane);
 	}
 	cf_slot_give_back(pool, slot);
-	return err;
-}
-
-static int enter(struct cf_device *dev, struct journey *j)
-{
-	struct cf_scope scope;
-	int err = cf_device_enter(dev, &scope);
-
-	if (err)
-		return err;
-	j->cuda = cf_cuda_entered();
-	err = carry_in(dev, j);
-	cf_device_leave(dev, &scope);
-	return err;
+	return err ? err : j->err;
 }
 
 void cf_convoy_run(struct cf_convoy *convoy, const struct cf_piece *first)
 {
 	struct journey j = { .convoy = convoy, .first = first };
-	struct cf_device *dev;
-	int err = cf_device_find(&first->mem, &dev);
+	int err = cf_visit(&first->mem, travel, &j);
 
-	if (!err) {
-		err = enter(dev, &j);
-		if (err || j.err)
-			(void)cf_device_failed(dev, err ? err : j.err);
-	}
 	if (err)
 		convoy->ended(convoy, first, err);
 }

@@ -5,8 +5,8 @@
  */
 #include "path/fleet.h"
 
-#include "core/device.h"
 #include "core/file.h"
+#include "core/visit.h"
 #include "path/path.h"
 #include "path/voyage.h"
 
@@ -102,44 +102,23 @@ static void give_back(struct cf_voyage *v, struct room *room)
 		cf_lane_give_back(&v->dev->lanes, v->lane);
 }
 
-/* 0, or why not even the first was taken. */
-static int run_device(struct cf_voyage *v)
+static int sail(struct cf_device *dev, void *voyage, bool *begun)
 {
+	struct cf_voyage *v = voyage;
 	struct room room = { .nr = 0 };
-	struct cf_scope scope;
-	int err = cf_device_enter(v->dev, &scope);
+	int err;
 
-	if (err)
-		return err;
+	v->dev = dev;
 	v->nr_cells = v->nr_idle = 0;
 	v->lane = NULL;
 	err = lease(v, &room);
+	*begun = !err;
 	if (!err && v->first->op == CF_READ)
 		cf_voyage_fly(v);
 	else if (!err)
 		cf_voyage_fly_writes(v);
 	give_back(v, &room);
-	cf_device_leave(v->dev, &scope);
-	return err;
-}
-
-static int find_and_run(struct cf_voyage *v, const struct cf_piece *first)
-{
-	int err = cf_device_find(&first->mem, &v->dev);
-
-	if (err)
-		return err;
-	err = run_device(v);
-	if (!err) {
-		if (v->err)
-			(void)cf_device_failed(v->dev, v->err);
-		return 0;
-	}
-	/* one that came back under the same name gets one more try */
-	if (!cf_device_failed(v->dev, err))
-		return err;
-	err = cf_device_find(&first->mem, &v->dev);
-	return err ? err : run_device(v);
+	return err ? err : v->err;
 }
 
 void cf_fleet_run(struct cf_fleet *fleet, struct cf_ring *ring,
@@ -151,7 +130,7 @@ void cf_fleet_run(struct cf_fleet *fleet, struct cf_ring *ring,
 	if (first->mem.kind == CF_MEMORY_HOST || fleet->alias)
 		run_near(&v);
 	else
-		result = find_and_run(&v, first);
+		result = cf_visit(&first->mem, sail, &v);
 	cf_ring_give_back(ring);
 	if (result < 0)
 		fleet->ended(fleet, &first, &result, 1);

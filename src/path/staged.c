@@ -5,7 +5,7 @@
  * One carrier is a stage (path/stage.c). A crew that reads works as a relay
  * instead (path/relay.c); one that writes is so many stages.
  */
-#include "core/device.h"
+#include "core/visit.h"
 #include "path/express.h"
 #include "path/ferried.h"
 #include "path/path.h"
@@ -46,37 +46,21 @@ struct load {
 	struct cf_crew *crew; /* NULL: one of several carriers */
 };
 
-static int carry_in(struct cf_device *dev, const struct load *load, bool *begun)
+static int carry_in(struct cf_device *dev, void *arg, bool *begun)
 {
-	struct cf_scope scope;
-	int err = cf_device_enter(dev, &scope);
+	const struct load *load = arg;
 
-	if (err)
-		return err;
-	err = load->crew ? cf_relay_read(dev, load->piece, load->feed,
-					 load->crew, begun) :
-			   cf_stage_carry(dev, load->piece, load->feed, begun);
-	cf_device_leave(dev, &scope);
-	return err;
+	return load->crew ? cf_relay_read(dev, load->piece, load->feed,
+					  load->crew, begun) :
+			    cf_stage_carry(dev, load->piece, load->feed, begun);
 }
 
 static void carry(void *arg)
 {
 	const struct load *load = arg;
-	struct cf_device *dev;
-	bool begun = false;
-	int err = cf_device_find(&load->piece->mem, &dev);
+	int err = cf_visit(&load->piece->mem, carry_in, arg);
 
-	if (!err) {
-		err = carry_in(dev, load, &begun);
-		/* one that came back under the same name gets one more try */
-		if (err && cf_device_failed(dev, err) && !begun) {
-			err = cf_device_find(&load->piece->mem, &dev);
-			if (!err)
-				err = carry_in(dev, load, &begun);
-		}
-	}
-	if (err && !begun)
+	if (err)
 		cf_feed_short(load->feed, 0, err);
 }
 

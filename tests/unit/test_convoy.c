@@ -320,6 +320,13 @@ static void without_a_lane_or_a_slot_the_first_one_fails(void **state)
 	fails_with("cuEventCreate:1=999", 0, 1);
 }
 
+/* As when the client resets its GPU: the next may be well. */
+static void a_context_that_is_another_by_now_gets_all_of_it(void **state)
+{
+	fails_with("cuStreamCreateWithPriority:1=709,cuStreamCreate:1=709", 8,
+		   8);
+}
+
 static void forget(struct world *w)
 {
 	w->ended = 0;
@@ -392,6 +399,7 @@ int main(void)
 		TEST(a_question_that_fails_is_the_last),
 		TEST(any_call_may_fail),
 		TEST(without_a_lane_or_a_slot_the_first_one_fails),
+		TEST(a_context_that_is_another_by_now_gets_all_of_it),
 	};
 
 	th_start(60);

@@ -1,0 +1,33 @@
+// SPDX-License-Identifier: Apache-2.0
+/* visit - finds a device, enters it, and does so again if it is another. */
+#include "core/visit.h"
+
+/* *again: another may have come in its place. */
+static int visit_once(const struct cf_memory *mem, cf_visit_fn *visit,
+		      void *visitor, bool *again)
+{
+	struct cf_scope scope;
+	struct cf_device *dev;
+	bool begun = false;
+	int err = cf_device_find(mem, &dev);
+
+	*again = false;
+	if (err)
+		return err;
+	err = cf_device_enter(dev, &scope);
+	if (!err) {
+		err = visit(dev, visitor, &begun);
+		cf_device_leave(dev, &scope);
+	}
+	if (err)
+		*again = cf_device_failed(dev, err) && !begun;
+	return begun ? 0 : err;
+}
+
+int cf_visit(const struct cf_memory *mem, cf_visit_fn *visit, void *visitor)
+{
+	bool again;
+	int err = visit_once(mem, visit, visitor, &again);
+
+	return again ? visit_once(mem, visit, visitor, &again) : err;
+}
