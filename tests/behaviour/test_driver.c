@@ -467,7 +467,7 @@ static void a_forked_child_uses_host_memory(void **state)
 	assert_ok(fresh_register(text_fd(), &fh));
 	pid = fork();
 	if (!pid) {
-		alarm(20);
+		alarm(100);
 		_exit(!(cuFileRead(fh, buf, 4, 5, 0) == 4 &&
 			!memcmp(buf, "byte", 4) &&
 			cuFileWrite(fh, "more", 4, 0, 0) == 4 &&
@@ -498,7 +498,7 @@ static void a_forked_child_is_told_that_gpu_memory_is_not_its_own(void **state)
 	assert_int_equal(cuFileRead(fh, mem.ptr, 4, 0, 0), 4);
 	pid = fork();
 	if (!pid) {
-		alarm(20);
+		alarm(100);
 		_exit(!(cuFileRead(fh, mem.ptr, 4, 0, 0) == -1 &&
 			errno == CU_FILE_CUDA_DRIVER_ERROR &&
 			cuFileWrite(fh, mem.ptr, 4, 0, 0) == -1 &&

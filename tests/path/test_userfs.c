@@ -350,7 +350,7 @@ static void a_forked_child_is_refused_gpu_memory(void **state)
 		unsigned before = s.calls;
 		char own[100];
 
-		alarm(20);
+		alarm(100);
 		_exit(!(cuFileRead(fh, mem.ptr, 4, 0, 0) == -1 &&
 			errno == CU_FILE_CUDA_DRIVER_ERROR &&
 			cuFileWrite(fh, mem.ptr, 4, 0, 0) == -1 &&

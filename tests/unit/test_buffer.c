@@ -264,7 +264,7 @@ static void look_or_fork(void *arg, unsigned i)
 		cf_buffers_fork_prepare();
 		pid = fork();
 		if (!pid) {
-			alarm(20);
+			alarm(100);
 			cf_buffers_fork_child();
 			_exit(add(5, 7, 0) || cf_buffer_deregister(5));
 		}
