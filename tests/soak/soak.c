@@ -259,11 +259,14 @@ static long kept_by_driver_kib(void)
  * The thread sanitizer's own memory grows with what it has seen. Of threads
  * some may be about to end, or a driver's: fewer than one in ten lives.
  */
-static bool grows(struct sample warm, struct sample last, long kept)
+static const char *what_grows(struct sample warm, struct sample last, long kept)
 {
-	return (!TH_TSAN &&
-		(!warm.kib || last.kib > warm.kib + warm.kib / 100 + kept)) ||
-	       last.threads > warm.threads + (long)soak.sessions / 10;
+	if (!TH_TSAN &&
+	    (!warm.kib || last.kib > warm.kib + warm.kib / 100 + kept))
+		return "memory";
+	return last.threads > warm.threads + (long)soak.sessions / 10 ?
+		       "threads" :
+		       NULL;
 }
 
 static int report(void)
@@ -271,7 +274,7 @@ static int report(void)
 	struct sample warm = typical(1), last = typical(4);
 	long kept = kept_by_driver_kib();
 	unsigned long bytes = 0;
-	bool wrong;
+	const char *wrong;
 
 	for (unsigned i = 0; i < NR_WORKERS; i++)
 		bytes += soak.workers[i].bytes;
@@ -291,12 +294,12 @@ static int report(void)
 		       soak.bad.text);
 		return 1;
 	}
-	wrong = grows(warm, last, kept);
+	wrong = what_grows(warm, last, kept);
 	if (wrong || soak.where)
 		print_where();
 	if (wrong)
-		printf("WRONG: there is more and more of it\n");
-	return wrong;
+		printf("WRONG: more and more %s\n", wrong);
+	return wrong != NULL;
 }
 
 /*
