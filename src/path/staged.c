@@ -64,29 +64,28 @@ static void carry(void *arg)
 		cf_feed_short(load->feed, 0, err);
 }
 
+/* Nothing begins here that could not be done again. */
+static int settle_in(struct cf_device *dev, void *unused, bool *begun)
+{
+	struct cf_lane *lane;
+	int err = cf_lane_lease(&dev->lanes, &lane);
+
+	(void)unused;
+	(void)begun;
+	if (err)
+		return err;
+	err = cf_lane_order(lane);
+	if (!err)
+		err = cf_cuda_code(
+			cf_cuda_entered()->stream_synchronize(lane->stream));
+	cf_lane_give_back(&dev->lanes, lane);
+	return err;
+}
+
 /* The order of the caller's own default stream: only its thread has it. */
 static int staged_settle(const struct cf_piece *piece)
 {
-	const struct cf_cuda *cuda = cf_cuda_entered();
-	struct cf_scope scope;
-	struct cf_device *dev;
-	struct cf_lane *lane;
-	int err = cf_device_find(&piece->mem, &dev);
-
-	if (!err)
-		err = cf_device_enter(dev, &scope);
-	if (err)
-		return err;
-	err = cf_lane_lease(&dev->lanes, &lane);
-	if (!err) {
-		err = cf_lane_order(lane);
-		if (!err)
-			err = cf_cuda_code(
-				cuda->stream_synchronize(lane->stream));
-		cf_lane_give_back(&dev->lanes, lane);
-	}
-	cf_device_leave(dev, &scope);
-	return err;
+	return cf_visit(&piece->mem, settle_in, NULL);
 }
 
 /* Helpers cannot see the caller's default stream: settle its order first. */

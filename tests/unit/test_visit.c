@@ -4,6 +4,7 @@
 
 #include <errno.h>
 #include "harness.h"
+#include "path/path.h"
 #include "seam/cuda.h"
 
 #define DEAD CF_ECUDA(CF_CU_CONTEXT_IS_DESTROYED)
@@ -115,6 +116,21 @@ static void one_that_cannot_be_entered_is_not_visited(void **state)
 	assert_int_equal(v.nr, 0);
 }
 
+/* A large write's order: it is the first there, and nobody else would tell. */
+static void a_write_is_settled_where_its_memory_is_now(void **state)
+{
+	struct cf_piece piece = { .op = CF_WRITE, .mem = facts };
+
+	(void)state;
+	assert_int_equal(th_fake()->plan("cuStreamCreateWithPriority:1=709,"
+					 "cuStreamCreate:1=709"),
+			 0);
+	assert_int_equal(cf_path_staged.settle(&piece), 0);
+	assert_int_equal(th_fake()->plan("cuStreamSynchronize:1=999"), 0);
+	assert_int_equal(cf_path_staged.settle(&piece),
+			 CF_ECUDA(CF_CU_UNKNOWN));
+}
+
 #define TEST(name) cmocka_unit_test_setup_teardown(name, begin, end)
 
 int main(void)
@@ -125,6 +141,7 @@ int main(void)
 		TEST(what_has_begun_is_not_tried_again),
 		TEST(other_errors_are_told_at_once),
 		TEST(one_that_cannot_be_entered_is_not_visited),
+		TEST(a_write_is_settled_where_its_memory_is_now),
 	};
 
 	th_start(60);
