@@ -6,10 +6,11 @@
 #include <sched.h>
 #include <stdlib.h>
 #include "core/permit.h"
+#include "core/short_lock.h"
 
 void cf_lanes_init(struct cf_lanes *lanes)
 {
-	pthread_mutex_init(&lanes->lock, NULL);
+	cf_short_lock_init(&lanes->lock);
 	lanes->free = NULL;
 }
 

@@ -12,6 +12,7 @@
 #include <stdlib.h>
 #include "core/pinned.h"
 #include "core/probe.h"
+#include "core/short_lock.h"
 
 /* Pinning costs about the same for one slot as for a few. */
 #define CHUNK_SLOTS 4
@@ -52,7 +53,7 @@ struct cf_pool *cf_pool_new(size_t slot_size, size_t max_bytes, CUcontext ctx)
 		pool->chunk_slots = CHUNK_SLOTS;
 	if (!pool->chunk_slots)
 		pool->chunk_slots = 1;
-	pthread_mutex_init(&pool->lock, NULL);
+	cf_short_lock_init(&pool->lock);
 	pthread_cond_init(&pool->freed, NULL);
 	cf_pool_limit(pool, max_bytes);
 	pool->ctx = ctx;

@@ -14,6 +14,7 @@
 #include "core/lane.h"
 #include "core/log.h"
 #include "core/permit.h"
+#include "core/short_lock.h"
 #include "core/volley.h"
 #include "core/volley_ptx.h"
 
@@ -40,7 +41,7 @@ struct cf_volleys *cf_volleys_new(void)
 
 	if (!volleys)
 		return NULL;
-	pthread_mutex_init(&volleys->lock, NULL);
+	cf_short_lock_init(&volleys->lock);
 	cf_permit_init(&volleys->permit);
 	return volleys;
 }

@@ -2,7 +2,7 @@
 /*
  * batch - the table of batches, their lives, and what is done with one.
  *
- * Places of the table live in chunks that are never freed, so that a task
+ * Places of the table live in chunks that are never freed, so that a worker
  * that comes late finds a lock where its batch was.
  *
  * Lock: table_lock guards the places and their references. It is held for
@@ -275,9 +275,7 @@ static int make_ready(struct cf_batch *batch, struct cf_submission *sub)
 	int err;
 
 	cf_submission_sort(sub);
-	err = cf_submission_prepare(sub);
-	if (!err)
-		err = cf_submission_settle(sub);
+	err = cf_submission_settle(sub);
 	if (!err)
 		err = cf_events_expect(&batch->queue.events, sub->nr);
 	if (err)

@@ -7,6 +7,7 @@
  */
 #include "engine/batch_carry.h"
 
+#include <stddef.h>
 #include "core/device.h"
 #include "core/numbers.h"
 #include "core/probe.h"
@@ -17,9 +18,6 @@
 #include "engine/session.h"
 #include "engine/settle.h"
 #include "seam/nvtx.h"
-
-/* A worker that finds a good deal to do wakes so many others. */
-#define FAN_OUT 2
 
 /* What a cancel finds not begun ends without an event, so any result will do.
  */
@@ -143,23 +141,41 @@ void cf_batch_end(struct cf_submission *sub, struct cf_entry *const *entries,
 	cf_submission_ended(sub, nr);
 }
 
-void cf_batch_carry(struct cf_task *task)
+static struct cf_submission *of_load(struct cf_load *load)
 {
-	struct cf_submission *sub = ((struct cf_carrier *)task)->sub;
-	bool first = true;
+	return (struct cf_submission *)((char *)load -
+					offsetof(struct cf_submission, load));
+}
+
+/* Where a sort has no place for one more, those who are there go on. */
+enum cf_left cf_batch_carry(struct cf_load *load)
+{
+	struct cf_submission *sub = of_load(load);
 	struct cf_group group;
 
 	while (cf_submission_take(sub, &group)) {
-		for (int i = 0; i < FAN_OUT && group.more && first; i++)
-			cf_submission_post(sub);
-		first = false;
 		carry(sub, &group);
 		cf_submission_done(sub, &group);
 		/* a large batch lets the small ones behind it through */
-		if (group.more && cf_workers_have_tasks()) {
-			(void)cf_workers_post(sub->team, task);
-			return;
-		}
+		if (group.more && cf_workers_are_wanted(load))
+			return CF_LEFT_MORE;
 	}
-	cf_submission_put(sub);
+	return group.more ? CF_LEFT_FULL : CF_LEFT_NONE;
+}
+
+void cf_batch_over(struct cf_load *load)
+{
+	cf_submission_put(of_load(load));
+}
+
+void cf_batch_carry_alone(struct cf_task *task)
+{
+	struct cf_submission *sub =
+		(struct cf_submission *)((char *)task -
+					 offsetof(struct cf_submission, task));
+
+	if (cf_batch_carry(&sub->load) == CF_LEFT_MORE)
+		(void)cf_workers_post(sub->team, task);
+	else
+		cf_batch_over(&sub->load);
 }

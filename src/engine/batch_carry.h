@@ -5,11 +5,12 @@
 
 #include "engine/submission.h"
 
-/*
- * Runs a struct cf_carrier: takes groups of its submission's entries and
- * carries them until none is left, then puts the submission.
- */
-void cf_batch_carry(struct cf_task *task);
+/* Of a submission's load: takes groups of its entries and carries them. */
+enum cf_left cf_batch_carry(struct cf_load *load);
+/* The same: puts the submission. */
+void cf_batch_over(struct cf_load *load);
+/* Both, of its task: by one worker. */
+void cf_batch_carry_alone(struct cf_task *task);
 
 /* Whether small copies of its entries may share a launch. */
 bool cf_batch_may_launch(const struct cf_submission *sub);

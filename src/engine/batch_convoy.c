@@ -26,7 +26,7 @@ static const struct cf_piece *next(struct cf_convoy *convoy)
 	struct travel *t = (struct travel *)convoy;
 	struct cf_entry *entry;
 
-	if (t->taken >= TURN && cf_workers_have_tasks())
+	if (t->taken >= TURN && cf_workers_are_wanted(&t->sub->load))
 		return NULL;
 	entry = cf_submission_next(t->sub, t->group);
 	t->taken++;

@@ -38,7 +38,8 @@ static const struct cf_piece *next(struct cf_fleet *fleet)
 
 	if (cf_events_are_dropped(&s->sub->queue->events) ||
 	    is_refused(s->group->sort) ||
-	    (s->taken >= TURNS * fleet->flights && cf_workers_have_tasks()))
+	    (s->taken >= TURNS * fleet->flights &&
+	     cf_workers_are_wanted(&s->sub->load)))
 		return NULL;
 	entry = cf_submission_next(s->sub, s->group);
 	s->taken++;

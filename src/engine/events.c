@@ -14,6 +14,7 @@
 #include <limits.h>
 #include <stdlib.h>
 #include "core/pause.h"
+#include "core/short_lock.h"
 #include "engine/deadline.h"
 
 /* A pause is 15 to 50 ns: some 50 us. */
@@ -24,7 +25,7 @@ void cf_events_init(struct cf_events *events)
 	pthread_condattr_t attr;
 
 	*events = (struct cf_events){ .wanted = UINT_MAX };
-	pthread_mutex_init(&events->lock, NULL);
+	cf_short_lock_init(&events->lock);
 	pthread_condattr_init(&attr);
 	pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
 	pthread_cond_init(&events->changed, &attr);

@@ -226,28 +226,12 @@ static void fill(struct cf_submission *sub, struct cf_parcel *parcel,
 	sub->left = sub->nr;
 }
 
-/* Of a submission that cannot start: its entries are those it holds. */
-static void give_up(struct cf_submission *sub, int code)
-{
-	for (unsigned i = 0; i < sub->nr; i++) {
-		struct cf_entry *entry = &sub->entries[i];
-		CUfileIOEvents_t event = cf_entry_event(entry->cookie, code);
-
-		cf_request_fini(&entry->req);
-		cf_events_post(&sub->queue->events, &event, 1);
-	}
-}
-
 /* True: it is on its way, and tells its end. */
 static bool start(struct cf_submission *sub)
 {
 	if (!sub->nr)
 		return false;
 	cf_submission_sort(sub);
-	if (cf_submission_prepare(sub)) {
-		give_up(sub, -CU_FILE_NOMEM_ERROR);
-		return false;
-	}
 	cf_submission_start(sub);
 	return true;
 }

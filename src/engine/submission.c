@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * submission - its life, and the tasks that get its entries to the workers.
+ * submission - its life, and how its entries get to the workers.
  *
- * The submit itself posts one task, and each task that finds more to do than
- * it takes posts two more: a submit costs one wake, and the workers come in
- * as fast as they can wake each other.
+ * All workers that it is worth join at once; of those who sleep the submit
+ * wakes one, and they wake each other.
  *
  * Lock: live_lock for the count of submissions. Innermost, nothing is called
  * under it.
@@ -13,6 +12,7 @@
 
 #include <stdatomic.h>
 #include <stdlib.h>
+#include "core/short_lock.h"
 #include "engine/batch_carry.h"
 
 static pthread_mutex_t live_lock = PTHREAD_MUTEX_INITIALIZER;
@@ -21,7 +21,7 @@ static unsigned nr_live; /* live_lock */
 
 void cf_queue_init(struct cf_queue *queue)
 {
-	pthread_mutex_init(&queue->lock, NULL);
+	cf_short_lock_init(&queue->lock);
 	queue->first = NULL;
 	queue->parcels = NULL;
 	cf_events_init(&queue->events);
@@ -53,7 +53,6 @@ void cf_submission_put(struct cf_submission *sub)
 {
 	if (atomic_fetch_sub_explicit(&sub->refs, 1, memory_order_acq_rel) > 1)
 		return;
-	free(sub->tasks);
 	free(sub);
 	pthread_mutex_lock(&live_lock);
 	if (!--nr_live)
@@ -136,26 +135,16 @@ int cf_submission_settle(struct cf_submission *sub)
 
 /* ------------------------------------------------------------ carrying */
 
-int cf_submission_prepare(struct cf_submission *sub)
-{
-	sub->tasks = calloc(sub->carriers, sizeof(*sub->tasks));
-	return sub->tasks ? 0 : -CU_FILE_NOMEM_ERROR;
-}
-
 /* Cannot fail: a worker was reserved when the batch was made. */
-void cf_submission_post(struct cf_submission *sub)
+void cf_submission_start(struct cf_submission *sub)
 {
-	unsigned nth = atomic_fetch_add_explicit(&sub->posted, 1,
-						 memory_order_relaxed);
-
-	if (nth >= sub->carriers)
-		return;
+	cf_submission_queue(sub);
 	atomic_fetch_add_explicit(&sub->refs, 1, memory_order_relaxed);
-	sub->tasks[nth] = (struct cf_carrier){
-		.task = { .run = cf_batch_carry },
-		.sub = sub,
-	};
-	(void)cf_workers_post(sub->team, &sub->tasks[nth].task);
+	sub->load.carry = cf_batch_carry;
+	sub->load.over = cf_batch_over;
+	sub->task.run = cf_batch_carry_alone;
+	if (!cf_workers_post_load(sub->team, &sub->load, sub->carriers))
+		(void)cf_workers_post(sub->team, &sub->task);
 }
 
 /* Acquire and release: all of it is over for who is told. */

@@ -2,10 +2,10 @@
 /*
  * submission - the entries that one submit brought to a batch.
  *
- * Entries wait in sorts, lists of those that travel alike. Tasks on workers
- * take groups of them and carry them; whoever takes an entry off its list,
- * task or cancel, ends it. A submission lives until its last task is back,
- * which may be later than its last entry's end and than its batch's.
+ * Entries wait in sorts, lists of those that travel alike. Workers take groups
+ * of them and carry them; whoever takes an entry off its list, worker or
+ * cancel, ends it. A submission lives until its last worker is back, which may
+ * be later than its last entry's end and than its batch's.
  */
 #ifndef CF_ENGINE_SUBMISSION_H
 #define CF_ENGINE_SUBMISSION_H
@@ -83,16 +83,11 @@ struct cf_sort {
 
 struct cf_submission;
 
-struct cf_carrier {
-	struct cf_task task;
-	struct cf_submission *sub;
-};
-
 struct cf_submission {
 	struct cf_queue *queue;
 	struct cf_submission *next, **link; /* queue->lock */
 	unsigned waiting;  /* queue->lock; entries of all sorts */
-	unsigned carriers; /* tasks that are worth their while */
+	unsigned carriers; /* workers that are worth their while */
 	unsigned nr;
 	unsigned nr_sorts;
 	unsigned nr_rows;
@@ -100,10 +95,9 @@ struct cf_submission {
 	uint64_t start;	     /* cf_stats_begin's */
 	enum cf_team team;   /* whose workers carry it */
 	struct cf_sort sorts[CF_MAX_SORTS];
-	/* away from the lock's, as all tasks count */
-	_Atomic unsigned posted; /* relaxed: hands out the tasks */
+	struct cf_load load;
+	struct cf_task task; /* instead, where there are too many loads */
 	_Atomic unsigned refs;
-	struct cf_carrier *tasks; /* one each; for the carriers */
 	/* NULL: nobody waits. Else told once, behind the last entry's event */
 	void (*ended)(void *arg);
 	void *ended_arg;
@@ -115,7 +109,7 @@ void cf_queue_init(struct cf_queue *queue);
 
 /* With room for nr entries; counts until cf_submissions_wait. Or NULL. */
 struct cf_submission *cf_submission_new(struct cf_queue *queue, unsigned nr);
-/* The one that made it, and each of its tasks, has one to put. */
+/* The one that made it has one to put; and the workers, until it is over. */
 void cf_submission_put(struct cf_submission *sub);
 
 /* Sorts the entries, all of which hold a request. */
@@ -128,16 +122,13 @@ void cf_submission_sort(struct cf_submission *sub);
  */
 int cf_submission_settle(struct cf_submission *sub);
 
-/* Sorted: makes its tasks. 0 or -5043. */
-int cf_submission_prepare(struct cf_submission *sub);
+/* Its entries are pending: queues them, for a take. */
+void cf_submission_queue(struct cf_submission *sub);
 
-/* Its entries are pending: queues them and has workers carry them. */
+/* The same, and has workers carry them. */
 void cf_submission_start(struct cf_submission *sub);
 
-/* One more task, if there is one that was not posted. By who holds one. */
-void cf_submission_post(struct cf_submission *sub);
-
-/* What one task carries at a time. */
+/* What a worker carries at a time. */
 #define CF_GROUP_MAX CF_BUNDLE_MAX
 
 struct cf_group {
@@ -155,7 +146,7 @@ static inline struct cf_entry *cf_entry_of(const struct cf_piece *piece)
 				   offsetof(struct cf_entry, req.piece));
 }
 
-/* The next group, taken off its list; false: there is none for this task. */
+/* The next group, taken off its list; false: there is none for one more. */
 bool cf_submission_take(struct cf_submission *sub, struct cf_group *group);
 /*
  * One more entry of the group's sort, which is not put into the group; NULL:
@@ -171,7 +162,7 @@ void cf_submission_ended(struct cf_submission *sub, unsigned nr);
 /* Ends all entries of the queue that nobody has begun, without an event. */
 void cf_queue_strip(struct cf_queue *queue);
 
-/* Until there is no submission, and so no task. Nobody makes one. */
+/* Until there is no submission, and so none at work. Nobody makes one. */
 void cf_submissions_wait(void);
 void cf_submissions_fork_prepare(void);
 void cf_submissions_fork_parent(void);

@@ -30,12 +30,11 @@ static void unlink_locked(struct cf_submission *sub)
 	sub->link = NULL;
 }
 
-void cf_submission_start(struct cf_submission *sub)
+void cf_submission_queue(struct cf_submission *sub)
 {
 	pthread_mutex_lock(&sub->queue->lock);
 	link_locked(sub);
 	pthread_mutex_unlock(&sub->queue->lock);
-	cf_submission_post(sub);
 }
 
 static struct cf_entry *take_one_locked(struct cf_submission *sub,
@@ -69,9 +68,11 @@ static void take_locked(struct cf_submission *sub, struct cf_sort *sort,
 	while (sort->first && group->nr < most) {
 		const struct cf_row *row = sort->first;
 
-		cost_ns += row->cost_ns;
-		if (group->nr && (cost_ns > enough || row->need > room))
+		/* one more if that comes nearer to what is enough */
+		if (group->nr &&
+		    (cost_ns + row->cost_ns / 2 > enough || row->need > room))
 			break;
+		cost_ns += row->cost_ns;
 		room -= cf_least(row->need, room);
 		group->entries[group->nr++] = take_one_locked(sub, sort);
 	}
@@ -151,7 +152,7 @@ static void end_row(struct cf_submission *sub, const struct cf_row *row)
 }
 
 /*
- * The submission may go with the last of its tasks as soon as the lock is
+ * The submission may go with the last of its workers as soon as the lock is
  * open: its entries are ended by who holds a reference on it.
  */
 void cf_queue_strip(struct cf_queue *queue)

@@ -199,7 +199,7 @@ static struct cf_sop *keep_watch(bool *asks)
 		now = now_ns();
 		*asks = shall_ask(now);
 		/* or there is work that perhaps nobody else can do */
-		if (*asks || cf_workers_have_tasks()) {
+		if (*asks || cf_workers_are_wanted(NULL)) {
 			(void)pass_on();
 			break;
 		}

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * worker - threads that help a caller to carry a large piece, and that run
- * what has no caller: the entries of a batch, the operations of a stream.
+ * worker - threads that help a caller to carry a large piece, and that do what
+ * has no caller: the entries of a batch, the operations of a stream.
  *
  * A caller always carries its job too, so that it waits for no worker: help
  * that comes late finds nothing left to do. Workers are made on first need,
@@ -11,6 +11,7 @@
 #define CF_ENGINE_WORKER_H
 
 #include <stdbool.h>
+#include "engine/offers.h"
 
 /*
  * Who waits for a stream, and keeps it waiting, must not stand behind a
@@ -26,11 +27,16 @@ enum cf_team {
 struct cf_job {
 	void (*lead)(struct cf_job *job); /* the caller's share */
 	void (*help)(struct cf_job *job); /* a worker's */
-	unsigned wanted; /* workers->lock; helpers that may still join */
-	/* workers->lock to write; read relaxed by the caller that waits a bit
-	 */
-	_Atomic unsigned helpers; /* that are in help now */
-	struct cf_job *next;	  /* workers->lock */
+};
+
+/*
+ * Work that several workers do at once, and nobody waits for. Its owner keeps
+ * it until over is called, once, by the last of them.
+ */
+struct cf_load {
+	enum cf_left (*carry)(struct cf_load *load);
+	void (*over)(struct cf_load *load);
+	struct cf_offer *offer; /* the workers' */
 };
 
 /* Work that one worker does once. Its owner keeps it until run is called. */
@@ -62,6 +68,14 @@ int cf_workers_reserve(enum cf_team team);
 int cf_workers_post(enum cf_team team, struct cf_task *task);
 
 /*
+ * Has the load carried by up to wanted workers, one or more. False: there are
+ * too many loads, and it will not be; otherwise as cf_workers_post, where a
+ * worker is reserved.
+ */
+bool cf_workers_post_load(enum cf_team team, struct cf_load *load,
+			  unsigned wanted);
+
+/*
  * By n more, or less, workers than configured: who only waits for news takes
  * nobody's place. A worker that is there stays.
  */
@@ -75,10 +89,10 @@ void cf_workers_spare(enum cf_team team, int n);
 void cf_worker_step_aside(void);
 void cf_worker_step_back(void);
 
-/* Whether a task waits for a worker of the caller's team; a hint, for a long
- * one to make room. */
-bool cf_workers_have_tasks(void);
-/* The same for any work of the team's. */
+/* Whether a task or a load, but for this one (NULL: any), waits for a worker
+ * of the caller's team; a hint, for a long one to make room. */
+bool cf_workers_are_wanted(const struct cf_load *load);
+/* The same for any work of the team's, also jobs. */
 bool cf_workers_have_work(void);
 
 /* Ends the workers; nothing runs and nothing is posted. */

@@ -111,7 +111,6 @@ static void submit(struct world *w, unsigned nr)
 {
 	struct cf_facts last = { .base = NULL };
 	struct cf_submission *sub = cf_submission_new(&w->queue, nr);
-	unsigned carriers;
 	const char *why;
 
 	assert_non_null(sub);
@@ -128,10 +127,7 @@ static void submit(struct world *w, unsigned nr)
 	sub->ended = count_ended;
 	sub->ended_arg = w;
 	assert_int_equal(cf_events_expect(&w->queue.events, nr), 0);
-	carriers = sub->carriers;
-	sub->carriers = 0; /* so that it posts no task */
-	cf_submission_start(sub);
-	sub->carriers = carriers;
+	cf_submission_queue(sub);
 	memset(w->taken, 0, sizeof(w->taken));
 	w->nr_taken = 0;
 	w->sub = sub;
@@ -254,11 +250,14 @@ static unsigned share(const struct world *w, const struct log *log,
 		return 1;
 	for (; i < w->sub->nr && nr < CF_GROUP_MAX;
 	     i = next_of(w, log, sort, i + 1)) {
-		ns += cf_plan_cost_ns(piece_at(w, i));
+		unsigned cost = cf_plan_cost_ns(piece_at(w, i));
+
 		if (s->way == CF_WAY_BUNDLE)
 			need += cf_bundle_need(piece_at(w, i));
-		if (nr && (ns > enough || need > cf_plan_bundle_bytes()))
+		if (nr &&
+		    (ns + cost / 2 > enough || need > cf_plan_bundle_bytes()))
 			break;
+		ns += cost;
 		nr++;
 	}
 	return nr;

@@ -307,7 +307,7 @@ static atomic_bool saw_tasks, saw_work;
 static void look_around(struct step *step)
 {
 	just_wait(step);
-	saw_tasks = cf_workers_have_tasks();
+	saw_tasks = cf_workers_are_wanted(NULL);
 	saw_work = cf_workers_have_work();
 }
 

@@ -1,0 +1,140 @@
+// SPDX-License-Identifier: Apache-2.0
+/* team - counts its workers, makes them, wakes them, ends them. */
+#include "engine/team.h"
+
+#include <signal.h>
+
+void cf_team_count_locked(struct cf_workers *w)
+{
+	unsigned most = w->max;
+
+	if (most && w->spare > 0)
+		most += w->spare < CF_TEAM_MAX_SPARE ? (unsigned)w->spare :
+						       CF_TEAM_MAX_SPARE;
+	atomic_store(&w->most, most);
+}
+
+unsigned cf_team_waiting(struct cf_workers *w)
+{
+	return atomic_load(&w->tasks.nr) + !!cf_offers_wanted(&w->loads);
+}
+
+unsigned cf_team_work(struct cf_workers *w)
+{
+	return atomic_load(&w->tasks.nr) + cf_offers_wanted(&w->loads) +
+	       cf_offers_wanted(&w->jobs);
+}
+
+/*
+ * How many sleepers to call: there is work, and nobody who is awake for it.
+ * Who has left his spin for this very work is awake.
+ */
+static unsigned count_wakes(struct cf_workers *w, unsigned most)
+{
+	unsigned sleeping = atomic_load(&w->sleeping);
+	unsigned taken, awake, work;
+
+	if (!sleeping)
+		return 0;
+	taken = sleeping + atomic_load(&w->busy);
+	awake = atomic_load(&w->nr);
+	awake -= awake < taken ? awake : taken;
+	work = cf_team_work(w);
+	work -= work < awake ? work : awake;
+	work = work < most ? work : most;
+	return work < sleeping ? work : sleeping;
+}
+
+/* The lock is free: who is awake already should not stand before it. */
+static void wake(struct cf_workers *w, unsigned nr)
+{
+	while (nr--)
+		pthread_cond_signal(&w->work);
+}
+
+/* One who has counted itself as a sleeper sleeps, once the lock was to be had.
+ */
+void cf_team_call(struct cf_workers *w, unsigned most)
+{
+	unsigned wakes = count_wakes(w, most);
+
+	if (!wakes)
+		return;
+	pthread_mutex_lock(&w->lock);
+	pthread_mutex_unlock(&w->lock);
+	wake(w, wakes);
+}
+
+/* Signals are the application's threads' business. */
+int cf_team_spawn_locked(struct cf_workers *w)
+{
+	sigset_t all, before;
+	int err;
+
+	sigfillset(&all);
+	pthread_sigmask(SIG_SETMASK, &all, &before);
+	err = pthread_create(&w->threads[w->nr], NULL, cf_team_worker, w);
+	pthread_sigmask(SIG_SETMASK, &before, NULL);
+	if (!err)
+		w->nr++;
+	return err;
+}
+
+void cf_team_provide_locked(struct cf_workers *w, unsigned wanted)
+{
+	while (w->nr < w->most && w->nr < w->busy + wanted)
+		if (cf_team_spawn_locked(w))
+			break;
+}
+
+void cf_team_provide(struct cf_workers *w, unsigned wanted)
+{
+	unsigned nr = atomic_load(&w->nr);
+
+	if (nr >= atomic_load(&w->most) || nr >= atomic_load(&w->busy) + wanted)
+		return;
+	pthread_mutex_lock(&w->lock);
+	cf_team_provide_locked(w, wanted);
+	pthread_mutex_unlock(&w->lock);
+}
+
+void cf_team_see_to_others(struct cf_workers *w)
+{
+	unsigned waiting = cf_team_waiting(w);
+
+	if (waiting)
+		cf_team_provide(w, waiting);
+	cf_team_call(w, CF_TEAM_PASS_ON);
+}
+
+void cf_team_end(struct cf_workers *w)
+{
+	unsigned nr;
+
+	pthread_mutex_lock(&w->lock);
+	atomic_store(&w->ending, true);
+	atomic_fetch_add(&w->posted, 1);
+	nr = w->nr;
+	pthread_cond_broadcast(&w->work);
+	pthread_mutex_unlock(&w->lock);
+	for (unsigned i = 0; i < nr; i++)
+		pthread_join(w->threads[i], NULL);
+	w->nr = 0;
+	w->ending = false;
+}
+
+/* Afresh: the conditions may count waiters that the child does not have. */
+void cf_team_forget(struct cf_workers *w)
+{
+	w->nr = 0;
+	w->busy = 0;
+	w->spare = 0;
+	w->sleeping = 0;
+	cf_team_count_locked(w);
+	cf_tasks_forget(&w->tasks);
+	cf_offers_forget(&w->jobs);
+	cf_offers_forget(&w->loads);
+	pthread_cond_init(&w->work, NULL);
+	pthread_cond_init(&w->done, NULL);
+	pthread_mutex_unlock(&w->lock);
+}
