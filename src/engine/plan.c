@@ -36,7 +36,12 @@
 #define MIN_STEP (32 * KIB)
 #define MAX_STEP (128 * KIB)
 #define CROWD_STEP (1 * MIB) /* with its source, what a core's cache holds */
-#define LARGE (64 * MIB)     /* of less too much lies near an end */
+/* reads that are split where workers are awake anyway */
+#define BRISK_FROM (64 * KIB)
+#define BRISK_STEP (16 * KIB) /* a part, twice that from BRISK_LARGE on */
+#define BRISK_LARGE (128 * KIB)
+#define BRISK_WORKERS 3	 /* fewer are no use */
+#define LARGE (64 * MIB) /* of less too much lies near an end */
 #define LARGE_STEP (512 * KIB)
 #define LARGE_END (2 * MIB) /* of it, either of which is demoted */
 /* orders of a ferry: what is short is cut to be several, what is long to have
@@ -83,10 +88,19 @@ static size_t least_split(bool direct, unsigned company)
 	return from * company;
 }
 
+static size_t brisk_step(const struct cf_piece *piece)
+{
+	return piece->size > BRISK_LARGE ? 2 * BRISK_STEP : BRISK_STEP;
+}
+
 static unsigned carriers_for(const struct cf_piece *piece, unsigned company)
 {
 	bool direct = cf_file_is_direct(piece->handle, piece->via);
 
+	if (piece->brisk)
+		return 1 +
+		       (unsigned)cf_clamp((piece->size - 1) / brisk_step(piece),
+					  0, helpers_for(direct, company));
 	/* whether a client's callbacks may run side by side is not known */
 	if (piece->handle->fs_ops || piece->size < least_split(direct, company))
 		return 1;
@@ -109,6 +123,8 @@ static bool is_crowd(const struct cf_piece *piece, unsigned company)
 static size_t relay_step(const struct cf_piece *piece, unsigned carriers,
 			 unsigned company)
 {
+	if (piece->brisk)
+		return brisk_step(piece);
 	if (is_crowd(piece, company))
 		return CROWD_STEP;
 	if (piece->size >= LARGE)
@@ -196,6 +212,17 @@ static bool may_go_express(const struct cf_piece *piece, unsigned carriers,
 	return piece->combine && piece->op == CF_READ && carriers == 1 &&
 	       piece->size <= (company < EXPRESS_CROWD ? EXPRESS_ALONE :
 							 CF_SHUTTLE_MAX_SIZE);
+}
+
+bool cf_plan_can_be_brisk(const struct cf_piece *piece,
+			  const struct cf_path_ops *path)
+{
+	return path == &cf_path_staged && piece->op == CF_READ &&
+	       piece->size >= BRISK_FROM &&
+	       piece->size < cf_plan_bound(brisk_to) && !piece->ferry &&
+	       !piece->handle->fs_ops &&
+	       !cf_file_is_direct(piece->handle, piece->via) &&
+	       cf_plan_bound(workers) >= BRISK_WORKERS;
 }
 
 /* Parts that wrote one page, each its way, would collide. */

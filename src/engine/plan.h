@@ -22,6 +22,13 @@ struct cf_plan {
 bool cf_plan_is_alone(const struct cf_piece *piece,
 		      const struct cf_path_ops *path);
 
+/*
+ * Whether more carriers would make the piece quicker, were they awake; as they
+ * are where others like it came before it.
+ */
+bool cf_plan_can_be_brisk(const struct cf_piece *piece,
+			  const struct cf_path_ops *path);
+
 /* company: how many requests run now, this one among them. */
 struct cf_plan cf_plan_make(const struct cf_piece *piece,
 			    const struct cf_path_ops *path, unsigned company);

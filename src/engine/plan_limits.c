@@ -62,6 +62,14 @@ static size_t split_allowed(const struct cf_config *config)
 	return cf_config_size(config, CF_CFG_MIN_IO_THRESHOLD_SIZE_KB) * KIB;
 }
 
+/* Who has said from where to split has it so. */
+static size_t brisk_allowed(const struct cf_config *config)
+{
+	return is_default(config, CF_CFG_MIN_IO_THRESHOLD_SIZE_KB) ?
+		       SPLIT_FROM :
+		       0;
+}
+
 /* A ring splits, too: from where somebody has asked for it. */
 static size_t ring_allowed(const struct cf_config *config)
 {
@@ -105,6 +113,7 @@ void cf_plan_configure(const struct cf_config *config)
 	SET(workers, workers);
 	SET(helpers, helpers_allowed(config));
 	SET(split_from, split_allowed(config));
+	SET(brisk_to, brisk_allowed(config));
 	SET(ring_from, ring_allowed(config));
 	SET(step, cf_power_below(cf_plan_slot_size(config)));
 	SET(can_demote, cf_cache_can_demote());

@@ -31,6 +31,7 @@ struct cf_plan_bounds {
 	_Atomic unsigned workers;
 	_Atomic unsigned helpers; /* of one request */
 	_Atomic size_t split_from;
+	_Atomic size_t brisk_to; /* that need not be so large */
 	_Atomic size_t ring_from;
 	_Atomic size_t step; /* the longest part */
 	_Atomic bool can_demote;

@@ -15,6 +15,7 @@
 #include "core/remote.h"
 #include "engine/detour.h"
 #include "engine/explain.h"
+#include "engine/haste.h"
 #include "engine/plan.h"
 #include "engine/settle.h"
 #include "engine/worker.h"
@@ -149,6 +150,9 @@ static CF_APART ssize_t run_planned(struct cf_request *req)
 	/* the one that it waits for will be over */
 	if (company > 1 && req->ferry && !cf_ferry_has_begun(req->ferry))
 		company--;
+	req->piece.brisk = company == 1 &&
+			   cf_plan_can_be_brisk(&req->piece, req->route.path) &&
+			   cf_haste_note();
 	plan = cf_plan_make(&req->piece, req->route.path, company);
 	req->piece.demote = plan.demote;
 	req->piece.flagged = plan.flagged;

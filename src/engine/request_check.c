@@ -186,6 +186,7 @@ static void fill_in(struct cf_request *req, const struct cf_call *call,
 	piece->file_off = call->file_off;
 	piece->via = cf_via_choose(piece, rules->hybrid);
 	piece->combine = rules->combine;
+	piece->brisk = false;
 	piece->ordered = rules->ordered;
 }
 

@@ -5,9 +5,9 @@
  * DESIGN  The slots of the caller are one ring of places, a place a part;
  * part n goes to place n % ring. Whoever has nothing better to do fills the
  * next part. The caller sends what is ready, in order, and as much as lies
- * together in one copy: the driver takes one call at a time, and threads
- * that call it together only wait for each other. A helper makes no driver
- * call at all.
+ * together in one copy, a small piece all at once: the driver takes one call at
+ * a time, and threads that call it together only wait for each other. A helper
+ * makes no driver call at all.
  *
  * Where the piece is larger than the ring, each slot has an event that says
  * when its copies are done and its places are free again.
@@ -22,7 +22,9 @@
 
 #define MAX_SLOTS CF_LANE_DEPTH
 #define MAX_PER_SLOT 128 /* parts */
-#define PATIENCE 2000	 /* looks for room, before others go first */
+/* of what is smaller a second copy would take longer than it hides */
+#define ONE_COPY ((size_t)128 << 10)
+#define PATIENCE 2000 /* looks for room, before others go first */
 
 struct relay {
 	const struct cf_piece *piece;
@@ -168,22 +170,29 @@ static bool look_for_room(struct relay *relay)
 	return true;
 }
 
-/* All that will come has been sent. */
-static bool is_done(const struct relay *relay)
+/* All that will come has been sent when nr more parts have. */
+static bool is_all(const struct relay *relay, size_t nr)
 {
 	struct cf_part part;
 
-	return !cf_feed_part(relay->feed, relay->sent, &part);
+	return !cf_feed_part(relay->feed, relay->sent + nr, &part);
+}
+
+/* What fills its slot cannot wait for more. */
+static bool should_send(const struct relay *relay, size_t nr)
+{
+	return nr && (relay->piece->size > ONE_COPY || is_all(relay, nr) ||
+		      (relay->sent + nr) % relay->per_slot == 0);
 }
 
 static void lead(void *arg)
 {
 	struct relay *relay = arg;
 
-	while (!relay->err && !is_done(relay)) {
+	while (!relay->err && !is_all(relay, 0)) {
 		size_t ready = count_ready(relay);
 
-		if (ready)
+		if (should_send(relay, ready))
 			relay->err = send_parts(relay, ready);
 		else if (!look_for_room(relay) && fill_next(relay) <= 0)
 			cf_pause();

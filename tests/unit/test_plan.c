@@ -83,6 +83,66 @@ static void small_reads_are_their_callers_own(void **state)
 			 HELPERS);
 }
 
+static struct cf_piece brisk_read(size_t size)
+{
+	return (struct cf_piece){ .op = CF_READ,
+				  .handle = &file,
+				  .via = CF_VIA_CACHE,
+				  .mem.kind = CF_MEMORY_DEVICE,
+				  .size = size,
+				  .brisk = true };
+}
+
+static void is_split(size_t size, unsigned helpers, size_t step)
+{
+	struct cf_piece piece = brisk_read(size);
+	struct cf_plan p = cf_plan_make(&piece, &cf_path_staged, 1);
+
+	assert_true(cf_plan_can_be_brisk(&piece, &cf_path_staged));
+	assert_int_equal(p.helpers, helpers);
+	assert_int_equal(p.step, step);
+	assert_false(p.flagged);
+}
+
+static void reads_in_haste_are_split_sooner(void **state)
+{
+	(void)state;
+	configure(0);
+	is_split(64 * TH_KIB, 3, 16 * TH_KIB);
+	is_split(64 * TH_KIB + 1, 4, 16 * TH_KIB);
+	is_split(128 * TH_KIB, HELPERS, 16 * TH_KIB);
+	is_split(128 * TH_KIB + 1, 4, 32 * TH_KIB);
+	is_split(192 * TH_KIB, 5, 32 * TH_KIB);
+	is_split(256 * TH_KIB - 1, HELPERS, 32 * TH_KIB);
+}
+
+static void not_all_reads_can_be_brisk(void **state)
+{
+	struct cf_ferry ferry = { .rows = 1 };
+	struct cf_piece piece;
+
+	(void)state;
+	configure(0);
+	piece = brisk_read(64 * TH_KIB - 1);
+	assert_false(cf_plan_can_be_brisk(&piece, &cf_path_staged));
+	piece = brisk_read(256 * TH_KIB);
+	assert_false(cf_plan_can_be_brisk(&piece, &cf_path_staged));
+	piece = brisk_read(64 * TH_KIB);
+	assert_false(cf_plan_can_be_brisk(&piece, &cf_path_host));
+	piece.op = CF_WRITE;
+	assert_false(cf_plan_can_be_brisk(&piece, &cf_path_staged));
+	piece = brisk_read(64 * TH_KIB);
+	piece.ferry = &ferry;
+	assert_false(cf_plan_can_be_brisk(&piece, &cf_path_staged));
+	piece = brisk_read(64 * TH_KIB);
+	piece.handle = &direct_file;
+	piece.via = CF_VIA_DIRECT;
+	assert_false(cf_plan_can_be_brisk(&piece, &cf_path_staged));
+	atomic_store(&cf_plan_bounds.workers, 2);
+	piece = brisk_read(64 * TH_KIB);
+	assert_false(cf_plan_can_be_brisk(&piece, &cf_path_staged));
+}
+
 /* Then who carries it need not count, plan or ask anybody. */
 static void what_is_alone_is_one_part_of_one_carrier(void **state)
 {
@@ -423,6 +483,8 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(small_reads_may_go_express),
 		cmocka_unit_test(small_reads_are_their_callers_own),
+		cmocka_unit_test(reads_in_haste_are_split_sooner),
+		cmocka_unit_test(not_all_reads_can_be_brisk),
 		cmocka_unit_test(a_small_read_that_is_alone_has_a_flag),
 		cmocka_unit_test(no_flags_without_memory_operations),
 		cmocka_unit_test(who_runs_beside_many_has_no_helpers),

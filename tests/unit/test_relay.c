@@ -155,6 +155,35 @@ static void more_parts_than_a_ring_has_places_for_go_through_it(void **state)
 	world_end(&w);
 }
 
+static unsigned long copies_of(size_t size, size_t slot, struct cf_crew *crew)
+{
+	unsigned long before;
+	struct world w;
+
+	world_make(&w, size, slot, 2 * slot);
+	before = th_fake()->calls("cuMemcpyHtoDAsync_v2");
+	assert_int_equal(world_read(&w, 16 * TH_KIB, crew), 0);
+	before = th_fake()->calls("cuMemcpyHtoDAsync_v2") - before;
+	all_is_there(&w);
+	world_end(&w);
+	return before;
+}
+
+/* Parts that one fills and sends by itself are as many copies. */
+static void a_small_piece_is_one_copy_unless_its_slots_are_smaller(void **state)
+{
+	struct cf_crew *const crews[] = { &nobody, &one };
+
+	for (int i = 0; i < 2; i++) {
+		assert_int_equal(copies_of(128 * TH_KIB, SLOT, crews[i]), 1);
+		assert_int_equal(copies_of(128 * TH_KIB - 5, SLOT, crews[i]),
+				 1);
+		assert_int_equal(copies_of(128 * TH_KIB, 64 * TH_KIB, crews[i]),
+				 2);
+	}
+	assert_int_equal(copies_of(144 * TH_KIB, SLOT, &nobody), 9);
+}
+
 static void the_ends_of_a_read_leave_the_cores_caches(void **state)
 {
 	struct cf_crew *const crews[] = { &nobody, &one };
@@ -237,6 +266,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		TEST(a_place_is_filled_anew_when_its_copy_is_done),
 		TEST(more_parts_than_a_ring_has_places_for_go_through_it),
+		TEST(a_small_piece_is_one_copy_unless_its_slots_are_smaller),
 		TEST(the_ends_of_a_read_leave_the_cores_caches),
 		TEST(a_copy_that_fails_ends_the_read),
 		TEST(a_question_about_a_copy_that_fails_ends_the_read),
