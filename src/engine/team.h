@@ -30,8 +30,9 @@
 #define CF_TEAM_MAX_SPARE 960
 /* A call is 3 us where a processor has to be woken for it: none makes many. */
 #define CF_TEAM_PASS_ON 2
-/* A pause is 15 to 50 ns: some 50 us, about what a sleep and a wake cost. */
-#define CF_TEAM_LOOKS 2000
+/* A pause is 15 to 50 ns: some 100 us. A batch of 2 MiB or a read of some takes
+ * as long, and a sleep and a wake cost half of it. */
+#define CF_TEAM_LOOKS 4000
 
 struct cf_workers {
 	struct cf_offers jobs, loads;
