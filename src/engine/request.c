@@ -6,19 +6,18 @@
 #include "engine/request.h"
 
 #include <errno.h>
-#include <stddef.h>
 #include <stdatomic.h>
 #include "core/device.h"
 #include "core/ferry.h"
 #include "core/log.h"
 #include "core/probe.h"
 #include "core/remote.h"
+#include "engine/crew.h"
 #include "engine/detour.h"
 #include "engine/explain.h"
 #include "engine/haste.h"
 #include "engine/plan.h"
 #include "engine/settle.h"
-#include "engine/worker.h"
 #include "seam/frames.h"
 #include "seam/nvtx.h"
 
@@ -37,45 +36,6 @@ static void log_failure(const struct cf_request *req, int code)
 			       cf_cuda_error_name(cf_cuda_result(code)) :
 			       "",
 		       req->route.path ? req->route.path->name : "none");
-}
-
-/* The workers as a path sees them. */
-struct crew {
-	struct cf_crew crew;
-	struct cf_job job;
-	void (*lead)(void *arg);
-	void (*help)(void *arg);
-	void *arg;
-	int node; /* of NUMA, where it is best carried; -1: any */
-};
-
-static void lead(struct cf_job *job)
-{
-	struct crew *c =
-		(struct crew *)((char *)job - offsetof(struct crew, job));
-
-	c->lead(c->arg);
-}
-
-static void help(struct cf_job *job)
-{
-	struct crew *c =
-		(struct crew *)((char *)job - offsetof(struct crew, job));
-
-	cf_settle(c->node);
-	c->help(c->arg);
-}
-
-static void work(struct cf_crew *crew, void (*lead_fn)(void *arg),
-		 void (*help_fn)(void *arg), void *arg)
-{
-	struct crew *c = (struct crew *)crew;
-
-	c->job = (struct cf_job){ .lead = lead, .help = help };
-	c->lead = lead_fn;
-	c->help = help_fn;
-	c->arg = arg;
-	cf_workers_run(&c->job, crew->helpers);
 }
 
 /* Relaxed: how many requests run, for those who plan one. */
@@ -138,13 +98,13 @@ static CF_WITHIN ssize_t run_alone(struct cf_request *req)
 
 static CF_APART ssize_t run_planned(struct cf_request *req)
 {
-	struct crew c = { .crew.work = work,
-			  .node = cf_device_node(&req->piece.mem) };
+	int node = cf_device_node(&req->piece.mem);
+	struct cf_lent lent;
 	struct cf_feed feed;
 	struct cf_plan plan;
 	unsigned company;
 
-	cf_settle(c.node); /* a task runs here too */
+	cf_settle(node); /* a task runs here too */
 	company = 1 + req->behind +
 		  atomic_fetch_add_explicit(&running, 1, memory_order_relaxed);
 	/* the one that it waits for will be over */
@@ -158,9 +118,9 @@ static CF_APART ssize_t run_planned(struct cf_request *req)
 	req->piece.flagged = plan.flagged;
 	req->piece.express = plan.express;
 	req->piece.flights = plan.flights;
-	c.crew.helpers = plan.helpers;
+	cf_crew_lend(&lent, plan.helpers, node);
 	cf_feed_init(&feed, req->piece.size, plan.skew, plan.step);
-	req->route.path->run(&req->piece, &feed, &c.crew);
+	req->route.path->run(&req->piece, &feed, &lent.crew);
 	atomic_fetch_sub_explicit(&running, 1, memory_order_relaxed);
 	req->code = feed.code;
 	return cf_feed_result(&feed);
