@@ -14,6 +14,7 @@
 #include "core/stats.h"
 #include "engine/batch_convoy.h"
 #include "engine/batch_fleet.h"
+#include "engine/crew.h"
 #include "engine/entry.h"
 #include "engine/session.h"
 #include "engine/settle.h"
@@ -57,12 +58,17 @@ static void carry_bundle(struct cf_submission *sub, struct cf_group *group)
 {
 	const struct cf_piece *pieces[CF_GROUP_MAX];
 	ssize_t results[CF_GROUP_MAX];
+	struct cf_lent lent;
+	int node;
 
 	for (unsigned i = 0; i < group->nr; i++)
 		pieces[i] = &group->entries[i]->req.piece;
-	cf_settle(cf_device_node(&pieces[0]->mem));
+	node = cf_device_node(&pieces[0]->mem);
+	cf_settle(node);
+	cf_crew_lend(&lent, group->sort->helpers, node);
 	cf_probe_bundle_begin(group, group->nr);
-	cf_bundle_run(pieces, results, group->nr, cf_batch_may_launch(sub));
+	cf_bundle_run(pieces, results, group->nr, cf_batch_may_launch(sub),
+		      &lent.crew);
 	cf_probe_bundle_end(group, group->nr);
 	for (unsigned i = 0; i < group->nr; i++) {
 		group->entries[i]->result = results[i];

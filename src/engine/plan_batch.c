@@ -30,6 +30,9 @@
 #define CONVOY_MAX (8 * MIB)
 #define CONVOY_BYTES (64 * MIB) /* less is its beginning and its end */
 #define CONVOY_SLOT (2 * MIB)
+#define CREW_FROM 4 /* carriers; fewer have enough to do as it is */
+#define CREW_BYTES (16 * MIB)
+#define CREW_SLOT (1 * MIB)
 #define MIN_GROUP_NS 20000
 #define MAX_GROUP_NS 100000
 
@@ -60,6 +63,28 @@ size_t cf_plan_bundle_demote(const struct cf_piece *piece)
 size_t cf_plan_bundle_bytes(void)
 {
 	return cf_clamp(cf_plan_bound(step), 0, CF_BUNDLE_MAX_BYTES);
+}
+
+size_t cf_plan_crewed_bytes(void)
+{
+	return cf_plan_bound(step);
+}
+
+/*
+ * A crew sends few copies, and what is first while more is read. Of many
+ * bundles some are read while others are sent anyway, by more threads.
+ */
+struct cf_crew_plan cf_plan_crews(unsigned nr, unsigned long long cost_ns,
+				  unsigned long long need)
+{
+	unsigned carriers = cf_plan_carriers(cost_ns, nr);
+	unsigned bundles =
+		nr > CF_BUNDLE_MAX || need > cf_plan_crewed_bytes() ? 2 : 1;
+
+	if (carriers < CREW_FROM || need > CREW_BYTES ||
+	    cf_plan_crewed_bytes() < CREW_SLOT)
+		return (struct cf_crew_plan){ .bundles = 0 };
+	return (struct cf_crew_plan){ bundles, carriers / bundles - 1 };
 }
 
 bool cf_plan_has_fleets(const struct cf_piece *piece)

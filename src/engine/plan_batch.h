@@ -11,8 +11,20 @@ unsigned cf_plan_cost_ns(const struct cf_piece *piece);
 /* What of an entry leaves the core's caches first, if it is of a bundle. */
 size_t cf_plan_bundle_demote(const struct cf_piece *piece);
 
-/* The most of a slot that a bundle may need. */
+/* The most of a slot that a bundle may need; with a crew. */
 size_t cf_plan_bundle_bytes(void);
+size_t cf_plan_crewed_bytes(void);
+
+/*
+ * How many bundles with a crew should be under way at once for nr cached reads
+ * that cost and need so much in all, and helpers of each. 0: without.
+ */
+struct cf_crew_plan {
+	unsigned bundles;
+	unsigned helpers;
+};
+struct cf_crew_plan cf_plan_crews(unsigned nr, unsigned long long cost_ns,
+				  unsigned long long need);
 
 /*
  * How a fleet (path/fleet.h) of nr entries is carried, whose largest needs so

@@ -62,6 +62,7 @@ enum cf_way {
 struct cf_sort {
 	enum cf_way way;
 	unsigned most;		    /* carriers at a time, 0: any number */
+	unsigned helpers;	    /* BUNDLE: of the crew of each carrier */
 	unsigned busy;		    /* queue->lock; of most */
 	unsigned taken;		    /* queue->lock; of the first row */
 	struct cf_row *first;	    /* queue->lock */
@@ -69,7 +70,7 @@ struct cf_sort {
 	unsigned long long cost_ns; /* queue->lock; of those that wait */
 	unsigned nr;		    /* at first; written in sort */
 	unsigned long long bytes;   /* the same */
-	size_t need;		    /* FLEET, the largest; written in sort */
+	size_t need; /* FLEET: the largest, BUNDLE: all; written in sort */
 	/* what the entries of all but EACH and SERIAL have in common */
 	dev_t dev; /* buffered writes */
 	ino_t ino;

@@ -202,6 +202,8 @@ static void append(struct cf_sort *sort, struct cf_row *row,
 		size_t need = cf_fleet_need(&entry->req.piece);
 
 		sort->need = need > sort->need ? need : sort->need;
+	} else {
+		sort->need += row->need;
 	}
 }
 
@@ -214,7 +216,19 @@ static void leave_short_convoys(struct cf_submission *sub)
 			sub->sorts[i].way = CF_WAY_EACH;
 }
 
-/* How many tasks the sorts are worth. */
+/* Those with a crew are carried by few, whose helpers are the others. */
+static void lend_crews(struct cf_sort *sort)
+{
+	struct cf_crew_plan plan;
+
+	if (sort->way != CF_WAY_BUNDLE || sort->op != CF_READ)
+		return;
+	plan = cf_plan_crews(sort->nr, sort->cost_ns, sort->need);
+	sort->most = plan.bundles;
+	sort->helpers = plan.helpers;
+}
+
+/* How many workers the sorts are worth. */
 static unsigned count_carriers(struct cf_submission *sub)
 {
 	unsigned long long cost_ns = 0;
@@ -226,6 +240,7 @@ static unsigned count_carriers(struct cf_submission *sub)
 		if (sort->way == CF_WAY_FLEET)
 			sort->most =
 				cf_plan_fleet(sort->need, sort->nr).carriers;
+		lend_crews(sort);
 		if (sort->most) {
 			carriers += cf_least(sort->most, sort->nr);
 			continue;

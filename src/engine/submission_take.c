@@ -4,6 +4,7 @@
  *
  * Lock: queue->lock for the lists. Innermost, nothing is called under it.
  */
+#include <limits.h>
 #include <stdatomic.h>
 #include "core/numbers.h"
 #include "engine/plan_batch.h"
@@ -52,14 +53,24 @@ static struct cf_entry *take_one_locked(struct cf_submission *sub,
 	return entry;
 }
 
+/* A crew shares it by itself. */
+static unsigned long long enough_of(const struct cf_submission *sub,
+				    const struct cf_sort *sort)
+{
+	return sort->helpers ? ULLONG_MAX :
+			       cf_plan_group_ns(sort->cost_ns,
+						sort->most ? sort->most :
+							     sub->carriers);
+}
+
 /* What one worker takes: enough to be worth it, a fair share, no more. */
 static void take_locked(struct cf_submission *sub, struct cf_sort *sort,
 			struct cf_group *group)
 {
-	unsigned long long enough = cf_plan_group_ns(
-		sort->cost_ns, sort->most ? sort->most : sub->carriers);
+	unsigned long long enough = enough_of(sub, sort);
 	unsigned long long cost_ns = 0;
-	size_t room = cf_plan_bundle_bytes();
+	size_t room =
+		sort->helpers ? cf_plan_crewed_bytes() : cf_plan_bundle_bytes();
 	bool one = sort->way == CF_WAY_FLEET || sort->way == CF_WAY_CONVOY;
 	unsigned most = one ? 1 : CF_GROUP_MAX;
 

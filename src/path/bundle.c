@@ -6,7 +6,7 @@
  * has in device memory, and right behind the one before it where it does so
  * there: then the two are one copy.
  */
-#include "path/bundle.h"
+#include "path/bundle_crew.h"
 
 #include "core/cache.h"
 #include "core/file.h"
@@ -16,18 +16,6 @@
 #define ALIGN 16
 
 _Static_assert(CF_BUNDLE_MAX <= CF_COPIES_MAX, "one call copies a bundle");
-
-struct bundle {
-	const struct cf_piece *const *pieces;
-	ssize_t *results;
-	unsigned nr;
-	bool kernel;
-	struct cf_device *dev;
-	struct cf_pool *pool;
-	struct cf_slot *slot;
-	struct cf_lane *lane;
-	char *at[CF_BUNDLE_MAX]; /* in the slot */
-};
 
 bool cf_bundle_can(const struct cf_piece *piece)
 {
@@ -41,7 +29,7 @@ size_t cf_bundle_need(const struct cf_piece *piece)
 	return (piece->size + 2 * ALIGN - 1) & ~(size_t)(ALIGN - 1);
 }
 
-static size_t need_of(const struct bundle *b)
+static size_t need_of(const struct cf_bundle *b)
 {
 	size_t need = 0;
 
@@ -50,7 +38,7 @@ static size_t need_of(const struct bundle *b)
 	return need;
 }
 
-static void place(struct bundle *b)
+static void place(struct cf_bundle *b)
 {
 	char *at = b->slot->mem;
 
@@ -75,7 +63,7 @@ static ssize_t file_io(const struct cf_piece *piece, char *at, size_t size)
 }
 
 /* Piece i + 1 goes on where piece i ends, in the file and in the slot. */
-static bool goes_on(const struct bundle *b, unsigned i)
+static bool goes_on(const struct cf_bundle *b, unsigned i)
 {
 	const struct cf_piece *piece = b->pieces[i], *next = b->pieces[i + 1];
 
@@ -86,7 +74,8 @@ static bool goes_on(const struct bundle *b, unsigned i)
 }
 
 /* One call for all, or a call for each where that did not do them whole. */
-static void move_run(struct bundle *b, unsigned first, unsigned nr, size_t size)
+static void move_run(struct cf_bundle *b, unsigned first, unsigned nr,
+		     size_t size)
 {
 	bool whole = nr > 1 && file_io(b->pieces[first], b->at[first], size) ==
 				       (ssize_t)size;
@@ -98,18 +87,18 @@ static void move_run(struct bundle *b, unsigned first, unsigned nr, size_t size)
 }
 
 /* Those with a result, which is all of their bytes. */
-static void move_files(struct bundle *b)
+void cf_bundle_move_files(struct cf_bundle *b, unsigned first, unsigned end)
 {
 	unsigned nr;
 
-	for (unsigned i = 0; i < b->nr; i += nr) {
+	for (unsigned i = first; i < end; i += nr) {
 		const struct cf_piece *piece = b->pieces[i];
 		size_t size = piece->size;
 
 		nr = 1;
 		if (b->results[i] <= 0)
 			continue;
-		for (; i + nr < b->nr && goes_on(b, i + nr - 1); nr++)
+		for (; i + nr < end && goes_on(b, i + nr - 1); nr++)
 			size += b->pieces[i + nr]->size;
 		move_run(b, i, nr, size);
 		if (piece->demote)
@@ -118,7 +107,7 @@ static void move_files(struct bundle *b)
 }
 
 /* Those with a result, which is how many of their bytes. */
-static int move_all(struct bundle *b)
+static int move_all(struct cf_bundle *b)
 {
 	return cf_copies_move(&(struct cf_copies){
 		.dev = b->dev,
@@ -131,23 +120,25 @@ static int move_all(struct bundle *b)
 	});
 }
 
-static int run_read(struct bundle *b)
+static int run_read(struct cf_bundle *b)
 {
-	move_files(b);
+	if (b->crew->helpers)
+		return cf_bundle_read_together(b);
+	cf_bundle_move_files(b, 0, b->nr);
 	return move_all(b);
 }
 
-static int run_write(struct bundle *b)
+static int run_write(struct cf_bundle *b)
 {
 	int err = move_all(b);
 
-	move_files(b);
+	cf_bundle_move_files(b, 0, b->nr);
 	return err;
 }
 
 /* ---------------------------------------------------------------- life */
 
-static int bundle_begin(struct bundle *b)
+static int bundle_begin(struct cf_bundle *b)
 {
 	int err = cf_slot_lease(b->pool, &b->slot);
 
@@ -160,7 +151,7 @@ static int bundle_begin(struct bundle *b)
 }
 
 /* After an error the slot goes back only when no copy can touch it. */
-static void bundle_end(struct bundle *b, bool failed)
+static void bundle_end(struct cf_bundle *b, bool failed)
 {
 	if (failed && b->lane)
 		cf_lane_settle(b->lane);
@@ -172,7 +163,7 @@ static void bundle_end(struct bundle *b, bool failed)
 
 static int carry(struct cf_device *dev, void *bundle, bool *begun)
 {
-	struct bundle *b = bundle;
+	struct cf_bundle *b = bundle;
 	int err;
 
 	b->dev = dev;
@@ -188,13 +179,14 @@ static int carry(struct cf_device *dev, void *bundle, bool *begun)
 }
 
 void cf_bundle_run(const struct cf_piece *const *pieces, ssize_t *results,
-		   unsigned nr, bool kernel)
+		   unsigned nr, bool kernel, struct cf_crew *crew)
 {
-	struct bundle b = {
+	struct cf_bundle b = {
 		.pieces = pieces,
 		.results = results,
 		.nr = nr,
 		.kernel = kernel,
+		.crew = crew,
 	};
 	int err = cf_visit(&pieces[0]->mem, carry, &b);
 

@@ -162,8 +162,8 @@ static int move_rest(const struct cf_copies *c, const bool *moved)
 		else if (res != CF_CU_SUCCESS)
 			err = copy_each(cuda, c, i, nr);
 	}
-	if (!begun)
-		return 0;
+	if (!begun || c->no_wait)
+		return err;
 	res = cuda->stream_synchronize(c->lane->stream);
 	return res == CF_CU_SUCCESS ? err : fail_rest(c, moved, CF_ECUDA(res));
 }

@@ -3,7 +3,7 @@
  * copies - the bytes of several pieces between slots and one device.
  *
  * Neighbours in both memories go in one copy. What is still many small copies
- * may share a launch; all are done when the call returns.
+ * may share a launch.
  */
 #ifndef CF_PATH_COPIES_H
 #define CF_PATH_COPIES_H
@@ -25,12 +25,13 @@ struct cf_copies {
 	const struct cf_piece *const *pieces;
 	char *const *at;
 	ssize_t *results;
-	unsigned nr; /* up to CF_COPIES_MAX */
+	unsigned nr;  /* up to CF_COPIES_MAX */
+	bool no_wait; /* the caller waits for the lane, later */
 };
 
 /*
- * Copies all; what could not be copied has its code in results. 0; or a
- * negative code: some were not, and the lane is to be settled before the
+ * Copies all, and waits; what could not be copied has its code in results. 0;
+ * or a negative code: some were not, and the lane is to be settled before the
  * slots are used again.
  */
 int cf_copies_move(const struct cf_copies *c);
