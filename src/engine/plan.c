@@ -44,6 +44,8 @@
 #define LARGE (64 * MIB) /* of less too much lies near an end */
 #define LARGE_STEP (512 * KIB)
 #define LARGE_END (2 * MIB) /* of it, either of which is demoted */
+/* of a ferry's carriers: more are in the way of its kernel's loads */
+#define FERRY_SHARE (256 * KIB)
 /* orders of a ferry: what is short is cut to be several, what is long to have
  * the first one soon; a row is idle some 5 us between two */
 #define FERRY_MIN_STEP (64 * KIB)
@@ -93,6 +95,16 @@ static size_t brisk_step(const struct cf_piece *piece)
 	return piece->size > BRISK_LARGE ? 2 * BRISK_STEP : BRISK_STEP;
 }
 
+/* How many carriers have enough for themselves. */
+static size_t shares_of(const struct cf_piece *piece, bool direct)
+{
+	if (direct)
+		return piece->size / DIRECT_STEP;
+	if (piece->ferry)
+		return cf_clamp(piece->size / FERRY_SHARE, 2, SIZE_MAX);
+	return piece->size / MIN_SHARE;
+}
+
 static unsigned carriers_for(const struct cf_piece *piece, unsigned company)
 {
 	bool direct = cf_file_is_direct(piece->handle, piece->via);
@@ -106,9 +118,8 @@ static unsigned carriers_for(const struct cf_piece *piece, unsigned company)
 		return 1;
 	if (piece->op == CF_WRITE && !direct)
 		return 1;
-	return (unsigned)cf_clamp(piece->size /
-					  (direct ? DIRECT_STEP : MIN_SHARE),
-				  1, 1 + helpers_for(direct, company));
+	return (unsigned)cf_clamp(shares_of(piece, direct), 1,
+				  1 + helpers_for(direct, company));
 }
 
 /*
