@@ -197,6 +197,58 @@ static void workers_that_sleep_are_called(void **state)
 	cf_workers_close();
 }
 
+static atomic_bool slow_to_sleep;
+static atomic_int about_to_sleep;
+
+/* Seen from outside, or the linker of a sanitizer does not find them. */
+#pragma GCC visibility push(default)
+int __real_pthread_cond_wait(pthread_cond_t *cond, pthread_mutex_t *lock);
+int __wrap_pthread_cond_wait(pthread_cond_t *cond, pthread_mutex_t *lock);
+#pragma GCC visibility pop
+
+int __wrap_pthread_cond_wait(pthread_cond_t *cond, pthread_mutex_t *lock)
+{
+	if (atomic_load(&slow_to_sleep)) {
+		atomic_fetch_add(&about_to_sleep, 1);
+		th_sleep_ms(LONG_MS);
+	}
+	return __real_pthread_cond_wait(cond, lock);
+}
+
+/* It has looked for work already, and has not begun to wait. */
+static void who_is_about_to_sleep_is_called_too(void **state)
+{
+	struct haul h;
+
+	(void)state;
+	atomic_store(&slow_to_sleep, true);
+	cf_workers_configure(1);
+	assert_int_equal(cf_workers_reserve(TEAM), 0);
+	for (int i = 1; i <= 3; i++) {
+		wait_for(&about_to_sleep, i);
+		haul_init(&h, leave_none);
+		assert_true(cf_workers_post_load(TEAM, &h.load, 1));
+		comes_to_its_end(&h);
+	}
+	atomic_store(&slow_to_sleep, false);
+	cf_workers_close();
+}
+
+static void a_worker_is_made_where_all_are_busy(void **state)
+{
+	struct haul held, h;
+
+	(void)state;
+	cf_workers_configure(2);
+	hold_a_worker(&held);
+	post(&h, leave_none, 1);
+	comes_to_its_end(&h);
+	assert_int_equal(atomic_load(&held.over), 0);
+	let_go(&held);
+	comes_to_its_end(&held);
+	cf_workers_close();
+}
+
 /* ------------------------------------------------- who is let through */
 
 static atomic_int nr_carried, tasks_run;
@@ -248,6 +300,38 @@ static void who_leaves_more_lets_others_through_and_comes_back(void **state)
 	assert_in_range(carried_before_task, 1, 3);
 	assert_in_range(carried_before_load, 1, 3);
 	assert_int_equal(atomic_load(&large.begun), 20);
+	cf_workers_close();
+}
+
+/* It waits again as soon as it has run. */
+static void run_on(struct cf_task *task)
+{
+	if (atomic_fetch_add(&tasks_run, 1) < 20)
+		(void)cf_workers_post(TEAM, task);
+}
+
+static enum cf_left count_tasks(struct haul *h)
+{
+	atomic_store(&h->left, atomic_load(&tasks_run));
+	return CF_LEFT_NONE;
+}
+
+static void tasks_let_a_load_through(void **state)
+{
+	struct cf_task task = { .run = run_on };
+	struct haul held, h;
+
+	(void)state;
+	atomic_store(&tasks_run, 0);
+	cf_workers_configure(1);
+	hold_a_worker(&held);
+	assert_int_equal(cf_workers_post(TEAM, &task), 0);
+	post(&h, count_tasks, 1);
+	let_go(&held);
+	comes_to_its_end(&held);
+	comes_to_its_end(&h);
+	assert_in_range(atomic_load(&h.left), 0, 2);
+	wait_for(&tasks_run, 21);
 	cf_workers_close();
 }
 
@@ -551,8 +635,11 @@ int main(void)
 		cmocka_unit_test(it_is_over_when_the_last_one_is_back),
 		cmocka_unit_test(where_nobody_may_help_one_carries_it),
 		cmocka_unit_test(workers_that_sleep_are_called),
+		cmocka_unit_test(who_is_about_to_sleep_is_called_too),
+		cmocka_unit_test(a_worker_is_made_where_all_are_busy),
 		cmocka_unit_test(
 			who_leaves_more_lets_others_through_and_comes_back),
+		cmocka_unit_test(tasks_let_a_load_through),
 		cmocka_unit_test(who_finds_it_full_leaves_the_others_alone),
 		cmocka_unit_test(a_load_is_not_its_own_rival),
 		cmocka_unit_test(more_than_there_is_room_for_are_refused),
