@@ -2,12 +2,14 @@
  *
  * feed - one piece, its feed, and a crew that comes and goes.
  *
- * The names are those of src/core/feed.c and cf_workers_run (src/engine/
- * worker.c): parts are claimed by one atomic add, a part that fails sets the
- * limit, helpers join while the job wants some, and the caller withdraws the
- * job and waits for who joined. Proved: every part before the first missing
- * byte is carried once, the result is that byte, and no helper touches the
- * job after the caller has returned.
+ * The names are those of src/core/feed.c, cf_workers_run (src/engine/worker.c)
+ * and src/engine/offers.c: parts are claimed by one atomic add, a part that
+ * fails sets the limit, helpers join while the job wants some, and the caller
+ * withdraws the job and waits for who joined. To join, to leave and to withdraw
+ * are a step each, for what is wanted and who is in are one word of the offer;
+ * nobody looks at the job before it has joined. Proved: every part before the
+ * first missing byte is carried once, the result is that byte, and no helper
+ * touches the job after the caller has returned.
  */
 #ifndef PARTS
 #define PARTS 4
@@ -63,12 +65,14 @@ proctype worker()
 	byte n;
 
 	if
-	:: atomic { queued && wanted > 0 ->
+	:: atomic {
+		/* cf_offers_join; queued: opened and not withdrawn */
+		queued && wanted > 0 ->
 		wanted--;
 		helpers++;
 		queued = wanted > 0 };
 		carry_parts();
-		atomic { helpers-- }
+		atomic { helpers-- } /* cf_offer_leave */
 	:: returned -> skip
 	fi
 }
@@ -84,7 +88,7 @@ active proctype caller()
 		queued = true
 	};
 	carry_parts();
-	/* withdraw_locked; then it waits for those who joined */
+	/* cf_offer_withdraw; then it waits for those who joined */
 	atomic {
 		queued = false;
 		wanted = 0
