@@ -502,6 +502,79 @@ static void what_a_bundle_reads_is_demoted(void **state)
 	assert_int_equal(demoted_of_bundle(CF_READ, most), 0);
 }
 
+static void has_crews(struct cf_crew_plan plan, unsigned bundles,
+		      unsigned helpers)
+{
+	assert_int_equal(plan.bundles, bundles);
+	assert_int_equal(bundles ? plan.helpers : 0, helpers);
+}
+
+#define LONG_NS 10000000 /* as many carriers as there can be */
+
+static void reads_of_a_batch_that_are_worth_several_workers_have_crews(
+	void **state)
+{
+	(void)state;
+	configure(0);
+	has_crews(cf_plan_crews(64, 59999, TH_MIB), 0, 0);
+	has_crews(cf_plan_crews(64, 60000, TH_MIB), 1, 3);
+	has_crews(cf_plan_crews(3, LONG_NS, TH_MIB), 0, 0);
+	has_crews(cf_plan_crews(4, LONG_NS, TH_MIB), 1, 3);
+	has_crews(cf_plan_crews(64, LONG_NS, TH_MIB), 1, 15);
+	atomic_store(&cf_plan_bounds.workers, 4);
+	has_crews(cf_plan_crews(64, LONG_NS, TH_MIB), 1, 3);
+	atomic_store(&cf_plan_bounds.workers, 3);
+	has_crews(cf_plan_crews(64, LONG_NS, TH_MIB), 0, 0);
+	atomic_store(&cf_plan_bounds.workers, 0);
+	has_crews(cf_plan_crews(64, LONG_NS, TH_MIB), 0, 0);
+}
+
+static void what_one_slot_does_not_hold_has_two_crews(void **state)
+{
+	(void)state;
+	configure(0);
+	has_crews(cf_plan_crews(256, LONG_NS, 4 * TH_MIB), 1, 15);
+	has_crews(cf_plan_crews(257, LONG_NS, TH_MIB), 2, 7);
+	has_crews(cf_plan_crews(64, LONG_NS, 4 * TH_MIB + 1), 2, 7);
+	has_crews(cf_plan_crews(257, 60000, TH_MIB), 2, 1);
+	has_crews(cf_plan_crews(64, 80000, 4 * TH_MIB + 1), 2, 1);
+}
+
+/* Then there are enough bundles without, each under way while others are. */
+static void many_bytes_have_no_crews(void **state)
+{
+	(void)state;
+	configure(0);
+	has_crews(cf_plan_crews(4096, LONG_NS, 16 * TH_MIB), 2, 7);
+	has_crews(cf_plan_crews(4096, LONG_NS, 16 * TH_MIB + 1), 0, 0);
+}
+
+static void small_slots_have_no_crews(void **state)
+{
+	(void)state;
+	configure(1020);
+	has_crews(cf_plan_crews(64, LONG_NS, 256 * TH_KIB), 0, 0);
+	configure(1028);
+	assert_int_equal(cf_plan_crewed_bytes(), TH_MIB);
+	has_crews(cf_plan_crews(64, LONG_NS, TH_MIB), 1, 15);
+	has_crews(cf_plan_crews(64, LONG_NS, TH_MIB + 1), 2, 7);
+}
+
+static void a_bundle_with_a_crew_may_fill_its_slot(void **state)
+{
+	static const uint64_t slots_kib[] = { 64, 1028, 2048, 16384 };
+
+	(void)state;
+	configure(0);
+	assert_int_equal(cf_plan_crewed_bytes(), 4 * TH_MIB);
+	assert_int_equal(cf_plan_bundle_bytes(), CF_BUNDLE_MAX_BYTES);
+	for (size_t i = 0; i < sizeof(slots_kib) / sizeof(slots_kib[0]); i++) {
+		configure(slots_kib[i]);
+		assert_true(cf_plan_crewed_bytes() <= slots_kib[i] * TH_KIB);
+		assert_true(cf_plan_bundle_bytes() <= cf_plan_crewed_bytes());
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -530,6 +603,12 @@ int main(void)
 			a_fleet_is_deep_and_a_large_one_has_one_carrier),
 		cmocka_unit_test(large_entries_of_a_batch_may_be_a_convoy),
 		cmocka_unit_test(what_a_bundle_reads_is_demoted),
+		cmocka_unit_test(
+			reads_of_a_batch_that_are_worth_several_workers_have_crews),
+		cmocka_unit_test(what_one_slot_does_not_hold_has_two_crews),
+		cmocka_unit_test(many_bytes_have_no_crews),
+		cmocka_unit_test(small_slots_have_no_crews),
+		cmocka_unit_test(a_bundle_with_a_crew_may_fill_its_slot),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, teardown);
