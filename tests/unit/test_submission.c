@@ -5,6 +5,7 @@
  * The test itself is the only one that takes: no task is posted.
  */
 #include <fcntl.h>
+#include <limits.h>
 #include <stdlib.h>
 #include <string.h>
 #include "engine/entry.h"
@@ -29,17 +30,19 @@ struct world {
 	unsigned nr_taken, nr_ended;
 };
 
-static void world_make(struct world *w, size_t slot_kib)
+static void set_size(CUFileSizeTConfigParameter_t param, size_t value)
+{
+	assert_int_equal(cuFileSetParameterSizeT(param, value).err, 0);
+}
+
+/* Whatever the machine has: so many workers there are. */
+static void world_make(struct world *w, size_t slot_kib, size_t workers)
 {
 	unsigned char *bytes = th_bytes(TH_MIB);
 
 	th_need_gpu();
-	assert_int_equal(
-		cuFileSetParameterSizeT(
-			CUFILE_PARAM_PROPERTIES_PER_BUFFER_CACHE_SIZE_KB,
-			slot_kib)
-			.err,
-		0);
+	set_size(CUFILE_PARAM_PROPERTIES_PER_BUFFER_CACHE_SIZE_KB, slot_kib);
+	set_size(CUFILE_PARAM_EXECUTION_MAX_IO_THREADS, workers);
 	th_open_for(TH_ODIRECT);
 	/* whatever the processor can: nothing is carried here */
 	atomic_store(&cf_plan_bounds.can_demote, true);
@@ -242,20 +245,24 @@ static unsigned share(const struct world *w, const struct log *log,
 	const struct cf_sort *s = &w->sub->sorts[sort];
 	unsigned long long enough = cf_plan_group_ns(
 		left_ns(w, log, sort), s->most ? s->most : w->sub->carriers);
+	size_t room = cf_plan_bundle_bytes(), need = 0;
 	unsigned long long ns = 0;
-	size_t need = 0;
 	unsigned nr = 0;
 
 	if (s->way == CF_WAY_FLEET)
 		return 1;
+	/* its helpers are those who would take shares */
+	if (s->helpers) {
+		enough = ULLONG_MAX;
+		room = cf_plan_crewed_bytes();
+	}
 	for (; i < w->sub->nr && nr < CF_GROUP_MAX;
 	     i = next_of(w, log, sort, i + 1)) {
 		unsigned cost = cf_plan_cost_ns(piece_at(w, i));
 
 		if (s->way == CF_WAY_BUNDLE)
 			need += cf_bundle_need(piece_at(w, i));
-		if (nr &&
-		    (ns + cost / 2 > enough || need > cf_plan_bundle_bytes()))
+		if (nr && (ns + cost / 2 > enough || need > room))
 			break;
 		ns += cost;
 		nr++;
@@ -300,12 +307,17 @@ static void take_all(struct world *w, unsigned nr, unsigned in_a_row)
 
 static void groups_are_fair_shares_in_order(void **state)
 {
-	/* bundles end with the worth of a group, and with their slot */
-	static const size_t slots_kib[] = { 1024, 128 };
+	/*
+	 * Bundles end with the worth of a group, and with their slot; those
+	 * with crews only with their slot.
+	 */
+	static const struct {
+		size_t slot_kib, workers;
+	} rows[] = { { 1024, 3 }, { 128, 16 }, { 1024, 16 }, { 1028, 16 } };
 	struct world w;
 
-	for (unsigned i = 0; i < 2; i++) {
-		world_make(&w, slots_kib[i]);
+	for (unsigned i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+		world_make(&w, rows[i].slot_kib, rows[i].workers);
 		for (unsigned round = 0; round < TH_SCALE(ROUNDS); round++) {
 			take_all(&w, 1 + (unsigned)th_below(NR), 1);
 			take_all(&w, 1 + (unsigned)th_below(NR), 5);
@@ -315,20 +327,89 @@ static void groups_are_fair_shares_in_order(void **state)
 	}
 }
 
+static void draw_cached_reads(struct world *w, unsigned nr, size_t size)
+{
+	for (unsigned i = 0; i < nr; i++) {
+		CUfileIOParams_t *p = &w->params[i];
+
+		*p = (CUfileIOParams_t){ .mode = CUFILE_BATCH };
+		p->opcode = CUFILE_READ;
+		p->fh = w->handles[1];
+		p->u.batch.devPtr_base = w->device.ptr;
+		p->u.batch.size = size;
+	}
+}
+
+static void crew_takes(struct world *w, unsigned nr, size_t size,
+		       unsigned first, unsigned helpers)
+{
+	struct log log = { .nr = 0 };
+	const struct cf_sort *sort;
+
+	draw_cached_reads(w, nr, size);
+	submit(w, nr);
+	assert_int_equal(w->sub->nr_sorts, 1);
+	sort = &w->sub->sorts[0];
+	assert_int_equal(sort->most, nr > first ? 2 : 1);
+	assert_int_equal(sort->helpers, helpers);
+	assert_int_equal(w->sub->carriers, sort->most);
+	while (take(w, &log))
+		continue;
+	assert_int_equal(log.takings[0].nr, first);
+	check(w, &log);
+	end_taken(w);
+	cf_submission_put(w->sub);
+}
+
+static void who_has_a_crew_takes_what_a_slot_holds(void **state)
+{
+	struct world w;
+
+	world_make(&w, 4096, 16);
+	crew_takes(&w, 64, 16 * TH_KIB, 64, 7);
+	crew_takes(&w, 256, 4096, 256, 14);
+	crew_takes(&w, 300, 4096, 256, 7);
+	/* each needs a little more than its size */
+	crew_takes(&w, 63, ROOM, 63, 15);
+	crew_takes(&w, 64, ROOM, 63, 7);
+	world_end(&w);
+}
+
+/* Those with a crew are busy, so nobody else is any use. */
+static void no_more_take_than_there_are_crews(void **state)
+{
+	struct cf_group groups[3];
+	struct world w;
+
+	world_make(&w, 4096, 16);
+	draw_cached_reads(&w, NR, 4096);
+	submit(&w, NR);
+	assert_true(cf_submission_take(w.sub, &groups[0]));
+	assert_true(cf_submission_take(w.sub, &groups[1]));
+	assert_int_equal(groups[1].nr, 256);
+	assert_false(cf_submission_take(w.sub, &groups[2]));
+	assert_true(groups[2].more);
+	cf_submission_done(w.sub, &groups[0]);
+	assert_true(cf_submission_take(w.sub, &groups[2]));
+	assert_int_equal(groups[2].nr, NR - 512);
+	assert_false(groups[2].more);
+	memset(w.taken, 1, sizeof(w.taken));
+	w.nr_taken = NR;
+	end_taken(&w);
+	cf_submission_put(w.sub);
+	world_end(&w);
+}
+
 /* Or each taker would fetch each entry's own line. */
 static void what_costs_the_same_is_one_row(void **state)
 {
 	struct log log = { .nr = 0 };
 	struct world w;
 
-	world_make(&w, 1024);
-	for (unsigned i = 0; i < NR; i++) {
-		w.params[i] = (CUfileIOParams_t){ .mode = CUFILE_BATCH };
-		w.params[i].opcode = CUFILE_READ;
-		w.params[i].fh = w.handles[i < NR / 2 ? 1 : 1 + i % 2];
-		w.params[i].u.batch.devPtr_base = w.device.ptr;
-		w.params[i].u.batch.size = 4096;
-	}
+	world_make(&w, 1024, 16);
+	draw_cached_reads(&w, NR, 4096);
+	for (unsigned i = NR / 2; i < NR; i++)
+		w.params[i].fh = w.handles[1 + i % 2];
 	submit(&w, NR);
 	assert_int_equal(w.sub->nr_sorts, 1);
 	assert_int_equal(w.sub->nr_rows, 1);
@@ -365,7 +446,7 @@ static void a_cancel_ends_what_nobody_took(void **state)
 {
 	struct world w;
 
-	world_make(&w, 1024);
+	world_make(&w, 1024, 16);
 	for (unsigned round = 0; round < TH_SCALE(ROUNDS); round++)
 		for (unsigned takings = 0; takings < 8; takings++)
 			take_some_and_strip(&w, 1 + (unsigned)th_below(NR),
@@ -377,6 +458,8 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(groups_are_fair_shares_in_order),
+		cmocka_unit_test(who_has_a_crew_takes_what_a_slot_holds),
+		cmocka_unit_test(no_more_take_than_there_are_crews),
 		cmocka_unit_test(what_costs_the_same_is_one_row),
 		cmocka_unit_test(a_cancel_ends_what_nobody_took),
 	};
