@@ -8,7 +8,9 @@
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
+#include "engine/plan_batch.h"
 #include "harness.h"
+#include "path/bundle.h"
 #include "seam/os.h"
 
 #define MAX_NR 4096
@@ -325,6 +327,53 @@ static void entries_larger_than_a_slot_pass_through_it(void **state)
 	th_open();
 	many_entries(TH_DEVICE, 100, 9 * TH_KIB);
 	th_close();
+}
+
+static unsigned crews_of(CUfileHandle_t fh, unsigned nr, size_t each)
+{
+	struct cf_piece piece = { .op = CF_READ, .size = each };
+	struct cf_crew_plan plan;
+
+	piece.handle = cf_handle_get(fh);
+	assert_non_null(piece.handle);
+	plan = cf_plan_crews(nr,
+			     (unsigned long long)nr * cf_plan_cost_ns(&piece),
+			     (unsigned long long)nr * cf_bundle_need(&piece));
+	cf_handle_put(piece.handle);
+	return plan.bundles;
+}
+
+/* Whatever the machine has; and one behind the other in memory and file. */
+static void come_by_crews(unsigned crews, unsigned nr, size_t each)
+{
+	CUfileIOParams_t *params = calloc(nr, sizeof(*params));
+	CUfileBatchHandle_t batch;
+	struct field f;
+
+	th_need_gpu();
+	set_size(CUFILE_PARAM_EXECUTION_MAX_IO_THREADS, 8);
+	th_open();
+	field_init(&f, TH_DEVICE, TH_BUFFERED, nr * each);
+	assert_int_equal(crews_of(f.fh, nr, each), crews);
+	batch = batch_of(nr);
+	for (unsigned i = 0; i < nr; i++)
+		params[i] = move(&f, CUFILE_READ, i * each, i * each, each, i);
+	run_batch(batch, params, nr);
+	field_check(&f);
+	cuFileBatchIODestroy(batch);
+	field_fini(&f);
+	free(params);
+	many_entries(TH_DEVICE, nr, each);
+	th_close();
+}
+
+static void cached_reads_come_by_crews(void **state)
+{
+	come_by_crews(1, 64, 16 * TH_KIB);
+	come_by_crews(1, 256, 4096);
+	come_by_crews(1, 60, 64 * TH_KIB);
+	come_by_crews(2, 600, 4097);
+	come_by_crews(2, 160, 64 * TH_KIB);
 }
 
 static void a_batch_needs_no_threads_of_configuration(void **state)
@@ -688,6 +737,64 @@ static void memory_may_go_after_a_cancel_or_a_destroy(void **state)
 	th_close();
 }
 
+#define CREWED 64
+#define CREWED_EACH (16 * TH_KIB)
+
+/* The same, of so many bytes that helpers fill their slots. */
+static void cancel_crews_and_free(void *arg, unsigned thread)
+{
+	CUfileIOParams_t params[CREWED] = { 0 };
+	CUfileBatchHandle_t batch = NULL;
+	struct crowd *c = arg;
+
+	for (unsigned i = 0; i < CREWED; i++) {
+		params[i].mode = CUFILE_BATCH;
+		params[i].fh = c->f.fh;
+		params[i].u.batch.file_offset = (off_t)(i * CREWED_EACH);
+		params[i].u.batch.devPtr_offset = (off_t)(i * CREWED_EACH);
+		params[i].u.batch.size = CREWED_EACH;
+	}
+	for (unsigned round = 0; round < TH_SCALE(40); round++) {
+		struct th_mem mem;
+
+		if (!batch && cuFileBatchIOSetUp(&batch, CREWED).err)
+			th_bad_note(&c->bad, "no batch");
+		th_mem_alloc(&mem, TH_DEVICE, CREWED * CREWED_EACH);
+		for (unsigned i = 0; i < CREWED; i++)
+			params[i].u.batch.devPtr_base = mem.ptr;
+		if (cuFileBatchIOSubmit(batch, CREWED, params, 0).err)
+			th_bad_note(&c->bad, "submit");
+		th_sleep_ms((unsigned)th_below(3));
+		if ((round ^ thread) & 1) {
+			cuFileBatchIODestroy(batch);
+			batch = NULL;
+		} else if (cuFileBatchIOCancel(batch).err) {
+			th_bad_note(&c->bad, "cancel");
+		}
+		th_mem_free(&mem);
+	}
+	cuFileBatchIODestroy(batch);
+}
+
+static void memory_may_go_after_a_cancel_of_crews(void **state)
+{
+	struct crowd c = { .submitted = 0 };
+
+	th_need_gpu();
+	set_size(CUFILE_PARAM_EXECUTION_MAX_IO_THREADS, 8);
+	th_open();
+	if (th_fake())
+		th_fake()->copy_delay_us(500);
+	field_init(&c.f, TH_DEVICE, TH_BUFFERED, CREWED * CREWED_EACH);
+	assert_int_equal(crews_of(c.f.fh, CREWED, CREWED_EACH), 1);
+	th_threads(3, cancel_crews_and_free, &c);
+	th_bad_check(&c.bad);
+	field_fini(&c.f);
+	if (th_fake())
+		th_fake()->copy_delay_us(0);
+	th_close();
+}
+
 /* Others cancel and reap what these submit, until the driver is closed. */
 static void use_until_closed(void *arg, unsigned thread)
 {
@@ -813,6 +920,7 @@ int main(void)
 		TEST(four_thousand_entries_pass_through_two_slots),
 		TEST(one_buffer_takes_128_entries_of_16_kib_from_anywhere),
 		TEST(entries_larger_than_a_slot_pass_through_it),
+		TEST(cached_reads_come_by_crews),
 		TEST(a_batch_needs_no_threads_of_configuration),
 		TEST(large_entries_are_carried_by_several),
 		TEST(one_handle_is_submitted_again_for_ever),
@@ -822,6 +930,7 @@ int main(void)
 		TEST(writes_see_what_the_default_stream_did_before),
 		TEST(sixty_four_threads_submit_and_reap),
 		TEST(memory_may_go_after_a_cancel_or_a_destroy),
+		TEST(memory_may_go_after_a_cancel_of_crews),
 		TEST(close_in_the_middle_of_it_all_ends_it_all),
 		TEST(two_at_most_write_one_file),
 		TEST(neighbours_in_memory_and_file_are_written_together),
