@@ -151,6 +151,66 @@ static void a_context_that_breaks_under_a_read_ends_it(void **state)
 	end();
 }
 
+#define CREWED 64
+#define CREWED_EACH (16 * TH_KIB)
+
+static void batch_or_lose(void *arg, unsigned i)
+{
+	CUfileIOParams_t params[CREWED] = { 0 };
+	CUfileIOEvents_t events[CREWED];
+	CUfileBatchHandle_t batch = NULL;
+	struct loser *l = arg;
+	unsigned nr = CREWED;
+
+	if (i) {
+		read_or_lose(arg, i);
+		return;
+	}
+	for (size_t k = 0; k < CREWED; k++) {
+		params[k].mode = CUFILE_BATCH;
+		params[k].fh = fh;
+		params[k].u.batch.devPtr_base = as_base(l->ptr);
+		params[k].u.batch.devPtr_offset = (off_t)(k * CREWED_EACH);
+		params[k].u.batch.file_offset = (off_t)(k * CREWED_EACH);
+		params[k].u.batch.size = CREWED_EACH;
+	}
+	(void)cuFileBatchIOSetUp(&batch, CREWED);
+	if (!cuFileBatchIOSubmit(batch, CREWED, params, 0).err &&
+	    !cuFileBatchIOGetStatus(batch, CREWED, &nr, events, NULL).err)
+		for (unsigned k = 0; k < nr; k++)
+			l->n += events[k].status == CUFILE_FAILED &&
+				(ssize_t)events[k].ret ==
+					-CU_FILE_CUDA_DRIVER_ERROR;
+	cuFileBatchIODestroy(batch);
+}
+
+/* Of cached reads, whose helpers go on to fill the slot. */
+static void a_context_that_breaks_under_a_batch_ends_it(void **state)
+{
+	const struct th_fake *fake = th_need_fake();
+	struct loser l = { .ctx = context_new() };
+	CUdeviceptr good;
+
+	(void)state;
+	assert_int_equal(cuFileSetParameterSizeT(
+				 CUFILE_PARAM_EXECUTION_MAX_IO_THREADS, 8)
+				 .err,
+			 0);
+	(void)begin();
+	good = memory_in(th_primary());
+	l.ptr = memory_in(l.ctx);
+	read_works(l.ctx, l.ptr);
+	fake->copy_delay_us(UINT32_MAX);
+	l.copies = copies_begun();
+	th_threads(2, batch_or_lose, &l);
+	fake->copy_delay_us(0);
+	assert_int_equal(l.n, CREWED);
+	read_works(th_primary(), good);
+	(void)cuCtxDestroy(l.ctx);
+	assert_int_equal(cuMemFree(good), 0);
+	end();
+}
+
 /* The application resets its context between two reads, some times. */
 static void a_context_may_end_and_come_back(void **state)
 {
@@ -275,6 +335,8 @@ int main(void)
 			a_broken_context_is_5011_and_others_go_on, teardown),
 		cmocka_unit_test_teardown(
 			a_context_that_breaks_under_a_read_ends_it, teardown),
+		cmocka_unit_test_teardown(
+			a_context_that_breaks_under_a_batch_ends_it, teardown),
 		{ .name = "a_context_may_end_and_come_back (another name)",
 		  .test_func = a_context_may_end_and_come_back,
 		  .teardown_func = teardown,
