@@ -11,13 +11,15 @@
 #include "fault.h"
 #include "harness.h"
 
-#define NR 24	  /* reads, and as many writes */
+#define NR 64	  /* reads, and as many writes */
 #define EACH 3000 /* not aligned to anything */
 #define STRIDE 4096
+#define CREW_WORKERS 8	     /* enough for them to help with the reads */
 #define LARGE (200 * TH_KIB) /* the last of each, not for a bundle */
 #define HALF ((size_t)(NR - 1) * STRIDE + LARGE)
 
 struct life {
+	size_t workers; /* 0: what the machine has */
 	struct th_mem mem;
 	struct th_file file;
 	unsigned char *content, *source;
@@ -34,9 +36,10 @@ static size_t size_of(unsigned i)
 }
 
 /* Reads come from the first half of the file, writes go to the second. */
-static void life_init(struct life *l, enum th_mem_kind kind)
+static void life_init(struct life *l, enum th_mem_kind kind, size_t workers)
 {
 	memset(l, 0, sizeof(*l));
+	l->workers = workers;
 	l->content = malloc(2 * HALF);
 	l->source = malloc(HALF);
 	th_file_make(&l->file, TH_BUFFERED, O_RDWR, NULL, 2 * HALF);
@@ -93,6 +96,9 @@ static void steps(void *arg, unsigned thread)
 
 	(void)thread;
 	l->nr = 2 * NR;
+	if (l->workers)
+		(void)cuFileSetParameterSizeT(
+			CUFILE_PARAM_EXECUTION_MAX_IO_THREADS, l->workers);
 	l->open = cuFileDriverOpen();
 	cuFileHandleRegister(&fh, &descr);
 	cuFileBatchIOSetUp(&batch, 2 * NR);
@@ -241,14 +247,13 @@ static bool os_fails(struct life *l, size_t row, unsigned nth, bool persist)
 	return fired;
 }
 
-static void any_system_call_may_fail(void **state)
+static void each_system_call_fails(size_t workers)
 {
 	struct life l;
 	unsigned failures = 0;
 
-	(void)state;
 	th_mem_need(TH_DEVICE);
-	life_init(&l, TH_DEVICE);
+	life_init(&l, TH_DEVICE, workers);
 	run_clean(&l, "before any fault");
 	for (size_t row = 0; row < sizeof(os_rows) / sizeof(os_rows[0]); row++)
 		for (int persist = 0; persist < 2; persist++)
@@ -259,6 +264,18 @@ static void any_system_call_may_fail(void **state)
 	print_message("%u failures\n", failures);
 	assert_true(failures > 10);
 	life_fini(&l);
+}
+
+static void any_system_call_may_fail(void **state)
+{
+	(void)state;
+	each_system_call_fails(0);
+}
+
+static void any_system_call_of_a_crew_may_fail(void **state)
+{
+	(void)state;
+	each_system_call_fails(CREW_WORKERS);
 }
 
 /* --------------------------------------------------------- driver calls */
@@ -298,14 +315,13 @@ static void cuda_fails(struct life *l, const char *name, unsigned nth,
 	run_clean(l, "after a plan");
 }
 
-static void any_driver_call_may_fail(void **state)
+static void each_driver_call_fails(size_t workers)
 {
 	unsigned failures = 0;
 	struct life l;
 
-	(void)state;
 	(void)th_need_fake();
-	life_init(&l, TH_DEVICE);
+	life_init(&l, TH_DEVICE, workers);
 	run_clean(&l, "before any fault");
 	for (size_t i = 0; i < sizeof(cuda_rows) / sizeof(cuda_rows[0]); i++) {
 		unsigned long before = th_fake()->calls(cuda_rows[i]);
@@ -324,6 +340,18 @@ static void any_driver_call_may_fail(void **state)
 	life_fini(&l);
 }
 
+static void any_driver_call_may_fail(void **state)
+{
+	(void)state;
+	each_driver_call_fails(0);
+}
+
+static void any_driver_call_of_a_crew_may_fail(void **state)
+{
+	(void)state;
+	each_driver_call_fails(CREW_WORKERS);
+}
+
 static int teardown(void **state)
 {
 	fault_end();
@@ -336,7 +364,11 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_teardown(any_system_call_may_fail, teardown),
+		cmocka_unit_test_teardown(any_system_call_of_a_crew_may_fail,
+					  teardown),
 		cmocka_unit_test_teardown(any_driver_call_may_fail, teardown),
+		cmocka_unit_test_teardown(any_driver_call_of_a_crew_may_fail,
+					  teardown),
 	};
 	int failed;
 
