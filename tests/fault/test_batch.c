@@ -372,7 +372,7 @@ int main(void)
 	};
 	int failed;
 
-	th_start(280);
+	th_start(500);
 	(void)th_volley_kernel(NULL);
 	failed = cmocka_run_group_tests_name("batch", tests, NULL, NULL);
 	if (!th_fake())
