@@ -1,17 +1,20 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * batch - a batch of NR entries: submit, tasks, status, cancel, destroy, and
+ * batch - a batch of NR entries: submit, load, status, cancel, destroy, and
  * the close of the driver, all at once.
  *
  * The names are those of src/engine (batch.c, batch_carry.c, submission.c,
- * submission_take.c, events.c, worker.c). Nothing sleeps under a lock there,
- * so a critical section is one atomic step here, and what is done without a
- * lock is one of its own. Spin tries all orders of the steps: nobody waits
- * for ever; each entry ends exactly once and leaves an event or is dropped;
- * no entry is touched once a cancel has returned, no submission once it is
- * freed, and no event is posted once the batch is gone.
+ * submission_take.c, events.c, offers.c, worker.c, working.c). Nothing sleeps
+ * under a lock there, so a critical section is one atomic step here, and what
+ * is done without a lock, or by an atomic word, is one of its own. Other
+ * batches are there by what they do to this one: they may have all offers, and
+ * may want its workers at any time. Spin tries all orders of the steps: nobody
+ * waits for ever; each entry ends exactly once and leaves an event or is
+ * dropped; a load is over exactly once, and nobody carries it then; no entry
+ * is touched once a cancel has returned, no submission once it is freed, and
+ * no event is posted once the batch is gone.
  *
- * BREAK leaves out one step; each must be found (tests/model/run.py).
+ * BREAK does one step wrong; each must be found (tests/model/run.py).
  */
 #ifndef NR
 #define NR 3
@@ -20,23 +23,30 @@
 #define WORKERS 2
 #endif
 #define CARRIERS 2 /* sub->carriers */
+#define SERIAL 2   /* the first entries: a sort with one carrier at a time */
 #ifndef BREAK
 #define BREAK 0
 #endif
 
 mtype = { WAITS, TAKEN, ENDED };
+mtype = { NONE, MORE, FULL }; /* enum cf_left */
 
 mtype entry[NR];  /* on its list, off it, over */
 byte ends;	  /* entries that ended */
-byte events_made, events_seen, events_dropped;
+byte told;	  /* those that became an event or were dropped */
 
 /* struct cf_events */
 byte pending, ready, dropping;
 bool over, events_closed;
 
 /* struct cf_submission, and live_lock's count */
-bool linked, freed, submitted;
-byte refs, posted, nr_live;
+bool linked, freed, submitted, busy;
+byte refs, nr_live;
+
+/* the word of the load's offer; who carries, and how often it was over */
+bool offer_taken, offer_over;
+byte inside, wanted;
+byte carrying, overs;
 
 /* struct cf_batch */
 bool live = true;
@@ -49,58 +59,44 @@ bool ending;
 /* Caller has taken it off the list. */
 inline end_entry(i)
 {
-	assert(entry[i] == TAKEN);
-	assert(!events_closed);
-	entry[i] = ENDED;
-	ends++
-}
-
-inline submission_post()
-{
 	atomic {
-		assert(!freed);
-		if
-		:: posted < CARRIERS ->
-			posted++;
-			if
-			:: BREAK == 1 -> skip /* a task without a reference */
-			:: else -> refs++
-			fi;
-			tasks++
-		:: else
-		fi
+		assert(entry[i] == TAKEN);
+		assert(!events_closed);
+		entry[i] = ENDED;
+		ends++
 	}
 }
 
 inline submission_put()
 {
-	atomic {
-		assert(refs > 0 && !freed);
-		refs--;
+	if
+	:: atomic { refs > 1 -> refs-- }
+	:: atomic {
+		refs <= 1 ->
+		assert(refs == 1 && !freed && !linked);
+		refs = 0;
+		freed = true };
 		if
-		:: refs == 0 ->
-			freed = true;
-			if
-			:: BREAK == 2 -> skip /* nobody is told */
-			:: else -> nr_live--
-			fi
-		:: else
+		:: BREAK == 2 -> skip /* nobody is told */
+		:: else -> nr_live--
 		fi
-	}
+	fi
 }
 
 /* cf_submission_take: k is NR where there is none */
 inline submission_take(k)
 {
 	atomic {
-		assert(!freed);
+		assert(!freed && overs == 0);
 		k = 0;
 		do
 		:: k < NR && entry[k] != WAITS -> k++
+		:: k < SERIAL && entry[k] == WAITS && busy -> k++
 		:: else -> break
 		od;
 		if
 		:: k < NR ->
+			busy = busy || k < SERIAL;
 			if
 			:: BREAK == 3 -> skip /* it stays on the list */
 			:: else -> entry[k] = TAKEN
@@ -117,15 +113,26 @@ inline submission_take(k)
 	}
 }
 
+/* cf_submission_done */
+inline submission_done(k)
+{
+	atomic {
+		assert(!freed && overs == 0);
+		busy = busy && (k >= SERIAL || BREAK == 17); /* keeps its place */
+		k = 0
+	}
+}
+
 /* cf_events_post, of one entry */
 inline events_post()
 {
 	atomic {
 		assert(!events_closed && pending > 0);
 		if
-		:: !dropping -> ready++; events_made++
-		:: else -> events_dropped++
+		:: !dropping -> ready++
+		:: else
 		fi;
+		told++;
 		if
 		:: BREAK == 5 && more -> skip /* one end is not counted */
 		:: else -> pending--
@@ -133,36 +140,119 @@ inline events_post()
 	}
 }
 
-/* cf_batch_carry, by the workers' loop */
+/* cf_offer_leave_load: last is what it returns */
+inline offer_leave_load()
+{
+	atomic {
+		assert(inside > 0);
+		inside--;
+		carrying--;
+		if
+		:: left == NONE ->
+			offer_over = true;
+			if
+			:: BREAK == 12 -> skip /* others may still join */
+			:: else -> wanted = 0
+			fi
+		:: left == MORE && BREAK != 13 && /* 13: its place is lost */
+		   (!offer_over || BREAK == 8) -> /* 8: wanted again */
+			wanted++
+		:: else
+		fi;
+		assert(inside + wanted <= CARRIERS);
+		/* 9: over by each who leaves */
+		last = offer_over && (inside == 0 || BREAK == 9)
+	};
+	if
+	:: BREAK == 11 -> last = offer_over && inside == 0 /* looks later */
+	:: else
+	fi
+}
+
+/* cf_offer_end */
+inline offer_end()
+{
+	atomic {
+		if
+		:: BREAK == 16 -> skip /* nobody may have it */
+		:: else ->
+			offer_taken = false;
+			offer_over = false;
+			inside = 0;
+			wanted = 0
+		fi
+	}
+}
+
+/* cf_batch_over */
+inline batch_over()
+{
+	atomic { overs++; assert(overs == 1 && carrying == 0) };
+	if
+	:: BREAK == 10 -> skip /* keeps the reference */
+	:: else -> submission_put()
+	fi
+}
+
+/* carry_load and run_task, by the workers' loop */
 proctype worker()
 {
 	byte k, i;
-	bool first, more;
+	bool more, alone, last;
+	mtype left = NONE;
 
 idle:	if
-	:: atomic { tasks > 0 -> tasks-- }
-	:: atomic { ending && tasks == 0 -> workers_gone++ } -> goto gone
+	:: atomic {
+		wanted > 0 -> /* cf_offers_join */
+		wanted--;
+		inside++;
+		carrying++ }
+	:: atomic {
+		tasks > 0 -> /* take_task */
+		tasks--;
+		alone = true;
+		carrying++ }
+	:: atomic { ending -> workers_gone++ } -> goto gone
 	fi;
-	first = true;
+	/* cf_batch_carry */
 take:	submission_take(k);
 	if
 	:: k == NR ->
-		submission_put();
-		goto idle
+		k = 0;
+		/* 14: what waits for a place is forgotten */
+		left = (more && BREAK != 14 -> FULL : NONE);
+		goto leave
 	:: else
 	fi;
-	if
-	:: first && more -> submission_post(); submission_post()
-	:: else
-	fi;
-	first = false;
-	/* cf_request_run, then end_group: references back, then the event */
+	/* cf_request_run, then cf_batch_end: references back, then the event */
 	end_entry(k);
 	events_post();
+	submission_done(k);
 	if
-	:: more && tasks > 0 -> tasks++; goto idle /* cf_workers_post(task) */
-	:: else -> goto take
+	:: more -> left = MORE /* cf_workers_are_wanted, for another batch */
+	:: goto take
 	fi;
+leave:	if
+	:: !alone ->
+		offer_leave_load();
+		if
+		:: last -> offer_end()
+		:: else
+		fi
+	:: alone -> /* cf_batch_carry_alone */
+		atomic {
+			assert(left != FULL);
+			last = left != MORE || BREAK == 15; /* not again */
+			carrying--;
+			tasks = tasks + !last /* cf_workers_post */
+		}
+	fi;
+	if
+	:: last -> batch_over()
+	:: else
+	fi;
+	atomic { more = false; alone = false; last = false; left = NONE };
+	goto idle;
 gone:	skip
 }
 
@@ -170,7 +260,6 @@ gone:	skip
 inline batch_cancel()
 {
 	atomic { dropping++ };	/* cf_events_drop_begin */
-	nr = 0;
 	atomic {		/* cf_queue_strip, strip_locked */
 		if
 		:: linked ->
@@ -184,41 +273,41 @@ inline batch_cancel()
 				fi;
 				if
 				:: mine[i] && BREAK != 6 -> entry[i] = TAKEN
-				:: else /* 6: left for a task to take too */
+				:: else /* 6: left for a worker to take too */
 				fi;
 				i++
 			:: else -> break
 			od;
+			assert(!freed);
 			refs++;
 			linked = false;
-			stripped = true
+			stripped = true;
+			i = 0
 		:: else
 		fi
 	};
 	if
 	:: stripped ->
-		i = 0;
 		do
 		:: i < NR && mine[i] -> end_entry(i); mine[i] = false; i++
 		:: i < NR && !mine[i] -> i++
-		:: i == NR -> break
+		:: i == NR -> i = 0; break
 		od;
-		submission_put();
 		/* cf_events_forget */
 		atomic {
 			assert(pending >= nr);
 			pending = pending - nr;
-			events_dropped = events_dropped + nr
-		}
+			told = told + nr;
+			nr = 0;
+			stripped = false
+		};
+		submission_put()
 	:: else
 	fi;
-	stripped = false;
 	/* cf_events_drop_end */
 	atomic {
 		pending == 0 || BREAK == 7; /* 7: does not wait */
 		assert(linked || ends == NR || !submitted);
-		events_dropped = events_dropped + ready;
-		events_made = events_made - ready;
 		ready = 0;
 		dropping--
 	}
@@ -227,8 +316,6 @@ inline batch_cancel()
 /* A thread that submits, and takes what there is until all is over. */
 proctype client()
 {
-	bool mine_too;
-
 	atomic {
 		if
 		:: live && BREAK == 4 -> skip /* without a reference */
@@ -246,8 +333,17 @@ proctype client()
 		:: else -> pending = pending + NR
 		fi
 	};
+	/* cf_submission_start */
 	atomic { linked = true; submitted = true };
-	submission_post();
+	if
+	:: BREAK == 1 -> skip /* a load without a reference */
+	:: else -> refs++
+	fi;
+	if
+	:: offer_taken = true;	 /* cf_offer_take */
+	   wanted = wanted + CARRIERS /* cf_offer_open */
+	:: tasks++ /* too many loads: cf_workers_post */
+	fi;
 	submission_put();
 	/* cf_events_take, until nothing is pending */
 	do
@@ -256,7 +352,7 @@ proctype client()
 		assert(!events_closed);
 		if
 		:: over -> break
-		:: !over && ready > 0 -> ready--; events_seen++; events_made--
+		:: !over && ready > 0 -> ready--
 		:: !over && ready == 0 && pending == 0 -> break
 		fi }
 	od;
@@ -315,6 +411,8 @@ active proctype closer()
 	/* all of it ended, once, and there is nothing more to come */
 	assert(!submitted || ends == NR);
 	assert(!submitted || freed);
+	assert(!submitted || overs == 1);
 	assert(pending == 0 && tasks == 0 && refs == 0);
-	assert(events_seen + events_made + events_dropped == ends)
+	assert(!offer_taken && inside == 0 && wanted == 0 && carrying == 0);
+	assert(told == ends)
 }
