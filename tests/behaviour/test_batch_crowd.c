@@ -217,15 +217,21 @@ static void let_the_worker_go(void)
 	cuFileHandleDeregister(slow.fh);
 }
 
+/* All are submitted, and the only worker has no time for them. */
+static void all_wait(struct crowd *c, enum th_mem_kind kind)
+{
+	use_threads(1);
+	crowd_begin(c, kind);
+	hold_the_worker();
+	for (unsigned b = 0; b < BATCHES; b++)
+		assert_ok(submit(c, b));
+}
+
 static void all_that_wait_for_a_worker_are_carried(enum th_mem_kind kind)
 {
 	struct crowd c;
 
-	use_threads(1);
-	crowd_begin(&c, kind);
-	hold_the_worker();
-	for (unsigned b = 0; b < BATCHES; b++)
-		assert_ok(submit(&c, b));
+	all_wait(&c, kind);
 	let_the_worker_go();
 	for (unsigned b = BATCHES; b-- > 0;)
 		reap_well(&c, b);
@@ -251,11 +257,7 @@ static void those_destroyed_while_they_wait_are_not_carried(void **state)
 {
 	struct crowd c;
 
-	use_threads(1);
-	crowd_begin(&c, TH_MALLOC);
-	hold_the_worker();
-	for (unsigned b = 0; b < BATCHES; b++)
-		assert_ok(submit(&c, b));
+	all_wait(&c, TH_MALLOC);
 	for (unsigned b = 0; b < BATCHES; b += 2)
 		cuFileBatchIODestroy(c.batches[b]);
 	let_the_worker_go();
@@ -272,11 +274,7 @@ static void a_crowd_that_waits_may_be_destroyed_as_a_whole(void **state)
 {
 	struct crowd c;
 
-	use_threads(1);
-	crowd_begin(&c, TH_MALLOC);
-	hold_the_worker();
-	for (unsigned b = 0; b < BATCHES; b++)
-		assert_ok(submit(&c, b));
+	all_wait(&c, TH_MALLOC);
 	for (unsigned b = 0; b < BATCHES; b++)
 		cuFileBatchIODestroy(c.batches[b]);
 	cuFileHandleDeregister(c.in);

@@ -299,15 +299,20 @@ static void nothing_is_demoted_that_no_core_wrote(void **state)
 	assert_int_equal(plan(&file, CF_READ, 64 * TH_MIB, 1).demote, 0);
 }
 
+static struct cf_piece ferried_read(struct cf_ferry *ferry)
+{
+	return (struct cf_piece){ .op = CF_READ,
+				  .handle = &file,
+				  .via = CF_VIA_CACHE,
+				  .ferry = ferry,
+				  .mem.kind = CF_MEMORY_DEVICE };
+}
+
 /* Its orders are short, whatever the size of the whole. */
 static void what_a_ferry_moves_is_demoted_for_longer(void **state)
 {
 	struct cf_ferry ferry = { .rows = 1 };
-	struct cf_piece piece = { .op = CF_READ,
-				  .handle = &file,
-				  .via = CF_VIA_CACHE,
-				  .ferry = &ferry,
-				  .mem.kind = CF_MEMORY_DEVICE };
+	struct cf_piece piece = ferried_read(&ferry);
 	struct cf_plan p;
 
 	(void)state;
@@ -379,11 +384,7 @@ static void no_part_is_larger_than_a_slot(void **state)
 static void what_a_ferry_moves_is_cut_in_several_parts(void **state)
 {
 	struct cf_ferry ferry = { .rows = 1 };
-	struct cf_piece piece = { .op = CF_READ,
-				  .handle = &file,
-				  .via = CF_VIA_CACHE,
-				  .ferry = &ferry,
-				  .mem.kind = CF_MEMORY_DEVICE };
+	struct cf_piece piece = ferried_read(&ferry);
 
 	configure(0);
 	for (piece.size = 256 * TH_KIB; piece.size <= 64 * TH_MIB;
@@ -405,11 +406,7 @@ static void a_ferry_has_a_carrier_for_256_kib(void **state)
 	} cases[] = { { 128, 0 },  { 256, 1 },	{ 512, 1 },
 		      { 1024, 3 }, { 1536, 5 }, { 4096, HELPERS } };
 	struct cf_ferry ferry = { .rows = 1 };
-	struct cf_piece piece = { .op = CF_READ,
-				  .handle = &file,
-				  .via = CF_VIA_CACHE,
-				  .ferry = &ferry,
-				  .mem.kind = CF_MEMORY_DEVICE };
+	struct cf_piece piece = ferried_read(&ferry);
 
 	(void)state;
 	configure(0);
