@@ -16,6 +16,7 @@
 #include <errno.h>
 #include <sched.h>
 #include <stdlib.h>
+#include "core/haste.h"
 #include "core/pause.h"
 #include "core/shuttle_trips.h"
 #include "core/stripes.h"
@@ -34,9 +35,8 @@ struct room {
 
 struct cf_shuttle {
 	struct cf_trips trips;
-	/* relaxed, all three: they guide, and a lost update does not matter */
-	_Alignas(CF_SHUTTLE_LINE) _Atomic int64_t last;
-	_Atomic unsigned fast;
+	/* relaxed, both: they guide, and a lost update does not matter */
+	_Alignas(CF_SHUTTLE_LINE) struct cf_haste haste;
 	_Atomic unsigned good;
 	struct {
 		_Alignas(CF_SHUTTLE_LINE) atomic_bool taken;
@@ -66,21 +66,13 @@ void cf_shuttle_free(struct cf_shuttle *shuttle, bool alive)
 bool cf_shuttle_pays(struct cf_shuttle *shuttle)
 {
 	struct cf_trips *trips = &shuttle->trips;
-	int64_t now, last;
-	unsigned fast;
 
 	/* also while one that has not come is on its way */
 	if (cf_permit_rests(&trips->permit))
 		return false;
 	if (cf_permit_is_ready(&trips->permit) && cf_trips_one_is_here(trips))
 		return true;
-	now = cf_permit_clock();
-	last = atomic_load_explicit(&shuttle->last, memory_order_relaxed);
-	fast = atomic_load_explicit(&shuttle->fast, memory_order_relaxed);
-	fast = now - last < GAP_NS ? fast + (fast < FAST) : 0;
-	atomic_store_explicit(&shuttle->last, now, memory_order_relaxed);
-	atomic_store_explicit(&shuttle->fast, fast, memory_order_relaxed);
-	return fast == FAST;
+	return cf_haste_note(&shuttle->haste, GAP_NS, FAST);
 }
 
 /* --------------------------------------------------------------- seats */

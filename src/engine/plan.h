@@ -28,6 +28,9 @@ bool cf_plan_is_alone(const struct cf_piece *piece,
  */
 bool cf_plan_can_be_brisk(const struct cf_piece *piece,
 			  const struct cf_path_ops *path);
+/* So many before it, with less than that between two; workers look as long. */
+#define CF_PLAN_BRISK_AFTER 16
+#define CF_PLAN_BRISK_GAP_NS (60 * 1000)
 
 /* company: how many requests run now, this one among them. */
 struct cf_plan cf_plan_make(const struct cf_piece *piece,

@@ -9,13 +9,13 @@
 #include <stdatomic.h>
 #include "core/device.h"
 #include "core/ferry.h"
+#include "core/haste.h"
 #include "core/log.h"
 #include "core/probe.h"
 #include "core/remote.h"
 #include "engine/crew.h"
 #include "engine/detour.h"
 #include "engine/explain.h"
-#include "engine/haste.h"
 #include "engine/plan.h"
 #include "engine/settle.h"
 #include "seam/frames.h"
@@ -40,6 +40,7 @@ static void log_failure(const struct cf_request *req, int code)
 
 /* Relaxed: how many requests run, for those who plan one. */
 static _Atomic unsigned running;
+static struct cf_haste brisk_reads;
 
 /* The words that scripts look for (contract 4.4). */
 static void trace(const struct cf_request *req)
@@ -112,7 +113,8 @@ static CF_APART ssize_t run_planned(struct cf_request *req)
 		company--;
 	req->piece.brisk = company == 1 &&
 			   cf_plan_can_be_brisk(&req->piece, req->route.path) &&
-			   cf_haste_note();
+			   cf_haste_note(&brisk_reads, CF_PLAN_BRISK_GAP_NS,
+					 CF_PLAN_BRISK_AFTER);
 	plan = cf_plan_make(&req->piece, req->route.path, company);
 	req->piece.demote = plan.demote;
 	req->piece.flagged = plan.flagged;

@@ -136,7 +136,7 @@ struct cf_group {
 	struct cf_sort *sort;
 	struct cf_entry *entries[CF_GROUP_MAX];
 	unsigned nr;
-	bool more;	 /* others wait; a hint */
+	bool more;	 /* others waited when it was taken, or none was */
 	unsigned behind; /* so many did when it was taken */
 };
 

@@ -30,7 +30,8 @@ struct cf_copies {
 };
 
 /*
- * Copies all, and waits; what could not be copied has its code in results. 0;
+ * Copies all, and waits unless told not to; what could not be copied has its
+ * code in results. 0;
  * or a negative code: some were not, and the lane is to be settled before the
  * slots are used again.
  */

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /* test_haste - requests that come one soon after the other, or do not. */
-#include "engine/haste.h"
+#include "core/haste.h"
 
 #include "harness.h"
 #include "seam/os.h"
@@ -10,6 +10,7 @@
 #define MANY 16
 
 static struct cf_os os;
+static struct cf_haste haste;
 static long long now_ns = 1;
 
 static int clock_of_the_test(clockid_t clock, struct timespec *ts)
@@ -22,7 +23,7 @@ static int clock_of_the_test(clockid_t clock, struct timespec *ts)
 static bool comes_after(long ns)
 {
 	now_ns += ns;
-	return cf_haste_note();
+	return cf_haste_note(&haste, LATE_NS, MANY);
 }
 
 /* The one before the first of them is any. */
