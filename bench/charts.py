@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""charts.py FOLDER FILE.json... - the charts of README, as FOLDER/*.svg.
+"""charts.py FOLDER FILE.json... - the charts of docs/performance.md, and more,
+as FOLDER/*.svg.
 
 Draws those that the rows have data for, and prints the path of each.
 """
@@ -111,12 +112,23 @@ CHARTS = {"size": size_chart, "cpu": cpu_chart, "small": small_chart,
           "fresh": fresh_chart}
 
 
+# What a line joins was measured together, in one file.
+LINES = (size_chart, cpu_chart, threads_chart)
+
+
+def fullest(drawings):
+    """The one with the most points."""
+    return max((drawing or "" for drawing in drawings),
+               key=lambda drawing: drawing.count("<circle"), default="")
+
+
 def main(folder, paths):
-    rows = bench.load(paths)
+    files = [bench.load([path]) for path in paths]
+    rows = [row for file in files for row in file]
     folder = pathlib.Path(folder)
     folder.mkdir(parents=True, exist_ok=True)
     for name, draw in CHARTS.items():
-        drawing = draw(rows)
+        drawing = fullest(map(draw, files)) if draw in LINES else draw(rows)
         if drawing:
             path = folder / f"{name}.svg"
             path.write_text(drawing, encoding="utf-8")

@@ -122,6 +122,16 @@ def test_a_point_stands_where_its_value_is(recorded):
     assert len(heights) == len(values) and len(scales) == 1
 
 
+def test_the_points_of_a_line_were_measured_together(tmp_path):
+    sizes, threads = tmp_path / "sizes.json", tmp_path / "threads.json"
+    few = [cell(gb_per_s=1.0, size=size) for size in (1 << 12, 1 << 20, 1 << 24)]
+    again = [cell(gb_per_s=9.0, size=size) for size in (1 << 12, 1 << 20)]
+    sizes.write_text("\n".join(map(json.dumps, few)))
+    threads.write_text("\n".join(map(json.dumps, again)))
+    charts.main(tmp_path, [sizes, threads])
+    assert (tmp_path / "size.svg").read_text() == charts.size_chart(few)
+
+
 def test_what_hung_is_a_word_and_no_bar():
     drawing = charts.batch_chart([cell("ours", 2.0, mode="batch", depth=128),
                                   cell("nvidia", mode="batch", depth=128, error="hung")])

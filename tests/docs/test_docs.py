@@ -202,6 +202,55 @@ def test_the_figures_of_a_row_of_readme_were_measured_together(row):
                    for figure in wanted) for part in ledger), row
 
 
+def gigabytes(cell, size):
+    """GB/s of a table's cell, which may have operations instead, or a word."""
+    value = re.match(r"([\d.]+) (k op/s|GB/s)", cell)
+    return value and float(value[1]) * (size * 1e-6 if value[2] == "k op/s" else 1)
+
+
+def tabled(chart):
+    """The figures of the table that stands above a chart, by library."""
+    table, = re.findall(r"^\| cell (?:.+\n)+\n(?=!\[[^]]*\]\(img/%s)" % chart,
+                        (ROOT / "docs/performance.md").read_text(), re.M)
+    head, _, *rows = [[cell.strip() for cell in line.split("|")[1:-1]]
+                      for line in table.split("\n") if line]
+    found = {name: [] for name in head[1:head.index("ours / nvidia")]}
+    for row in rows:
+        number, unit = re.search(r"(\d+) ([KMG])iB", row[0]).groups()
+        size = int(number) << {"K": 10, "M": 20, "G": 30}[unit]
+        for name, cell in zip(found, row[1:]):
+            found[name].append(gigabytes(cell, size))
+    return found
+
+
+def drawn(chart):
+    """The figures of a chart, by library, and how far they may be off."""
+    text = (ROOT / f"docs/img/{chart}.svg").read_text()
+    names = re.findall(r'y="48.0"[^>]*"start"[^>]*>(\w+)<', text)
+    bars = re.findall(r'font-size="9"[^>]*>([\d.]+)<', text)
+    if bars:
+        colours = re.findall(r'rx="2" fill="(#\w+)"/>\n<text[^>]*font-size="9"', text)
+        legend = re.findall(r'y="38"[^>]*fill="(#\w+)"', text)
+        return {name: [(float(bar), float(bar) * 0.006) for bar, of in zip(bars, colours)
+                       if of == colour] for name, colour in zip(names, legend)}
+    top = float(re.findall(r'"end" fill="#\w+">(\d+)<', text)[-1])
+    return {name: [((320 - float(point.split(",")[1])) / 256 * top, top / 2500)
+                   for point in line.split()]
+            for name, line in zip(names, re.findall(r'points="([^"]+)"', text))}
+
+
+@pytest.mark.parametrize("chart", sorted(
+    path.stem for path in (ROOT / "docs/img").glob("*.svg")))
+def test_a_chart_has_the_figures_of_the_table_above_it(chart):
+    table = tabled(chart)
+    found = drawn(chart)
+    assert set(found) == set(table)
+    for name, values in found.items():
+        assert values
+        assert all(any(exact and abs(exact - value) <= off for exact in table[name])
+                   for value, off in values), (name, values)
+
+
 def test_the_architecture_page_can_be_read_in_one_go():
     lines = (ROOT / "docs/architecture.md").read_text().splitlines()
     assert len(lines) < 200
