@@ -1,8 +1,9 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
 #
-# grid.sh BUILD OUT [SECTION...] - everything docs/performance.md has a table
-# of: JSON files in the folder OUT, OUT/tables.md, OUT/cliffs.txt, OUT/img.
+# grid.sh BUILD OUT [SECTION...] - the tables of docs/performance.md, from reads
+# by size to a process at rest: JSON files in the folder OUT, OUT/tables.md,
+# OUT/cliffs.txt, OUT/img.
 # Without a section: all of them, in about 8 minutes on a machine with a GPU.
 #
 #   core    single requests: sizes, writes, kinds of memory, alignments, tmpfs
