@@ -756,7 +756,7 @@ CUFILE_AT(CUfileStatsLevel3_t, per_gpu_stats, 1032)
  *
  * Reads the configuration and applies what cuFileSetParameter* left. Works
  * without a GPU, a current context or nvidia-fs: host memory can be used then.
- * Errors: 5001, 5002 (broken configuration and api_check_aggressive), 5011.
+ * Errors: 5002 (broken configuration and api_check_aggressive), 5043.
  * Contract 3.1; since 1.0.
  */
 CUfileError_t cuFileDriverOpen(void);
@@ -916,10 +916,11 @@ void cuFileHandleDeregister(CUfileHandle_t fh);
  * @length: bytes; any number and alignment.
  * @flags: CU_FILE_RDMA_* or 0; unknown bits are ignored.
  *
- * Never necessary, makes IO quicker. Opens the driver if need be. The memory
- * stays the caller's: deregister before freeing it. Ranges may overlap.
- * Errors: 5014 (leaves the allocation), 5022 (NULL, 0), 5023 (same base
- * twice), 5011, and those of an open. Contract 3.7; since 1.0.
+ * Never necessary; quicker where files reach the memory without a copy. Opens
+ * the driver if need be. The memory stays the caller's: deregister before
+ * freeing it. Ranges may overlap. Errors: 5014 (leaves the allocation), 5022
+ * (NULL, 0), 5023 (same base twice), and those of an open. Contract 3.7; since
+ * 1.0.
  */
 CUfileError_t cuFileBufRegister(const void *bufPtr_base, size_t length,
 				int flags);

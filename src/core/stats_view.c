@@ -6,7 +6,7 @@
  * contract (3.14) says the last second: that would need a history in every
  * shard, and a program gets it by taking the difference of two readings.
  * What our paths do not have stays zero: sparse and inline regions, dynamic
- * routing, nvidia-fs.
+ * routing.
  */
 #include <stddef.h>
 #include <stdio.h>
