@@ -111,6 +111,27 @@ def keys():
     return set(rows)
 
 
+def items_of(page):
+    """What a page of the manual has paragraphs for."""
+    return re.findall(r"^\.It (.*)$", (ROOT / "man" / page).read_text(), re.M)
+
+
+@pytest.mark.parametrize("tool", [tool for tool in TOOLS if tool != "ocf-bench"])
+def test_the_manual_has_every_option_of_a_tool(tool, options):
+    listed = {"-" + word for item in items_of(f"man1/{tool}.1")
+              for word in re.findall(r"(?:^Fl|,) (\S+)", item)}
+    several_in_one = {"-pvVt"}
+    assert options[tool] - {"-h", "--help", "--version"} - several_in_one <= listed
+
+
+def test_the_manual_has_every_reason_against_a_path():
+    source = (ROOT / "src/engine/route.c").read_text()
+    table = source.partition("texts[CF_NR_WHYS] = {")[2].partition("};")[0]
+    reasons = set(re.findall(r'\[CF_WHY_\w+\] =\s*"([^"]+)"', table))
+    assert len(reasons) > 40
+    assert reasons - set(items_of("man7/cufile-routes.7")) == {"can carry it"}
+
+
 @every_page
 def test_every_configuration_key_exists(page):
     sections = {key.split(".")[0] for key in keys() if "." in key}
