@@ -24,7 +24,7 @@
 #define MAX_PER_SLOT 128 /* parts */
 /* of what is smaller a second copy would take longer than it hides */
 #define ONE_COPY ((size_t)128 << 10)
-#define PATIENCE 2000 /* looks for room, before others go first */
+#define PATIENCE 2000 /* looks in vain, before others go first */
 
 struct relay {
 	const struct cf_piece *piece;
@@ -81,6 +81,15 @@ static int fill_next(struct relay *relay)
 	return 1;
 }
 
+/* What is waited for comes soon, or takes a disk. */
+static void wait_a_while(unsigned *looks)
+{
+	if (++*looks < PATIENCE)
+		cf_pause();
+	else
+		sched_yield();
+}
+
 static void help(void *arg)
 {
 	struct relay *relay = arg;
@@ -89,10 +98,8 @@ static void help(void *arg)
 	for (unsigned looks = 0; (did = fill_next(relay)) != 0;) {
 		if (did > 0)
 			looks = 0;
-		else if (++looks < PATIENCE)
-			cf_pause();
 		else
-			sched_yield();
+			wait_a_while(&looks);
 	}
 }
 
@@ -188,14 +195,18 @@ static bool should_send(const struct relay *relay, size_t nr)
 static void lead(void *arg)
 {
 	struct relay *relay = arg;
+	unsigned looks = 0;
 
 	while (!relay->err && !is_all(relay, 0)) {
 		size_t ready = count_ready(relay);
 
 		if (should_send(relay, ready))
 			relay->err = send_parts(relay, ready);
-		else if (!look_for_room(relay) && fill_next(relay) <= 0)
-			cf_pause();
+		else if (!look_for_room(relay) && fill_next(relay) <= 0) {
+			wait_a_while(&looks);
+			continue;
+		}
+		looks = 0;
 	}
 	/* nobody need fill any more */
 	if (relay->err)

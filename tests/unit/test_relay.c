@@ -6,9 +6,12 @@
 #include "path/relay.h"
 
 #include <pthread.h>
+#include <sched.h>
 #include <stdatomic.h>
 #include <string.h>
+#include <unistd.h>
 #include "harness.h"
+#include "seam/os.h"
 
 #define SLOT (256 * TH_KIB)
 #define STEP (64 * TH_KIB)
@@ -129,7 +132,52 @@ static void with_a_helper(struct cf_crew *crew, void (*lead)(void *arg),
 static struct cf_crew nobody = { .work = alone };
 static struct cf_crew one = { .helpers = 1, .work = with_a_helper };
 
+/* ---------------------------------------------------------- a slow read */
+
+/* Called instead of sched_yield: nobody can see who lets others go first. */
+int __wrap_sched_yield(void);
+int __real_sched_yield(void);
+
+static pthread_t leader;
+static atomic_bool helper_reads, leader_yielded;
+
+int __wrap_sched_yield(void)
+{
+	if (pthread_equal(pthread_self(), leader))
+		atomic_store(&leader_yielded, true);
+	return __real_sched_yield();
+}
+
+/* A part each: the leader's takes until the helper has one, and that until
+ * the leader has nothing to do but wait for it, and lets others go first. */
+static ssize_t slow_read(int fd, void *buf, size_t size, off_t off)
+{
+	bool leads = pthread_equal(pthread_self(), leader);
+
+	if (!leads)
+		atomic_store(&helper_reads, true);
+	while (!atomic_load(leads ? &helper_reads : &leader_yielded))
+		usleep(100);
+	return cf_os_real.pread(fd, buf, size, off);
+}
+
 /* ---------------------------------------------------------------- tests */
+
+static void who_waits_for_a_slow_read_lets_others_go_first(void **state)
+{
+	static struct cf_os slow;
+	struct world w;
+
+	world_make(&w, 2 * STEP, SLOT, SLOT);
+	leader = pthread_self();
+	slow = cf_os_real;
+	slow.pread = slow_read;
+	cf_os = &slow;
+	assert_int_equal(world_read(&w, STEP, &one), 0);
+	cf_os = &cf_os_real;
+	all_is_there(&w);
+	world_end(&w);
+}
 
 static void a_place_is_filled_anew_when_its_copy_is_done(void **state)
 {
@@ -264,6 +312,7 @@ static void a_read_that_gets_no_events_has_not_begun(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		TEST(who_waits_for_a_slow_read_lets_others_go_first),
 		TEST(a_place_is_filled_anew_when_its_copy_is_done),
 		TEST(more_parts_than_a_ring_has_places_for_go_through_it),
 		TEST(a_small_piece_is_one_copy_unless_its_slots_are_smaller),
