@@ -685,39 +685,57 @@ static void sixty_four_threads_submit_and_reap(void **state)
 	th_close();
 }
 
+#define CREWED 64
+#define CREWED_EACH (16 * TH_KIB)
+
+/* Reads of one size each, one behind the other. */
+struct reads {
+	CUfileBatchHandle_t batch;
+	CUfileIOParams_t params[CREWED];
+	unsigned nr;
+	enum th_mem_kind kind;
+};
+
 /*
  * Memory of its own for each round, freed after the cancel or the destroy:
  * a late byte is seen by the address sanitizer and by the fake driver.
  */
+static void submit_and_stop(struct crowd *c, struct reads *r, unsigned wait_ms,
+			    bool destroy)
+{
+	size_t each = r->params[0].u.batch.size;
+	struct th_mem mem;
+
+	if (!r->batch && cuFileBatchIOSetUp(&r->batch, r->nr).err)
+		th_bad_note(&c->bad, "no batch");
+	th_mem_alloc(&mem, r->kind, r->nr * each);
+	for (unsigned i = 0; i < r->nr; i++) {
+		r->params[i].u.batch.devPtr_base = mem.ptr;
+		r->params[i].u.batch.devPtr_offset = (off_t)(i * each);
+	}
+	if (cuFileBatchIOSubmit(r->batch, r->nr, r->params, 0).err)
+		th_bad_note(&c->bad, "submit");
+	if (wait_ms)
+		th_sleep_ms(wait_ms);
+	if (destroy) {
+		cuFileBatchIODestroy(r->batch);
+		r->batch = NULL;
+	} else if (cuFileBatchIOCancel(r->batch).err) {
+		th_bad_note(&c->bad, "cancel");
+	}
+	th_mem_free(&mem);
+}
+
 static void cancel_and_free(void *arg, unsigned thread)
 {
-	struct crowd *c = arg;
-	bool device = th_gpu(NULL) && thread & 1;
-	CUfileIOParams_t params[EACH];
-	CUfileBatchHandle_t batch = NULL;
+	struct reads r = { .nr = EACH,
+			   .kind = th_gpu(NULL) && thread & 1 ? TH_DEVICE :
+								TH_MALLOC };
 
-	own_entries(c, thread, params);
-	for (int round = 0; round < NR_ROUNDS; round++) {
-		struct th_mem mem;
-
-		if (!batch && cuFileBatchIOSetUp(&batch, EACH).err)
-			th_bad_note(&c->bad, "no batch");
-		th_mem_alloc(&mem, device ? TH_DEVICE : TH_MALLOC, EACH * 4096);
-		for (size_t i = 0; i < EACH; i++) {
-			params[i].u.batch.devPtr_base = mem.ptr;
-			params[i].u.batch.devPtr_offset = (off_t)(i * 4096);
-		}
-		if (cuFileBatchIOSubmit(batch, EACH, params, 0).err)
-			th_bad_note(&c->bad, "submit");
-		if (round & 1) {
-			cuFileBatchIODestroy(batch);
-			batch = NULL;
-		} else if (cuFileBatchIOCancel(batch).err) {
-			th_bad_note(&c->bad, "cancel");
-		}
-		th_mem_free(&mem);
-	}
-	cuFileBatchIODestroy(batch);
+	own_entries(arg, thread, r.params);
+	for (int round = 0; round < NR_ROUNDS; round++)
+		submit_and_stop(arg, &r, 0, round & 1);
+	cuFileBatchIODestroy(r.batch);
 }
 
 static void memory_may_go_after_a_cancel_or_a_destroy(void **state)
@@ -737,43 +755,22 @@ static void memory_may_go_after_a_cancel_or_a_destroy(void **state)
 	th_close();
 }
 
-#define CREWED 64
-#define CREWED_EACH (16 * TH_KIB)
-
 /* The same, of so many bytes that helpers fill their slots. */
 static void cancel_crews_and_free(void *arg, unsigned thread)
 {
-	CUfileIOParams_t params[CREWED] = { 0 };
-	CUfileBatchHandle_t batch = NULL;
+	struct reads r = { .nr = CREWED, .kind = TH_DEVICE };
 	struct crowd *c = arg;
 
 	for (unsigned i = 0; i < CREWED; i++) {
-		params[i].mode = CUFILE_BATCH;
-		params[i].fh = c->f.fh;
-		params[i].u.batch.file_offset = (off_t)(i * CREWED_EACH);
-		params[i].u.batch.devPtr_offset = (off_t)(i * CREWED_EACH);
-		params[i].u.batch.size = CREWED_EACH;
+		r.params[i].mode = CUFILE_BATCH;
+		r.params[i].fh = c->f.fh;
+		r.params[i].u.batch.file_offset = (off_t)(i * CREWED_EACH);
+		r.params[i].u.batch.size = CREWED_EACH;
 	}
-	for (unsigned round = 0; round < TH_SCALE(40); round++) {
-		struct th_mem mem;
-
-		if (!batch && cuFileBatchIOSetUp(&batch, CREWED).err)
-			th_bad_note(&c->bad, "no batch");
-		th_mem_alloc(&mem, TH_DEVICE, CREWED * CREWED_EACH);
-		for (unsigned i = 0; i < CREWED; i++)
-			params[i].u.batch.devPtr_base = mem.ptr;
-		if (cuFileBatchIOSubmit(batch, CREWED, params, 0).err)
-			th_bad_note(&c->bad, "submit");
-		th_sleep_ms((unsigned)th_below(3));
-		if ((round ^ thread) & 1) {
-			cuFileBatchIODestroy(batch);
-			batch = NULL;
-		} else if (cuFileBatchIOCancel(batch).err) {
-			th_bad_note(&c->bad, "cancel");
-		}
-		th_mem_free(&mem);
-	}
-	cuFileBatchIODestroy(batch);
+	for (unsigned round = 0; round < TH_SCALE(40); round++)
+		submit_and_stop(c, &r, (unsigned)th_below(3),
+				(round ^ thread) & 1);
+	cuFileBatchIODestroy(r.batch);
 }
 
 static void memory_may_go_after_a_cancel_of_crews(void **state)
