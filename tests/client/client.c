@@ -10,137 +10,15 @@
  */
 #include "client.h"
 
-#include <dirent.h>
 #include <dlfcn.h>
-#include <fcntl.h>
 #include <pthread.h>
 #include <stdatomic.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
-#define SIZE 65536
-
 /* The symbol that programs built before 1.4 call. */
 #undef cuFileDriverClose
 CUfileError_t cuFileDriverClose(void);
-
-static const char *dir;
-
-int count_entries(const char *name)
-{
-	DIR *d = opendir(name);
-	int nr = -2;
-
-	CHECK(d);
-	while (readdir(d))
-		nr++;
-	closedir(d);
-	return nr;
-}
-
-int count_mapped(const char *substr)
-{
-	FILE *f = fopen("/proc/self/maps", "r");
-	char line[4096], last[4096] = "";
-	int nr = 0;
-
-	CHECK(f);
-	while (fgets(line, sizeof(line), f)) {
-		const char *path = strchr(line, '/');
-
-		if (!path || !strstr(path, substr) || !strcmp(path, last))
-			continue;
-		snprintf(last, sizeof(last), "%s", path);
-		nr++;
-	}
-	fclose(f);
-	return nr;
-}
-
-/* ------------------------------------------------------- files, memory */
-
-static char pattern[SIZE];
-
-static int make_file(void)
-{
-	char path[4096];
-	int fd;
-
-	snprintf(path, sizeof(path), "%s/data-XXXXXX", dir);
-	fd = mkostemp(path, O_CLOEXEC);
-	CHECK(fd >= 0);
-	CHECK(write(fd, pattern, SIZE) == SIZE);
-	unlink(path);
-	return fd;
-}
-
-CUfileHandle_t make_handle(int fd)
-{
-	CUfileDescr_t descr = { .type = CU_FILE_HANDLE_TYPE_OPAQUE_FD,
-				.handle.fd = fd };
-	CUfileHandle_t fh;
-
-	OK(cuFileHandleRegister(&fh, &descr));
-	return fh;
-}
-
-static void host_round(CUfileHandle_t fh)
-{
-	static char buf[SIZE];
-
-	CHECK(cuFileRead(fh, buf, SIZE, 0, 0) == SIZE);
-	CHECK(!memcmp(buf, pattern, SIZE));
-	CHECK(cuFileWrite(fh, buf, SIZE, 0, 0) == SIZE);
-}
-
-/* The few driver calls we need, from the library the process finds. */
-static struct {
-	int (*init)(unsigned flags);
-	int (*retain)(void **ctx, int dev);
-	int (*set_current)(void *ctx);
-	int (*alloc)(unsigned long long *ptr, size_t size);
-	int (*free_mem)(unsigned long long ptr);
-	int (*copy_out)(void *dst, unsigned long long src, size_t size);
-	void *ctx;
-} gpu;
-
-void gpu_open(void)
-{
-	void *lib = dlopen("libcuda.so.1", RTLD_NOW);
-
-	CHECK(lib);
-	*(void **)&gpu.init = dlsym(lib, "cuInit");
-	*(void **)&gpu.retain = dlsym(lib, "cuDevicePrimaryCtxRetain");
-	*(void **)&gpu.set_current = dlsym(lib, "cuCtxSetCurrent");
-	*(void **)&gpu.alloc = dlsym(lib, "cuMemAlloc_v2");
-	*(void **)&gpu.free_mem = dlsym(lib, "cuMemFree_v2");
-	*(void **)&gpu.copy_out = dlsym(lib, "cuMemcpyDtoH_v2");
-	CHECK(gpu.copy_out && !gpu.init(0) && !gpu.retain(&gpu.ctx, 0) &&
-	      !gpu.set_current(gpu.ctx));
-}
-
-void *gpu_alloc_size(size_t size)
-{
-	unsigned long long ptr;
-
-	CHECK(!gpu.alloc(&ptr, size));
-	return (void *)(uintptr_t)ptr;
-}
-
-static void *gpu_alloc(void)
-{
-	return gpu_alloc_size(SIZE);
-}
-
-static void gpu_round(CUfileHandle_t fh, void *mem)
-{
-	char buf[4096];
-
-	CHECK(cuFileRead(fh, mem, SIZE, 0, 0) == SIZE);
-	CHECK(!gpu.copy_out(buf, (uintptr_t)mem, sizeof(buf)));
-	CHECK(!memcmp(buf, pattern, sizeof(buf)));
-	CHECK(cuFileWrite(fh, mem, SIZE, 0, 0) == SIZE);
-}
 
 /* -------------------------------------------------------------- plain */
 
@@ -153,7 +31,7 @@ static void host(void)
 	OK(cuFileGetVersion(&version));
 	CHECK(version == 1190);
 	fh = make_handle(make_file());
-	OK(cuFileBufRegister(pattern, SIZE, 0));
+	OK(cuFileBufRegister(pattern, DATA_SIZE, 0));
 	host_round(fh);
 	OK(cuFileBufDeregister(pattern));
 	cuFileHandleDeregister(fh);
@@ -188,7 +66,7 @@ static void gpu_io(void)
 	mem = gpu_alloc();
 	OK(cuFileDriverOpen());
 	fh = make_handle(make_file());
-	OK(cuFileBufRegister(mem, SIZE, 0));
+	OK(cuFileBufRegister(mem, DATA_SIZE, 0));
 	gpu_round(fh, mem);
 	OK(cuFileBufDeregister(mem));
 	cuFileHandleDeregister(fh);
@@ -232,7 +110,7 @@ static void threads(void)
 
 static void rest(void)
 {
-	rest_after_work(dir);
+	rest_after_work(work_dir);
 }
 
 /* An error of each kind that writes a line, for the log's tests. */
@@ -259,7 +137,7 @@ static void leave_things_open(void)
 	gpu_open();
 	mem = gpu_alloc();
 	OK(cuFileDriverOpen());
-	OK(cuFileBufRegister(mem, SIZE, 0));
+	OK(cuFileBufRegister(mem, DATA_SIZE, 0));
 	gpu_round(make_handle(make_file()), mem);
 	say_done();
 }
@@ -310,13 +188,14 @@ static void *late_memory;
 
 static void deregister_late(void)
 {
-	static char host_memory[SIZE];
+	static char host_memory[DATA_SIZE];
 	ssize_t n;
 
 	OK(cuFileBufDeregister(late_memory));
-	n = cuFileRead(late_handle, late_memory, SIZE, 0, 0);
+	n = cuFileRead(late_handle, late_memory, DATA_SIZE, 0, 0);
 	CHECK(n == -1);
-	CHECK(cuFileRead(late_handle, host_memory, SIZE, 0, 0) == SIZE);
+	CHECK(cuFileRead(late_handle, host_memory, DATA_SIZE, 0, 0) ==
+	      DATA_SIZE);
 	cuFileHandleDeregister(late_handle);
 	OK(cuFileDriverClose_v2());
 	printf("closed\n");
@@ -329,7 +208,7 @@ static void use_after_the_driver_is_gone(void)
 	gpu_open();
 	late_memory = gpu_alloc();
 	OK(cuFileDriverOpen());
-	OK(cuFileBufRegister(late_memory, SIZE, 0));
+	OK(cuFileBufRegister(late_memory, DATA_SIZE, 0));
 	late_handle = make_handle(make_file());
 	gpu_round(late_handle, late_memory);
 	say_done();
@@ -440,14 +319,14 @@ static void fork_host(void)
 
 static void check_child_of_a_gpu(CUfileHandle_t fh, void *mem)
 {
-	static char other[SIZE];
+	static char other[DATA_SIZE];
 
-	CHECK(cuFileRead(fh, mem, SIZE, 0, 0) == -1);
+	CHECK(cuFileRead(fh, mem, DATA_SIZE, 0, 0) == -1);
 	CHECK(errno == CU_FILE_CUDA_DRIVER_ERROR);
-	CHECK(cuFileWrite(fh, mem, SIZE, 0, 0) == -1);
+	CHECK(cuFileWrite(fh, mem, DATA_SIZE, 0, 0) == -1);
 	CHECK(errno == CU_FILE_CUDA_DRIVER_ERROR);
 	host_round(fh);
-	OK(cuFileBufRegister(other, SIZE, 0));
+	OK(cuFileBufRegister(other, DATA_SIZE, 0));
 	OK(cuFileBufDeregister(other));
 	OK(cuFileDriverClose_v2());
 	OK(cuFileDriverOpen());
@@ -462,7 +341,7 @@ static void fork_gpu(void)
 	gpu_open();
 	mem = gpu_alloc();
 	OK(cuFileDriverOpen());
-	OK(cuFileBufRegister(mem, SIZE, 0));
+	OK(cuFileBufRegister(mem, DATA_SIZE, 0));
 	fh = make_handle(make_file());
 	gpu_round(fh, mem);
 	pid = fork();
@@ -508,7 +387,7 @@ struct busy {
 static void *be_busy(void *arg)
 {
 	struct busy *busy = arg;
-	char *own = malloc(SIZE);
+	char *own = malloc(DATA_SIZE);
 	void *mem;
 
 	CHECK(own && !gpu.set_current(gpu.ctx));
@@ -517,9 +396,9 @@ static void *be_busy(void *arg)
 		int fd = make_file();
 		CUfileHandle_t fh = make_handle(fd);
 
-		OK(cuFileBufRegister(own, SIZE, 0));
-		CHECK(cuFileRead(fh, own, SIZE, 0, 0) == SIZE);
-		CHECK(cuFileRead(busy->fh, mem, SIZE, 0, 0) == SIZE);
+		OK(cuFileBufRegister(own, DATA_SIZE, 0));
+		CHECK(cuFileRead(fh, own, DATA_SIZE, 0, 0) == DATA_SIZE);
+		CHECK(cuFileRead(busy->fh, mem, DATA_SIZE, 0, 0) == DATA_SIZE);
 		OK(cuFileBufDeregister(own));
 		cuFileHandleDeregister(fh);
 		close(fd);
@@ -531,13 +410,13 @@ static void *be_busy(void *arg)
 /* What a child can do whose parent was in the middle of everything. */
 static void check_child_of_the_busy(struct busy *busy)
 {
-	static char own[SIZE];
+	static char own[DATA_SIZE];
 
 	alarm(100);
-	CHECK(cuFileRead(busy->fh, busy->mem, SIZE, 0, 0) == -1);
+	CHECK(cuFileRead(busy->fh, busy->mem, DATA_SIZE, 0, 0) == -1);
 	CHECK(errno == CU_FILE_CUDA_DRIVER_ERROR);
-	CHECK(cuFileRead(busy->fh, own, SIZE, 0, 0) == SIZE);
-	OK(cuFileBufRegister(own, SIZE, 0));
+	CHECK(cuFileRead(busy->fh, own, DATA_SIZE, 0, 0) == DATA_SIZE);
+	OK(cuFileBufRegister(own, DATA_SIZE, 0));
 	cuFileHandleDeregister(busy->fh);
 	OK(cuFileDriverClose_v2());
 }
@@ -604,10 +483,8 @@ static const struct {
 int main(int argc, char **argv)
 {
 	CHECK(argc == 3);
-	dir = argv[2];
+	work_in(argv[2]);
 	alarm(300);
-	for (size_t i = 0; i < SIZE; i++)
-		pattern[i] = (char)(i * 7 + i / 251);
 	for (size_t i = 0; i < sizeof(scenarios) / sizeof(scenarios[0]); i++)
 		if (!strcmp(scenarios[i].name, argv[1])) {
 			scenarios[i].run();

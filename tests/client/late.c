@@ -9,35 +9,9 @@
  */
 #include "client.h"
 
-#include <dirent.h>
 #include <dlfcn.h>
 #include <fcntl.h>
 #include <unistd.h>
-
-int count_entries(const char *name)
-{
-	DIR *d = opendir(name);
-	int nr = -2;
-
-	CHECK(d);
-	while (readdir(d))
-		nr++;
-	closedir(d);
-	return nr;
-}
-
-int count_mapped(const char *substr)
-{
-	FILE *f = fopen("/proc/self/maps", "r");
-	char line[4096];
-	int nr = 0;
-
-	CHECK(f);
-	while (fgets(line, sizeof(line), f))
-		nr += strstr(line, substr) != NULL;
-	fclose(f);
-	return nr;
-}
 
 static void *load(const char *path, int flags)
 {

@@ -12,31 +12,10 @@
 
 #include <stdbool.h>
 
-#define LIFE_SIZE 65536
-
-struct life_gpu {
-	int (*set_current)(void *ctx);
-	int (*stream_create)(void **stream, unsigned flags);
-	int (*stream_synchronize)(void *stream);
-	int (*alloc)(unsigned long long *ptr, size_t size);
-	int (*free_mem)(unsigned long long ptr);
-	int (*copy_out)(void *dst, unsigned long long src, size_t size);
-	void *ctx;
-};
-
-extern struct life_gpu life_gpu;
-extern const char *life_dir;
 extern unsigned long life_rounds; /* OCF_ROUNDS */
 extern const char *life_self;	  /* this program */
 
 /* life.c: everything ends the program if it does not go well. */
-void life_gpu_open(void);
-void *life_gpu_alloc(void);
-int life_file(void); /* LIFE_SIZE bytes of the pattern, no name */
-CUfileHandle_t life_handle(int fd);
-void life_host_round(CUfileHandle_t fh);
-void life_gpu_round(CUfileHandle_t fh, void *mem);
-int life_count(const char *dir); /* entries but . and .. */
 long life_resident_kib(void);
 
 /*

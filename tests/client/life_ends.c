@@ -31,7 +31,7 @@ void exit_of_another_thread_in_flight(void)
 	CHECK(!pthread_create(&thread, NULL, end_the_process, NULL));
 	/* the exit comes in the middle of these */
 	for (;;) {
-		(void)cuFileRead(busy.fh, busy.mem, LIFE_SIZE, 0, 0);
+		(void)cuFileRead(busy.fh, busy.mem, DATA_SIZE, 0, 0);
 		(void)cuFileDriverOpen();
 	}
 }
@@ -50,8 +50,8 @@ static void *outlive_main(void *arg)
 	struct life_busy *busy = arg;
 
 	usleep(50000);
-	CHECK(!life_gpu.set_current(life_gpu.ctx));
-	life_gpu_round(busy->fh, busy->mem);
+	CHECK(!gpu.set_current(gpu.ctx));
+	gpu_round(busy->fh, busy->mem);
 	say_done();
 	exit(0);
 	return NULL;
@@ -63,11 +63,11 @@ void main_thread_leaves_first(void)
 	static struct life_busy busy;
 	pthread_t thread;
 
-	life_gpu_open();
+	gpu_open();
 	OK(cuFileDriverOpen());
-	busy.fh = life_handle(life_file());
-	busy.mem = life_gpu_alloc();
-	life_gpu_round(busy.fh, busy.mem);
+	busy.fh = make_handle(make_file());
+	busy.mem = gpu_alloc();
+	gpu_round(busy.fh, busy.mem);
 	CHECK(!pthread_create(&thread, NULL, outlive_main, &busy));
 	pthread_exit(NULL);
 }
@@ -86,8 +86,8 @@ static void work_late(void)
 	CUfileBatchHandle_t batch;
 	unsigned nr = 1;
 
-	life_host_round(late_fh);
-	life_host_round(life_handle(life_file()));
+	host_round(late_fh);
+	host_round(make_handle(make_file()));
 	OK(cuFileBufRegister(buf, sizeof(buf), 0));
 	OK(cuFileBufDeregister(buf));
 	io.fh = late_fh;
@@ -100,7 +100,7 @@ static void work_late(void)
 	      event.ret == sizeof(buf));
 	cuFileBatchIODestroy(batch);
 	/* with the driver gone it is refused, else it is done: never a crash */
-	(void)cuFileRead(late_fh, late_mem, LIFE_SIZE, 0, 0);
+	(void)cuFileRead(late_fh, late_mem, DATA_SIZE, 0, 0);
 }
 
 static void first_to_be_set(void)
@@ -108,7 +108,7 @@ static void first_to_be_set(void)
 	work_late();
 	OK(cuFileDriverClose_v2());
 	OK(cuFileDriverOpen());
-	life_host_round(life_handle(life_file()));
+	host_round(make_handle(make_file()));
 	OK(cuFileDriverClose_v2());
 	printf("worked late\n");
 	fflush(stdout);
@@ -122,11 +122,11 @@ static void last_to_be_set(void)
 void work_in_exit_handlers(void)
 {
 	atexit(first_to_be_set);
-	life_gpu_open();
+	gpu_open();
 	OK(cuFileDriverOpen());
-	late_fh = life_handle(life_file());
-	late_mem = life_gpu_alloc();
-	life_gpu_round(late_fh, late_mem);
+	late_fh = make_handle(make_file());
+	late_mem = gpu_alloc();
+	gpu_round(late_fh, late_mem);
 	atexit(last_to_be_set);
 	say_done();
 }
@@ -138,8 +138,8 @@ static bool constructed;
 void life_constructor(void)
 {
 	OK(cuFileDriverOpen());
-	late_fh = life_handle(life_file());
-	life_host_round(late_fh);
+	late_fh = make_handle(make_file());
+	host_round(late_fh);
 	if (getenv("OCF_EXIT_IN_CONSTRUCTOR")) {
 		say_done();
 		exit(0);
@@ -151,7 +151,7 @@ __attribute__((destructor)) static void destruct(void)
 {
 	if (!constructed)
 		return;
-	life_host_round(late_fh);
+	host_round(late_fh);
 	cuFileHandleDeregister(late_fh);
 	OK(cuFileDriverClose_v2());
 	printf("destructed\n");
@@ -161,9 +161,9 @@ __attribute__((destructor)) static void destruct(void)
 void work_in_constructor_and_destructor(void)
 {
 	CHECK(constructed && cuFileUseCount() == 1);
-	life_gpu_open();
-	late_mem = life_gpu_alloc();
-	life_gpu_round(late_fh, late_mem);
+	gpu_open();
+	late_mem = gpu_alloc();
+	gpu_round(late_fh, late_mem);
 	say_done();
 }
 
@@ -173,11 +173,11 @@ void work_in_constructor_and_destructor(void)
 void after_exec(void)
 {
 	/* the three, and the directory that is counted */
-	CHECK(life_count("/proc/self/fd") <= 4);
+	CHECK(count_entries("/proc/self/fd") <= 4);
 	CHECK(cuFileUseCount() == 0);
-	life_gpu_open();
+	gpu_open();
 	OK(cuFileDriverOpen());
-	life_gpu_round(life_handle(life_file()), life_gpu_alloc());
+	gpu_round(make_handle(make_file()), gpu_alloc());
 	OK(cuFileDriverClose_v2());
 	say_done();
 }
@@ -186,11 +186,11 @@ void exec_in_flight(void)
 {
 	static struct life_busy busy;
 
-	CHECK(life_count("/proc/self/fd") <= 4);
+	CHECK(count_entries("/proc/self/fd") <= 4);
 	life_be_busy(&busy);
 	OK(cuFileSetStatsLevel(3));
 	OK(cuFileStatsStart());
-	CHECK(life_count("/proc/self/fd") > 4);
-	execl(life_self, life_self, "after_exec", life_dir, (char *)NULL);
+	CHECK(count_entries("/proc/self/fd") > 4);
+	execl(life_self, life_self, "after_exec", work_dir, (char *)NULL);
 	CHECK(false);
 }

@@ -15,12 +15,12 @@ static void live(void)
 	CUfileHandle_t fh;
 	void *mem;
 
-	life_gpu_open();
-	mem = life_gpu_alloc();
+	gpu_open();
+	mem = gpu_alloc();
 	OK(cuFileDriverOpen());
-	fh = life_handle(life_file());
-	life_host_round(fh);
-	life_gpu_round(fh, mem);
+	fh = make_handle(make_file());
+	host_round(fh);
+	gpu_round(fh, mem);
 	cuFileHandleDeregister(fh);
 	OK(cuFileDriverClose_v2());
 }
@@ -28,7 +28,7 @@ static void live(void)
 static void live_on_host(void)
 {
 	OK(cuFileDriverOpen());
-	life_host_round(life_handle(life_file()));
+	host_round(make_handle(make_file()));
 	OK(cuFileDriverClose_v2());
 }
 
@@ -63,7 +63,7 @@ void fork_after_close(void)
 	}
 	life_wait(pid);
 	OK(cuFileDriverOpen());
-	life_host_round(life_handle(life_file()));
+	host_round(make_handle(make_file()));
 	OK(cuFileDriverClose_v2());
 	say_done();
 }
@@ -78,8 +78,8 @@ static void check_child(struct life_busy *busy)
 	CHECK(cuFileBatchIOGetStatus(busy->batch, 16, &nr, events, NULL).err);
 	OK(cuFileBatchIOCancel(busy->batch)); /* of nothing */
 	cuFileBatchIODestroy(busy->batch);
-	CHECK(cuFileRead(busy->fh, busy->mem, LIFE_SIZE, 0, 0) == -1);
-	life_host_round(busy->fh);
+	CHECK(cuFileRead(busy->fh, busy->mem, DATA_SIZE, 0, 0) == -1);
+	host_round(busy->fh);
 	OK(cuFileDriverClose_v2());
 	live_on_host();
 }
@@ -153,15 +153,15 @@ static void fork_late(void)
 void fork_in_an_exit_handler(void)
 {
 	atexit(fork_late);
-	life_gpu_open();
+	gpu_open();
 	OK(cuFileDriverOpen());
-	life_gpu_round(life_handle(life_file()), life_gpu_alloc());
+	gpu_round(make_handle(make_file()), gpu_alloc());
 	say_done();
 }
 
 static void spawn(bool with_vfork)
 {
-	char *argv[] = { (char *)life_self, "after_exec", (char *)life_dir,
+	char *argv[] = { (char *)life_self, "after_exec", (char *)work_dir,
 			 NULL };
 	pid_t pid;
 

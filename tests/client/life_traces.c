@@ -7,7 +7,7 @@
 
 #include <unistd.h>
 
-static char host[LIFE_SIZE];
+static char host[DATA_SIZE];
 
 static void do_all(CUfileHandle_t fh, char *mem)
 {
@@ -17,8 +17,8 @@ static void do_all(CUfileHandle_t fh, char *mem)
 	CUfileBatchHandle_t batch;
 	unsigned nr = 1;
 
-	OK(cuFileBufRegister(host, LIFE_SIZE, 0));
-	OK(cuFileBufRegister(mem, LIFE_SIZE, 0));
+	OK(cuFileBufRegister(host, DATA_SIZE, 0));
+	OK(cuFileBufRegister(mem, DATA_SIZE, 0));
 	for (size_t off = 0; off < 5000; off += 777) {
 		CHECK(cuFileRead(fh, host, 4096, 0, (off_t)off) == 4096);
 		CHECK(cuFileRead(fh, mem, 4096, 0, (off_t)off) == 4096);
@@ -46,18 +46,18 @@ static void do_wrongly(CUfileHandle_t fh, char *mem)
 	void *stream;
 
 	CHECK(cuFileRead(fh, host, 1, -1, 0) < 0);
-	CHECK(cuFileRead(fh, mem, LIFE_SIZE, 0, 4096) < 0);
+	CHECK(cuFileRead(fh, mem, DATA_SIZE, 0, 4096) < 0);
 	CHECK(cuFileRead(host, host, 1, 0, 0) < 0);
 	CHECK(cuFileRead(NULL, host, 1, 0, 0) < 0);
 	CHECK(cuFileWrite(fh, NULL, 1, 0, 0) < 0);
 	CHECK(cuFileReadv(fh, &iov, 1, -5, 0) < 0);
-	CHECK(cuFileBufRegister(mem, LIFE_SIZE, 0).err);
-	CHECK(cuFileBufRegister(mem, LIFE_SIZE * 100, 0).err);
+	CHECK(cuFileBufRegister(mem, DATA_SIZE, 0).err);
+	CHECK(cuFileBufRegister(mem, DATA_SIZE * 100, 0).err);
 	CHECK(cuFileBufDeregister(host + 1).err);
-	CHECK(!life_gpu.stream_create(&stream, 1));
+	CHECK(!gpu.stream_create(&stream, 1));
 	(void)cuFileReadAsync(fh, mem, &size, &off, &off, &done,
 			      (CUstream)stream);
-	(void)life_gpu.stream_synchronize(stream);
+	(void)gpu.stream_synchronize(stream);
 	CHECK(cuFileReadAsync(fh, mem, NULL, &off, &off, &done,
 			      (CUstream)stream)
 		      .err);
@@ -81,15 +81,15 @@ void leave_traces(void)
 {
 	CUfileHandle_t fh;
 	char *mem;
-	int fd = life_file();
+	int fd = make_file();
 
 	/* bytes of its own, which the test looks for */
 	memcpy(host, "a secret of the file that nobody may tell", 42);
 	CHECK(pwrite(fd, host, 42, 0) == 42);
-	life_gpu_open();
-	mem = life_gpu_alloc();
+	gpu_open();
+	mem = gpu_alloc();
 	OK(cuFileDriverOpen());
-	fh = life_handle(fd);
+	fh = make_handle(fd);
 	do_all(fh, mem);
 	do_wrongly(fh, mem);
 	tell_where_memory_is();
@@ -99,7 +99,7 @@ void leave_traces(void)
 	CHECK(cuFileRead(fh, mem, 1, 0, 0) < 0); /* of the session before */
 	OK(cuFileDriverOpen());
 	CHECK(cuFileRead(fh, mem, 1, 0, 0) < 0);
-	life_handle(life_file());
+	make_handle(make_file());
 	CHECK(cuFileRead(fh, mem, 1, 0, 0) < 0);
 	OK(cuFileDriverClose_v2());
 	say_done();
