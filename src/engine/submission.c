@@ -33,7 +33,7 @@ struct cf_submission *cf_submission_new(struct cf_queue *queue, unsigned nr)
 {
 	struct cf_submission *sub =
 		malloc(sizeof(*sub) + nr * sizeof(sub->entries[0]) +
-		       nr * sizeof(sub->rows[0]));
+		       nr * sizeof(sub->streaks[0]));
 
 	if (!sub)
 		return NULL;
@@ -41,7 +41,7 @@ struct cf_submission *cf_submission_new(struct cf_queue *queue, unsigned nr)
 				       .nr = nr,
 				       .left = nr,
 				       .refs = 1,
-				       .rows = (void *)&sub->entries[nr] };
+				       .streaks = (void *)&sub->entries[nr] };
 	pthread_mutex_lock(&live_lock);
 	nr_live++;
 	pthread_mutex_unlock(&live_lock);

@@ -42,11 +42,11 @@ struct cf_entry {
  * entries are still in the cache of the core that submitted them. Written in
  * sort, and by who strips.
  */
-struct cf_row {
-	struct cf_row *next; /* of the sort */
-	unsigned first, nr;  /* entries */
-	unsigned cost_ns;    /* of each: of a worker's time, about */
-	unsigned need;	     /* of each: BUNDLE, of a slot; else 0 */
+struct cf_streak {
+	struct cf_streak *next; /* of the sort */
+	unsigned first, nr;	/* entries */
+	unsigned cost_ns;	/* of each: of a worker's time, about */
+	unsigned need;		/* of each: BUNDLE, of a slot; else 0 */
 };
 
 enum cf_way {
@@ -64,9 +64,9 @@ struct cf_sort {
 	unsigned most;		    /* carriers at a time, 0: any number */
 	unsigned helpers;	    /* BUNDLE: of the crew of each carrier */
 	unsigned busy;		    /* queue->lock; of most */
-	unsigned taken;		    /* queue->lock; of the first row */
-	struct cf_row *first;	    /* queue->lock */
-	struct cf_row *last;	    /* written in sort */
+	unsigned taken;		    /* queue->lock; of the first streak */
+	struct cf_streak *first;    /* queue->lock */
+	struct cf_streak *last;	    /* written in sort */
 	unsigned long long cost_ns; /* queue->lock; of those that wait */
 	unsigned nr;		    /* at first; written in sort */
 	unsigned long long bytes;   /* the same */
@@ -91,10 +91,10 @@ struct cf_submission {
 	unsigned carriers; /* workers that are worth their while */
 	unsigned nr;
 	unsigned nr_sorts;
-	unsigned nr_rows;
-	struct cf_row *rows; /* behind the entries, with room for nr */
-	uint64_t start;	     /* cf_stats_begin's */
-	enum cf_team team;   /* whose workers carry it */
+	unsigned nr_streaks;
+	struct cf_streak *streaks; /* behind the entries, with room for nr */
+	uint64_t start;		   /* cf_stats_begin's */
+	enum cf_team team;	   /* whose workers carry it */
 	struct cf_sort sorts[CF_MAX_SORTS];
 	struct cf_load load;
 	struct cf_task task; /* instead, where there are too many loads */

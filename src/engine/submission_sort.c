@@ -161,41 +161,44 @@ static struct cf_sort *sort_for(struct cf_submission *sub,
 	return sort_new(sub, CF_WAY_EACH, entry);
 }
 
-static struct cf_row *row_new(struct cf_submission *sub, struct cf_sort *sort)
+static struct cf_streak *streak_new(struct cf_submission *sub,
+				    struct cf_sort *sort)
 {
-	struct cf_row *row = &sub->rows[sub->nr_rows++];
+	struct cf_streak *streak = &sub->streaks[sub->nr_streaks++];
 
 	if (sort->last)
-		sort->last->next = row;
+		sort->last->next = streak;
 	else
-		sort->first = row;
-	sort->last = row;
-	return row;
+		sort->first = streak;
+	sort->last = streak;
+	return streak;
 }
 
 /* The one that entry i makes longer, or one that it begins. */
-static struct cf_row *row_for(struct cf_submission *sub, struct cf_sort *sort,
-			      unsigned i)
+static struct cf_streak *streak_for(struct cf_submission *sub,
+				    struct cf_sort *sort, unsigned i)
 {
 	const struct cf_piece *piece = &sub->entries[i].req.piece;
 	bool bundle = sort->way == CF_WAY_BUNDLE;
 	unsigned need = bundle ? (unsigned)cf_bundle_need(piece) : 0;
 	unsigned cost_ns = cf_plan_cost_ns(piece);
-	struct cf_row *row = sort->last;
+	struct cf_streak *streak = sort->last;
 
-	if (row && row->first + row->nr == i && row->cost_ns == cost_ns &&
-	    row->need == need)
-		return row;
-	row = row_new(sub, sort);
-	*row = (struct cf_row){ .first = i, .cost_ns = cost_ns, .need = need };
-	return row;
+	if (streak && streak->first + streak->nr == i &&
+	    streak->cost_ns == cost_ns && streak->need == need)
+		return streak;
+	streak = streak_new(sub, sort);
+	*streak = (struct cf_streak){ .first = i,
+				      .cost_ns = cost_ns,
+				      .need = need };
+	return streak;
 }
 
-static void append(struct cf_sort *sort, struct cf_row *row,
+static void append(struct cf_sort *sort, struct cf_streak *streak,
 		   const struct cf_entry *entry)
 {
-	row->nr++;
-	sort->cost_ns += row->cost_ns;
+	streak->nr++;
+	sort->cost_ns += streak->cost_ns;
 	sort->bytes += entry->req.piece.size;
 	sort->nr++;
 	if (sort->way == CF_WAY_FLEET) {
@@ -203,7 +206,7 @@ static void append(struct cf_sort *sort, struct cf_row *row,
 
 		sort->need = need > sort->need ? need : sort->need;
 	} else {
-		sort->need += row->need;
+		sort->need += streak->need;
 	}
 }
 
@@ -261,7 +264,7 @@ static bool goes_with(const struct cf_entry *entry,
 void cf_submission_sort(struct cf_submission *sub)
 {
 	struct cf_sort *sort = NULL;
-	struct cf_row *row = NULL;
+	struct cf_streak *streak = NULL;
 
 	for (unsigned i = 0; i < sub->nr; i++) {
 		struct cf_entry *entry = &sub->entries[i];
@@ -272,9 +275,9 @@ void cf_submission_sort(struct cf_submission *sub)
 		} else {
 			piece->demote = cf_plan_bundle_demote(piece);
 			sort = sort_for(sub, entry);
-			row = row_for(sub, sort, i);
+			streak = streak_for(sub, sort, i);
 		}
-		append(sort, row, entry);
+		append(sort, streak, entry);
 	}
 	leave_short_convoys(sub);
 	sub->waiting = sub->nr;

@@ -41,14 +41,14 @@ void cf_submission_queue(struct cf_submission *sub)
 static struct cf_entry *take_one_locked(struct cf_submission *sub,
 					struct cf_sort *sort)
 {
-	const struct cf_row *row = sort->first;
-	struct cf_entry *entry = &sub->entries[row->first + sort->taken];
+	const struct cf_streak *streak = sort->first;
+	struct cf_entry *entry = &sub->entries[streak->first + sort->taken];
 
-	if (++sort->taken == row->nr) {
-		sort->first = row->next;
+	if (++sort->taken == streak->nr) {
+		sort->first = streak->next;
 		sort->taken = 0;
 	}
-	sort->cost_ns -= row->cost_ns;
+	sort->cost_ns -= streak->cost_ns;
 	sub->waiting--;
 	return entry;
 }
@@ -77,14 +77,14 @@ static void take_locked(struct cf_submission *sub, struct cf_sort *sort,
 	group->sort = sort;
 	group->nr = 0;
 	while (sort->first && group->nr < most) {
-		const struct cf_row *row = sort->first;
+		const struct cf_streak *streak = sort->first;
 
 		/* one more if that comes nearer to what is enough */
-		if (group->nr &&
-		    (cost_ns + row->cost_ns / 2 > enough || row->need > room))
+		if (group->nr && (cost_ns + streak->cost_ns / 2 > enough ||
+				  streak->need > room))
 			break;
-		cost_ns += row->cost_ns;
-		room -= cf_least(row->need, room);
+		cost_ns += streak->cost_ns;
+		room -= cf_least(streak->need, room);
 		group->entries[group->nr++] = take_one_locked(sub, sort);
 	}
 	group->behind = sub->waiting;
@@ -134,10 +134,10 @@ void cf_submission_done(struct cf_submission *sub, struct cf_group *group)
 	pthread_mutex_unlock(&sub->queue->lock);
 }
 
-/* The rows of all nr entries that wait; none does any more. */
-static struct cf_row *strip_locked(struct cf_submission *sub, unsigned *nr)
+/* The streaks of all nr entries that wait; none does any more. */
+static struct cf_streak *strip_locked(struct cf_submission *sub, unsigned *nr)
 {
-	struct cf_row *all = NULL, **last = &all;
+	struct cf_streak *all = NULL, **last = &all;
 
 	for (unsigned i = 0; i < sub->nr_sorts; i++) {
 		struct cf_sort *sort = &sub->sorts[i];
@@ -156,10 +156,11 @@ static struct cf_row *strip_locked(struct cf_submission *sub, unsigned *nr)
 	return all;
 }
 
-static void end_row(struct cf_submission *sub, const struct cf_row *row)
+static void end_streak(struct cf_submission *sub,
+		       const struct cf_streak *streak)
 {
-	for (unsigned i = 0; i < row->nr; i++)
-		cf_request_fini(&sub->entries[row->first + i].req);
+	for (unsigned i = 0; i < streak->nr; i++)
+		cf_request_fini(&sub->entries[streak->first + i].req);
 }
 
 /*
@@ -171,14 +172,14 @@ void cf_queue_strip(struct cf_queue *queue)
 	pthread_mutex_lock(&queue->lock);
 	while (queue->first) {
 		struct cf_submission *sub = queue->first;
-		struct cf_row *row;
+		struct cf_streak *streak;
 		unsigned nr;
 
 		atomic_fetch_add_explicit(&sub->refs, 1, memory_order_relaxed);
-		row = strip_locked(sub, &nr);
+		streak = strip_locked(sub, &nr);
 		pthread_mutex_unlock(&queue->lock);
-		for (; row; row = row->next)
-			end_row(sub, row);
+		for (; streak; streak = streak->next)
+			end_streak(sub, streak);
 		cf_events_forget(&queue->events, nr);
 		cf_submission_ended(sub, nr);
 		cf_submission_put(sub);

@@ -412,7 +412,7 @@ static void what_costs_the_same_is_one_row(void **state)
 		w.params[i].fh = w.handles[1 + i % 2];
 	submit(&w, NR);
 	assert_int_equal(w.sub->nr_sorts, 1);
-	assert_int_equal(w.sub->nr_rows, 1);
+	assert_int_equal(w.sub->nr_streaks, 1);
 	while (take(&w, &log))
 		continue;
 	end_taken(&w);
