@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
  * ferry_kernel - the kernel of core/ferry_ptx.h as C, for the fake driver: the
- * same board, the same claims, row after row.
+ * same board, the same claims, block after block.
  */
 #include <dlfcn.h>
 #include <stdatomic.h>
@@ -24,21 +24,22 @@ static atomic_ulong launches, orders;
 struct ferry {
 	struct cf_ferry_board *board;
 	_Atomic uint32_t *claims; /* or NULL */
-	unsigned rows;
+	unsigned blocks;
 	uint32_t run, lets;
-	uint32_t next[CF_FERRY_ROWS], sum[CF_FERRY_ROWS];
-	bool mine[CF_FERRY_ROWS];
+	uint32_t next[CF_FERRY_BLOCKS], sum[CF_FERRY_BLOCKS];
+	bool mine[CF_FERRY_BLOCKS];
 };
 
-static bool claim(struct ferry *f, unsigned row)
+static bool claim(struct ferry *f, unsigned block)
 {
 	uint32_t old;
 
 	if (!f->claims)
 		return true;
-	old = atomic_load(&f->claims[row]);
+	old = atomic_load(&f->claims[block]);
 	while ((int32_t)(f->run - old) > 0)
-		if (atomic_compare_exchange_weak(&f->claims[row], &old, f->run))
+		if (atomic_compare_exchange_weak(&f->claims[block], &old,
+						 f->run))
 			return true;
 	return false;
 }
@@ -67,30 +68,31 @@ static int move_tile(uint64_t dst, uint64_t src, size_t size)
 	return 0;
 }
 
-static int carry_out(struct ferry *f, unsigned row)
+static int carry_out(struct ferry *f, unsigned block)
 {
-	uint32_t nr = f->next[row];
+	uint32_t nr = f->next[block];
 	struct cf_ferry_order order = f->board->orders[nr % CF_FERRY_ORDERS];
 	int err = 0;
 
-	f->next[row] += f->rows;
-	f->sum[row] += order.size;
+	f->next[block] += f->blocks;
+	f->sum[block] += order.size;
 	atomic_fetch_add(&orders, 1);
 	for (size_t at = 0; at < order.size && !err; at += TILE)
 		err = move_tile(order.dst + at, order.src + at,
 				least(order.size - at, TILE));
-	atomic_store(&f->board->moved[row], nr + 1);
+	atomic_store(&f->board->moved[block], nr + 1);
 	return err;
 }
 
-/* A row with an order to carry out, or rows. */
-static unsigned find_row(const struct ferry *f, uint32_t posted)
+/* A block with an order to carry out, or blocks. */
+static unsigned find_block(const struct ferry *f, uint32_t posted)
 {
-	unsigned row = 0;
+	unsigned block = 0;
 
-	while (row < f->rows && (!f->mine[row] || posted <= f->next[row]))
-		row++;
-	return row;
+	while (block < f->blocks &&
+	       (!f->mine[block] || posted <= f->next[block]))
+		block++;
+	return block;
 }
 
 static bool has_ended(const struct ferry *f, uint64_t state)
@@ -100,11 +102,11 @@ static bool has_ended(const struct ferry *f, uint64_t state)
 
 static bool lets_next(const struct ferry *f)
 {
-	unsigned row = 0;
+	unsigned block = 0;
 
-	while (row < f->rows && f->sum[row] >= f->lets)
-		row++;
-	return row == f->rows;
+	while (block < f->blocks && f->sum[block] >= f->lets)
+		block++;
+	return block == f->blocks;
 }
 
 static int serve(struct ferry *f)
@@ -112,21 +114,21 @@ static int serve(struct ferry *f)
 	for (;;) {
 		uint64_t state = atomic_load(&f->board->state);
 		bool ended = has_ended(f, state);
-		unsigned row = find_row(f, (uint32_t)state);
+		unsigned block = find_block(f, (uint32_t)state);
 		int err;
 
 		if (lets_next(f))
 			let_next();
 		/* what a claimed board says after the end is of another run */
-		if (ended && (f->claims || row == f->rows))
+		if (ended && (f->claims || block == f->blocks))
 			return 0;
 		if (over && over())
 			return 0;
-		if (row == f->rows) {
+		if (block == f->blocks) {
 			usleep(20);
 			continue;
 		}
-		err = carry_out(f, row);
+		err = carry_out(f, block);
 		if (err)
 			return err;
 	}
@@ -182,28 +184,28 @@ static bool announce(const struct params *p, bool came_ahead)
 static int kernel(const struct fakecuda_launch *launch)
 {
 	const struct params p = params_of(launch);
-	struct ferry f = { .rows = launch->grid[0], .lets = p.lets };
+	struct ferry f = { .blocks = launch->grid[0], .lets = p.lets };
 	int err;
 
 	f.board = map(p.board, sizeof(*f.board));
-	if (!f.board || launch->block[0] != 512 || f.rows > CF_FERRY_ROWS)
+	if (!f.board || launch->block[0] != 512 || f.blocks > CF_FERRY_BLOCKS)
 		return CF_CU_ILLEGAL_ADDRESS;
 	if (p.claims)
 		f.claims = map(p.claims, sizeof(f.board->claims));
 	f.run = atomic_load(&f.board->run);
 	if (!announce(&p, launch->came_ahead))
 		return CF_CU_ILLEGAL_ADDRESS;
-	for (unsigned row = 0; row < f.rows; row++) {
-		f.mine[row] = claim(&f, row);
-		f.next[row] = row;
+	for (unsigned block = 0; block < f.blocks; block++) {
+		f.mine[block] = claim(&f, block);
+		f.next[block] = block;
 	}
 	err = serve(&f);
 	leave();
 	/* who sees that it has left may look at the count */
 	atomic_fetch_add(&launches, 1);
-	for (unsigned row = 0; row < f.rows; row++)
-		if (f.mine[row])
-			atomic_store(&f.board->left[row], f.run);
+	for (unsigned block = 0; block < f.blocks; block++)
+		if (f.mine[block])
+			atomic_store(&f.board->left[block], f.run);
 	return err;
 }
 

@@ -42,7 +42,7 @@ void cf_ferry_begin(struct cf_ferry *ferry)
 		ferry->run++;
 	ferry->posted = 0;
 	ferry->opened = false;
-	for (unsigned i = 0; i < CF_FERRY_ROWS; i++)
+	for (unsigned i = 0; i < CF_FERRY_BLOCKS; i++)
 		atomic_store_explicit(&ferry->board->moved[i], 0,
 				      memory_order_relaxed);
 	show_state(ferry, ferry->run - 1);
@@ -50,12 +50,12 @@ void cf_ferry_begin(struct cf_ferry *ferry)
 			      memory_order_release);
 }
 
-/* Acquire: what the row has moved is there. nr 0: there was no order. */
+/* Acquire: what the block has moved is there. nr 0: there was no order. */
 static bool has_moved(const struct cf_ferry *ferry, uint32_t nr)
 {
-	unsigned row = nr && ferry->rows ? (nr - 1) % ferry->rows : 0;
+	unsigned block = nr && ferry->blocks ? (nr - 1) % ferry->blocks : 0;
 
-	return atomic_load_explicit(&ferry->board->moved[row],
+	return atomic_load_explicit(&ferry->board->moved[block],
 				    memory_order_acquire) >= nr;
 }
 
@@ -76,7 +76,7 @@ static bool is_there(const struct cf_ferry *ferry, uint32_t nr)
 
 static bool is_lost(const struct cf_ferry *ferry)
 {
-	return !ferry->rows ||
+	return !ferry->blocks ||
 	       atomic_load_explicit(&ferry->lost, memory_order_acquire);
 }
 
@@ -221,7 +221,7 @@ void cf_ferry_lose(struct cf_ferry *ferry)
 
 bool cf_ferry_has_left(const struct cf_ferry *ferry)
 {
-	for (unsigned i = 0; i < ferry->rows; i++)
+	for (unsigned i = 0; i < ferry->blocks; i++)
 		if (atomic_load_explicit(&ferry->board->left[i],
 					 memory_order_acquire) != ferry->run)
 			return false;

@@ -13,9 +13,9 @@
  *
  * A run is one time that the operation is carried. Every run posts any number
  * of orders, from any threads, and ends; the kernel leaves when it has moved
- * them all. Order i is carried out by row i modulo the rows. In a graph,
- * kernels of several launches may meet at one board: each row of it is then
- * claimed by one of them, and the others only wait for the end.
+ * them all. Of n blocks, block i modulo n carries out order i. In a graph,
+ * kernels of several launches may meet at one board: what a block has to do is
+ * then claimed by one of theirs, and the others only wait for the end.
  *
  * A kernel may ring a bell when it begins (engine/bell.h): then it stands in
  * the stream without a gate, and its run begins when it is submitted.
@@ -35,7 +35,7 @@
 #include "core/memory.h"
 #include "seam/cuda.h"
 
-#define CF_FERRY_ROWS 16   /* blocks of the kernel, at most */
+#define CF_FERRY_BLOCKS 16 /* of the kernel, at most */
 #define CF_FERRY_ORDERS 16 /* that it has not carried out yet */
 #define CF_FERRY_BEGUN 64  /* the second bell, words behind the first */
 /* 64 KiB, and the pages around it that an unaligned direct read takes along */
@@ -53,10 +53,10 @@ struct cf_ferry_board {
 	_Atomic uint64_t state;
 	_Atomic uint32_t run; /* not 0 */
 	uint32_t gap[13];
-	/* the row's last order, from 1; the GPU writes it */
-	_Atomic uint32_t moved[CF_FERRY_ROWS];
-	_Atomic uint32_t left[CF_FERRY_ROWS];	       /* the run; likewise */
-	_Atomic uint32_t claims[CF_FERRY_ROWS];	       /* the run; likewise */
+	/* the block's last order, from 1; the GPU writes it */
+	_Atomic uint32_t moved[CF_FERRY_BLOCKS];
+	_Atomic uint32_t left[CF_FERRY_BLOCKS];	       /* the run; likewise */
+	_Atomic uint32_t claims[CF_FERRY_BLOCKS];      /* the run; likewise */
 	struct cf_ferry_order orders[CF_FERRY_ORDERS]; /* order i at i % 16 */
 	uint32_t rest[96];
 };
@@ -88,10 +88,11 @@ struct cf_ferry {
 	CUcontext ctx;	   /* of the stream, on this GPU: */
 	int ordinal;
 	const struct cf_gpu *gpu; /* whose slots it may use, or NULL */
-	unsigned rows;		  /* of the launch; 0: there is none */
-	uint32_t lets; /* a row that has moved so much lets the next one come */
-	bool shared;   /* in a graph: kernels of several launches may meet */
-	bool rings;    /* its kernel rings, and no gate is before it */
+	unsigned blocks;	  /* of the launch; 0: there is none */
+	/* a block that has moved so much lets the next ferry come */
+	uint32_t lets;
+	bool shared; /* in a graph: kernels of several launches may meet */
+	bool rings;  /* its kernel rings, and no gate is before it */
 	/* gets the ticket when its stream is there; NULL: it is at the ring */
 	_Atomic uint32_t *begun;
 	uint32_t ticket;

@@ -6,8 +6,9 @@
 #include "core/ferry_ptx.h"
 #include "core/numbers.h"
 
-#define TWO_ROWS ((size_t)256 << 10) /* are worth their while from here on, */
-#define FOUR_ROWS ((size_t)2 << 20)  /* and four */
+/* so many blocks are worth their while from here on */
+#define TWO_BLOCKS ((size_t)256 << 10)
+#define FOUR_BLOCKS ((size_t)2 << 20)
 
 /* An older GPU has no code for the first text, and takes the second. */
 static CUresult load(const struct cf_cuda *cuda, struct cf_ferry_kernel *kernel)
@@ -60,11 +61,11 @@ int cf_ferry_load(const struct cf_cuda *cuda, struct cf_ferry_kernel *kernel)
 /* Of long ones the next keeps processors busy from when it comes. */
 void cf_ferry_shape(struct cf_ferry *ferry, size_t size)
 {
-	ferry->rows = size <= TWO_ROWS ? 1 : size < FOUR_ROWS ? 2 : 4;
+	ferry->blocks = size <= TWO_BLOCKS ? 1 : size < FOUR_BLOCKS ? 2 : 4;
 	ferry->lets = 0;
-	if (ferry->rows == 4)
-		ferry->lets =
-			(uint32_t)cf_least(size / ferry->rows / 2, UINT32_MAX);
+	if (ferry->blocks == 4)
+		ferry->lets = (uint32_t)cf_least(size / ferry->blocks / 2,
+						 UINT32_MAX);
 }
 
 /* In a graph it is a node, and its edges are the client's. */
@@ -80,7 +81,7 @@ static CUresult launch_ahead(const struct cf_cuda *cuda,
 		  .value.programmaticStreamSerializationAllowed = 1 },
 	};
 	const CUlaunchConfig config = {
-		.gridDimX = ferry->rows,
+		.gridDimX = ferry->blocks,
 		.gridDimY = 1,
 		.gridDimZ = 1,
 		.blockDimX = CF_FERRY_THREADS,
@@ -118,7 +119,7 @@ CUresult cf_ferry_launch(const struct cf_cuda *cuda,
 		res = launch_ahead(cuda, kernel, ferry, stream, params);
 	if (!knows_not(res))
 		return res;
-	return cuda->launch_kernel(kernel->function, ferry->rows, 1, 1,
+	return cuda->launch_kernel(kernel->function, ferry->blocks, 1, 1,
 				   CF_FERRY_THREADS, 1, 1, 0, stream, params,
 				   NULL);
 }

@@ -31,7 +31,7 @@ struct cf_ferry_kernel {
  */
 int cf_ferry_load(const struct cf_cuda *cuda, struct cf_ferry_kernel *kernel);
 
-/* How many rows size bytes are worth, and when the next one may come. */
+/* How many blocks size bytes are worth, and when the next one may come. */
 void cf_ferry_shape(struct cf_ferry *ferry, size_t size);
 
 /* door: a word that gets the ticket when the kernel begins, or 0. */

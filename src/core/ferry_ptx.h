@@ -2,25 +2,24 @@
 /*
  * ferry_ptx - the kernel of ferries, which the driver compiles for its GPU.
  *
- * Block x is row x of the board. If door is not 0, thread 0 of row 0 writes
- * the ticket there first. Of the orders each rows-th is the row's, counted
- * from x: thread 0 looks at the state until the row's next order is there or
- * the run has ended, and all threads move its bytes, a tile at a time: eight
- * vectors of 16 bytes for each thread, or, where source and target differ
- * modulo 16, eight bytes. When all can see what was moved, word x of moved is
- * the order's number, from 1. The last word is the run's number in word x of
- * left.
+ * If door is not 0, thread 0 of block 0 writes the ticket there first. Of n
+ * blocks, block x has each n-th order, counted from x: its thread 0 looks at
+ * the state until its next order is there or the run has ended, and all threads
+ * move the bytes, a tile at a time: eight vectors of 16 bytes for each thread,
+ * or, where source and target differ modulo 16, eight bytes. When all can see
+ * what was moved, word x of moved is the order's number, from 1. The last word
+ * is the run's number in word x of left.
  *
- * Every row looks at the same words, over the bus, so that few rows of many
- * threads are quicker than many of few; and rows that share no order wait for
- * none of each other's. Two rows have the registers of one multiprocessor: 64
- * for each thread, of which half are bytes on their way.
+ * Every block looks at the same words, over the bus, so that few blocks of
+ * many threads are quicker than many of few; and blocks that share no order
+ * wait for none of each other's. Two blocks have the registers of one
+ * multiprocessor: 64 for each thread, of which half are bytes on their way.
  *
  * The text for GPUs that know it waits itself for what is before it in the
  * stream: before it reads or writes anything, or, if ahead is not 0, when it
- * has rung and looked a few times for its first order; row 0 then writes the
- * ticket to the word 256 bytes behind the door. It lets what is behind it come
- * to its processor when each row has moved lets bytes or leaves.
+ * has rung and looked a few times for its first order; block 0 then writes
+ * the ticket to the word 256 bytes behind the door. It lets what is behind it
+ * come to its processor when each block has moved lets bytes or leaves.
  *
  * claims is 0, or word x of it goes up to the run's number by whoever comes
  * first; a block that finds it there waits for the end and moves nothing. Such
@@ -73,7 +72,7 @@
 	"	.param .u32 ahead, .param .u32 lets)\n" \
 	"{\n" \
 	"	.reg .pred %q, %out, %ahead, %p<8>;\n" \
-	"	.reg .b32 %me, %nr, %row, %rows, %run, %ended, %posted, %next, %go;\n" \
+	"	.reg .b32 %me, %nr, %block, %blocks, %run, %ended, %posted, %next, %go;\n" \
 	"	.reg .b32 %n, %head, %vec, %i, %j, %step, %old, %got, %mine, %late;\n" \
 	"	.reg .b32 %a<8>, %b<8>, %c<8>, %d<8>, %lets, %sum;\n" \
 	"	.reg .b16 %h<8>;\n" \
@@ -83,20 +82,20 @@
 	"	mov.u32 %me, %tid.x;\n" \
 	"	mov.u32 %nr, %ntid.x;\n" \
 	"	mov.u32 %posted, 0;\n" \
-	"	mov.u32 %row, %ctaid.x;\n" \
-	"	mov.u32 %rows, %nctaid.x;\n" \
-	"	mov.u32 %next, %row;\n" \
+	"	mov.u32 %block, %ctaid.x;\n" \
+	"	mov.u32 %blocks, %nctaid.x;\n" \
+	"	mov.u32 %next, %block;\n" \
 	"	mov.u32 %sum, 0;\n" \
 	WAIT \
 	"	mov.u32 %mine, 1;\n" \
 	"	mov.u32 %late, 1;\n" \
 	"	ld.param.u64 %board, [board];\n" \
 	"	cvta.to.global.u64 %board, %board;\n" \
-	"	mul.wide.u32 %word, %row, 4;\n" \
+	"	mul.wide.u32 %word, %block, 4;\n" \
 	"	add.u64 %word, %board, %word;\n" \
 	"	setp.ne.u32 %out, %me, 0;\n" \
 	"	@%out bra START;\n" \
-	"	setp.ne.u32 %q, %row, 0;\n" \
+	"	setp.ne.u32 %q, %block, 0;\n" \
 	"	@%q bra RUNG;\n" \
 	"	ld.param.u64 %t, [door];\n" \
 	"	setp.eq.u64 %q, %t, 0;\n" \
@@ -112,7 +111,7 @@
 	"	@%q bra PEEK;\n" \
 	"	mov.u32 %late, 0;\n" \
 	"	cvta.to.global.u64 %claim, %claim;\n" \
-	"	mul.wide.u32 %t, %row, 4;\n" \
+	"	mul.wide.u32 %t, %block, 4;\n" \
 	"	add.u64 %claim, %claim, %t;\n" \
 	"CLAIM:\n" \
 	"	ld.volatile.global.u32 %old, [%claim];\n" \
@@ -225,7 +224,7 @@
 	"	bar.sync 0;\n" \
 	"	add.u32 %sum, %sum, %n;\n" \
 	"	add.u32 %got, %next, 1;\n" \
-	"	add.u32 %next, %next, %rows;\n" \
+	"	add.u32 %next, %next, %blocks;\n" \
 	"	@%out bra LOOP;\n" \
 	"	membar.sys;\n" \
 	"	st.volatile.global.u32 [%word+64], %got;\n" \
@@ -265,7 +264,7 @@ static const char cf_ferry_ptx_follows[] = CF_FERRY_TEXT(
 	"	@%q bra AGAIN;\n",
 	"	@!%ahead bra LOOP;\n"
 	"	griddepcontrol.wait;\n"
-	"	or.b32 %got, %me, %row;\n"
+	"	or.b32 %got, %me, %block;\n"
 	"	setp.ne.u32 %q, %got, 0;\n"
 	"	@%q bra LOOP;\n"
 	"	ld.param.u64 %t, [door];\n"

@@ -47,7 +47,7 @@
 /* of a ferry's carriers: more are in the way of its kernel's loads */
 #define FERRY_SHARE (256 * KIB)
 /* orders of a ferry: what is short is cut to be several, what is long to have
- * the first one soon; a row is idle some 5 us between two */
+ * the first one soon; a block is idle some 5 us between two */
 #define FERRY_MIN_STEP (64 * KIB)
 #define FERRY_STEP (128 * KIB)
 #define FERRY_MAX_STEP (512 * KIB)
@@ -144,7 +144,7 @@ static size_t relay_step(const struct cf_piece *piece, unsigned carriers,
 			MIN_STEP, MAX_STEP);
 }
 
-/* Of several that run the rows have enough to do as it is. */
+/* Of several that run the blocks have enough to do as it is. */
 static size_t ferry_step(size_t size, unsigned company)
 {
 	size_t most = cf_power_below(size / (company > 1 ? 32 : 64));

@@ -20,7 +20,7 @@
 
 #define SIZE (200 * TH_KIB + 777)
 #define STEP (16 * TH_KIB)
-#define ROWS 2
+#define BLOCKS 2
 #define LOST CF_ECUDA(CF_CU_CONTEXT_IS_DESTROYED)
 
 struct world {
@@ -89,7 +89,7 @@ static void *play_kernel(void *arg)
 			th_sleep_ms(w->slow_ms);
 		memcpy((void *)(uintptr_t)o->dst, (void *)(uintptr_t)o->src,
 		       o->size);
-		atomic_store(&w->board.moved[done % ROWS], done + 1);
+		atomic_store(&w->board.moved[done % BLOCKS], done + 1);
 		done++;
 	}
 	return NULL;
@@ -110,7 +110,7 @@ static void world_make(struct world *w, enum cf_op op)
 	cf_ferry_init(&w->ferry, &ops);
 	w->ferry.board = &w->board;
 	w->ferry.hold = w->hold;
-	w->ferry.rows = ROWS;
+	w->ferry.blocks = BLOCKS;
 	cf_ferry_begin(&w->ferry);
 	w->piece = (struct cf_piece){
 		.ferry = &w->ferry,
@@ -133,8 +133,8 @@ static ssize_t world_run(struct world *w)
 /* Nothing that was asked for is still on its way. */
 static void is_settled(struct world *w)
 {
-	for (uint32_t nr = orders(w); nr && nr + ROWS > orders(w); nr--)
-		assert_true(atomic_load(&w->board.moved[(nr - 1) % ROWS]) >=
+	for (uint32_t nr = orders(w); nr && nr + BLOCKS > orders(w); nr--)
+		assert_true(atomic_load(&w->board.moved[(nr - 1) % BLOCKS]) >=
 			    nr);
 }
 

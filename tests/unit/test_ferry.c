@@ -11,7 +11,7 @@
 #include <string.h>
 
 #define LOST CF_ECUDA(CF_CU_CONTEXT_IS_DESTROYED)
-#define ROWS 2
+#define BLOCKS 2
 
 struct world {
 	struct cf_ferry ferry;
@@ -53,15 +53,15 @@ static int setup(void **state)
 	memset(&w, 0, sizeof(w));
 	cf_ferry_init(&w.ferry, &ops);
 	w.ferry.board = &w.board;
-	w.ferry.rows = ROWS;
+	w.ferry.blocks = BLOCKS;
 	cf_ferry_begin(&w.ferry);
 	return 0;
 }
 
-/* As the kernel's row would say that it has moved its orders up to nr. */
-static void row_moves(uint32_t nr)
+/* As the kernel's block would say that it has moved its orders up to nr. */
+static void block_moves(uint32_t nr)
 {
-	atomic_store(&w.board.moved[(nr - 1) % ROWS], nr);
+	atomic_store(&w.board.moved[(nr - 1) % BLOCKS], nr);
 }
 
 static uint32_t posted(void)
@@ -120,7 +120,7 @@ static void a_run_begins_with_an_empty_board(void **state)
 {
 	uint32_t run = w.ferry.run;
 
-	for (unsigned i = 0; i < CF_FERRY_ROWS; i++)
+	for (unsigned i = 0; i < CF_FERRY_BLOCKS; i++)
 		atomic_store(&w.board.moved[i], 7);
 	post(100);
 	cf_ferry_end(&w.ferry);
@@ -129,7 +129,7 @@ static void a_run_begins_with_an_empty_board(void **state)
 	assert_int_equal(atomic_load(&w.board.run), run + 1);
 	assert_int_equal(posted(), 0);
 	assert_int_equal(ended(), run);
-	for (unsigned i = 0; i < CF_FERRY_ROWS; i++)
+	for (unsigned i = 0; i < CF_FERRY_BLOCKS; i++)
 		assert_int_equal(atomic_load(&w.board.moved[i]), 0);
 }
 
@@ -184,7 +184,7 @@ static void one_that_rings_has_no_gate_to_open(void **state)
 }
 
 /* All of them: who has not left may still look at the board. */
-static void a_board_is_left_when_every_row_has_left_this_run(void **state)
+static void a_board_is_left_when_every_block_has_left_this_run(void **state)
 {
 	assert_false(cf_ferry_has_left(&w.ferry));
 	atomic_store(&w.board.left[0], w.ferry.run);
@@ -238,7 +238,7 @@ static void still_waits(struct waiter *me)
 	assert_false(atomic_load(&me->over));
 }
 
-static void a_wait_is_for_the_row_that_has_the_order(void **state)
+static void a_wait_is_for_the_block_that_has_the_order(void **state)
 {
 	struct waiter one;
 
@@ -246,11 +246,11 @@ static void a_wait_is_for_the_row_that_has_the_order(void **state)
 	post(2);
 	post(3);
 	waiter_begin(&one, 3);
-	row_moves(2); /* of the other row */
+	block_moves(2); /* of the other block */
 	still_waits(&one);
-	row_moves(1); /* of its own, but before */
+	block_moves(1); /* of its own, but before */
 	still_waits(&one);
-	row_moves(3);
+	block_moves(3);
 	assert_int_equal(waiter_end(&one), 0);
 	/* what is past is past */
 	assert_int_equal(cf_ferry_wait(&w.ferry, 1), 0);
@@ -270,7 +270,7 @@ static void who_waits_long_steps_aside_and_back(void **state)
 		th_sleep_ms(1);
 	still_waits(&one);
 	assert_int_equal(atomic_load(&w.backs), 0);
-	row_moves(1);
+	block_moves(1);
 	assert_int_equal(waiter_end(&one), 0);
 	assert_int_equal(atomic_load(&w.asides), 1);
 	assert_int_equal(atomic_load(&w.backs), 1);
@@ -289,9 +289,9 @@ static void a_full_board_has_no_room_until_its_first_order_is_moved(
 	waiter_begin(&more, 0);
 	still_waits(&more);
 	assert_int_equal(w.board.orders[0].dst, 1000);
-	row_moves(2); /* not the first */
+	block_moves(2); /* not the first */
 	still_waits(&more);
-	row_moves(1);
+	block_moves(1);
 	assert_int_equal(waiter_end(&more), 0);
 	assert_int_equal(w.board.orders[0].dst, 555);
 	assert_int_equal(posted(), CF_FERRY_ORDERS + 1);
@@ -371,9 +371,9 @@ static void a_board_says_whether_it_is_full(void **state)
 		post(1000 + i);
 	}
 	assert_true(cf_ferry_is_full(&w.ferry));
-	row_moves(2); /* not the first */
+	block_moves(2); /* not the first */
 	assert_true(cf_ferry_is_full(&w.ferry));
-	row_moves(1);
+	block_moves(1);
 	assert_false(cf_ferry_is_full(&w.ferry));
 }
 
@@ -417,7 +417,7 @@ static void one_that_is_not_in_the_stream_ends_the_wait(void **state)
 static void without_a_launch_no_order_is_waited_for(void **state)
 {
 	post(1);
-	w.ferry.rows = 0;
+	w.ferry.blocks = 0;
 	assert_int_equal(cf_ferry_wait(&w.ferry, 1), LOST);
 	assert_int_equal(cf_ferry_wait(&w.ferry, 0), 0);
 }
@@ -449,8 +449,8 @@ int main(void)
 		TEST(orders_are_on_the_board_in_their_order),
 		TEST(the_stream_is_let_come_once_in_a_run),
 		TEST(one_that_rings_has_no_gate_to_open),
-		TEST(a_board_is_left_when_every_row_has_left_this_run),
-		TEST(a_wait_is_for_the_row_that_has_the_order),
+		TEST(a_board_is_left_when_every_block_has_left_this_run),
+		TEST(a_wait_is_for_the_block_that_has_the_order),
 		TEST(who_waits_long_steps_aside_and_back),
 		TEST(a_full_board_has_no_room_until_its_first_order_is_moved),
 		TEST(a_kernel_that_never_comes_ends_the_wait),

@@ -20,7 +20,7 @@ static struct {
 	unsigned loads, plain, ex, unloads;
 	CUresult new_text, old_text, function, launch_ex;
 	bool follows; /* the text that was loaded last */
-	unsigned rows, threads, nr_attrs;
+	unsigned blocks, threads, nr_attrs;
 	int priority, early;
 	uint64_t place, claims, door;
 	uint32_t ticket, ahead, lets;
@@ -52,12 +52,12 @@ static CUresult module_get_function(CUfunction *function, CUmodule module,
 	return seen.function;
 }
 
-static void note(CUfunction function, unsigned rows, unsigned threads,
+static void note(CUfunction function, unsigned blocks, unsigned threads,
 		 CUstream stream, void **params)
 {
 	assert_ptr_equal(function, FUNCTION);
 	assert_ptr_equal(stream, STREAM);
-	seen.rows = rows;
+	seen.blocks = blocks;
 	seen.threads = threads;
 	memcpy(&seen.place, params[0], 8);
 	memcpy(&seen.claims, params[1], 8);
@@ -137,12 +137,12 @@ static CUresult launch(const struct cf_cuda *cuda,
 		       const struct cf_ferry_kernel *kernel, bool shared)
 {
 	const struct cf_ferry ferry = {
-		.place = 0x1000, .rows = 4, .lets = 4711, .shared = shared
+		.place = 0x1000, .blocks = 4, .lets = 4711, .shared = shared
 	};
 	CUresult res =
 		cf_ferry_launch(cuda, kernel, &ferry, 0x2000, TICKET, STREAM);
 
-	assert_int_equal(seen.rows, 4);
+	assert_int_equal(seen.blocks, 4);
 	assert_int_equal(seen.place, 0x1000);
 	assert_int_equal(seen.door, 0x2000);
 	assert_int_equal(seen.ticket, TICKET);
@@ -181,7 +181,7 @@ static void one_that_is_told_so_comes_ahead(void **state)
 	const struct cf_cuda cuda = new_driver();
 	_Atomic uint32_t begun = 0;
 	const struct cf_ferry ferry = {
-		.place = 0x1000, .rows = 1, .begun = &begun, .ticket = TICKET
+		.place = 0x1000, .blocks = 1, .begun = &begun, .ticket = TICKET
 	};
 	struct cf_ferry_kernel kernel;
 
@@ -282,16 +282,16 @@ static void what_cannot_be_loaded_leaves_nothing(void **state)
 	assert_null(kernel.module);
 }
 
-static void assert_shape(size_t size, unsigned rows, uint32_t lets)
+static void assert_shape(size_t size, unsigned blocks, uint32_t lets)
 {
-	struct cf_ferry ferry = { .rows = 99 };
+	struct cf_ferry ferry = { .blocks = 99 };
 
 	cf_ferry_shape(&ferry, size);
-	assert_int_equal(ferry.rows, rows);
+	assert_int_equal(ferry.blocks, blocks);
 	assert_int_equal(ferry.lets, lets);
 }
 
-static void small_moves_have_one_row_and_large_ones_four(void **state)
+static void small_moves_have_one_block_and_large_ones_four(void **state)
 {
 	assert_shape(1, 1, 0);
 	assert_shape(256 << 10, 1, 0);
@@ -304,7 +304,8 @@ static void small_moves_have_one_row_and_large_ones_four(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(small_moves_have_one_row_and_large_ones_four),
+		cmocka_unit_test(
+			small_moves_have_one_block_and_large_ones_four),
 		cmocka_unit_test_setup(one_follows_another_and_goes_first,
 				       reset),
 		cmocka_unit_test_setup(one_that_is_told_so_comes_ahead, reset),

@@ -118,7 +118,7 @@ static void reads_in_haste_are_split_sooner(void **state)
 
 static void not_all_reads_can_be_brisk(void **state)
 {
-	struct cf_ferry ferry = { .rows = 1 };
+	struct cf_ferry ferry = { .blocks = 1 };
 	struct cf_piece piece;
 
 	(void)state;
@@ -311,7 +311,7 @@ static struct cf_piece ferried_read(struct cf_ferry *ferry)
 /* Its orders are short, whatever the size of the whole. */
 static void what_a_ferry_moves_is_demoted_for_longer(void **state)
 {
-	struct cf_ferry ferry = { .rows = 1 };
+	struct cf_ferry ferry = { .blocks = 1 };
 	struct cf_piece piece = ferried_read(&ferry);
 	struct cf_plan p;
 
@@ -383,7 +383,7 @@ static void no_part_is_larger_than_a_slot(void **state)
 /* Each part is an order; one alone would have the kernel wait for all of it. */
 static void what_a_ferry_moves_is_cut_in_several_parts(void **state)
 {
-	struct cf_ferry ferry = { .rows = 1 };
+	struct cf_ferry ferry = { .blocks = 1 };
 	struct cf_piece piece = ferried_read(&ferry);
 
 	configure(0);
@@ -405,7 +405,7 @@ static void a_ferry_has_a_carrier_for_256_kib(void **state)
 		unsigned helpers;
 	} cases[] = { { 128, 0 },  { 256, 1 },	{ 512, 1 },
 		      { 1024, 3 }, { 1536, 5 }, { 4096, HELPERS } };
-	struct cf_ferry ferry = { .rows = 1 };
+	struct cf_ferry ferry = { .blocks = 1 };
 	struct cf_piece piece = ferried_read(&ferry);
 
 	(void)state;
