@@ -16,8 +16,8 @@
 #include "core/log.h"
 #include "core/log_tag.h"
 #include "core/stats.h"
-#include "engine/entry.h"
 #include "engine/parcel.h"
+#include "engine/submission.h"
 #include "engine/worker.h"
 
 #define CHUNK_BITS 4
@@ -239,50 +239,6 @@ void cf_batches_fork_child(void)
 
 /* ---------------------------------------------------------- submitting */
 
-/* The first nr entries hold requests. */
-static void give_up(struct cf_submission *sub, unsigned nr)
-{
-	while (nr--)
-		cf_request_fini(&sub->entries[nr].req);
-	cf_submission_put(sub);
-}
-
-static int fill(struct cf_submission *sub, const CUfileIOParams_t *params)
-{
-	struct cf_facts last = { .base = NULL };
-
-	for (unsigned i = 0; i < sub->nr; i++) {
-		struct cf_entry *entry = &sub->entries[i];
-		const char *why;
-		int err;
-
-		if (i && cf_entry_init_like(entry, &params[i], entry - 1,
-					    &params[i - 1], &last))
-			continue;
-		err = cf_entry_init(entry, &params[i], &last, NULL, &why);
-		if (!err)
-			continue;
-		err = cf_entry_refuse(err, i, sub->nr, &params[i], why);
-		give_up(sub, i);
-		return err;
-	}
-	return 0;
-}
-
-/* From here on the entries' order against the default streams is settled. */
-static int make_ready(struct cf_batch *batch, struct cf_submission *sub)
-{
-	int err;
-
-	cf_submission_sort(sub);
-	err = cf_submission_settle(sub);
-	if (!err)
-		err = cf_events_expect(&batch->queue.events, sub->nr);
-	if (err)
-		give_up(sub, sub->nr);
-	return err;
-}
-
 static int check_numbers(const struct cf_batch *batch, unsigned nr,
 			 const CUfileIOParams_t *params)
 {
@@ -313,16 +269,14 @@ int cf_batch_submit(struct cf_batch *batch, unsigned nr,
 	if (!sub)
 		return -CU_FILE_NOMEM_ERROR;
 	sub->start = cf_stats_begin();
-	err = fill(sub, params);
-	if (!err)
-		err = make_ready(batch, sub);
-	if (err)
-		return err;
-	if (sub->start)
-		cf_stats_batch_begun(nr);
-	cf_submission_start(sub);
+	err = cf_submission_fill(sub, params);
+	if (!err) {
+		if (sub->start)
+			cf_stats_batch_begun(nr);
+		cf_submission_start(sub);
+	}
 	cf_submission_put(sub);
-	return 0;
+	return err;
 }
 
 int cf_batch_status(struct cf_batch *batch, unsigned min_nr, unsigned *nr,

@@ -86,53 +86,6 @@ void cf_submissions_fork_child(void)
 	pthread_mutex_unlock(&live_lock);
 }
 
-/* ------------------------------------------------------------ settling */
-
-struct settled {
-	CUcontext ctx;
-	int ordinal;
-};
-
-static bool is_settled(const struct settled *done, unsigned nr,
-		       const struct cf_memory *mem)
-{
-	for (unsigned i = 0; i < nr; i++)
-		if (done[i].ctx == mem->ctx && done[i].ordinal == mem->ordinal)
-			return true;
-	return false;
-}
-
-static bool needs_order(const struct cf_entry *entry)
-{
-	const struct cf_piece *piece = &entry->req.piece;
-
-	return piece->op == CF_WRITE && piece->ordered && piece->size &&
-	       piece->mem.kind != CF_MEMORY_HOST;
-}
-
-int cf_submission_settle(struct cf_submission *sub)
-{
-	struct settled done[CF_MAX_SORTS];
-	unsigned nr = 0;
-
-	for (unsigned i = 0; i < sub->nr; i++) {
-		struct cf_entry *entry = &sub->entries[i];
-		const struct cf_memory *mem = &entry->req.piece.mem;
-		bool settle = needs_order(entry) && !is_settled(done, nr, mem);
-		int err;
-
-		err = settle ?
-			      entry->req.route.path->settle(&entry->req.piece) :
-			      0;
-		if (err)
-			return err;
-		entry->req.piece.ordered = false;
-		if (settle && nr < CF_MAX_SORTS)
-			done[nr++] = (struct settled){ mem->ctx, mem->ordinal };
-	}
-	return 0;
-}
-
 /* ------------------------------------------------------------ carrying */
 
 /* Cannot fail: a worker was reserved when the batch was made. */

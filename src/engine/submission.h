@@ -113,15 +113,15 @@ struct cf_submission *cf_submission_new(struct cf_queue *queue, unsigned nr);
 /* The one that made it has one to put; and the workers, until it is over. */
 void cf_submission_put(struct cf_submission *sub);
 
-/* Sorts the entries, all of which hold a request. */
-void cf_submission_sort(struct cf_submission *sub);
-
 /*
- * Waits for what the default streams hold that batched writes must see, once
- * for each device: workers cannot see the default stream of the thread that
- * submits. 0 or a negative code.
+ * On the thread that submits: the entries hold what params ask for, and may be
+ * started. 0; or a code, of the first that is refused, and none holds anything.
  */
-int cf_submission_settle(struct cf_submission *sub);
+int cf_submission_fill(struct cf_submission *sub,
+		       const CUfileIOParams_t *params);
+
+/* Sorts the entries, all of which hold a request; fill has done so. */
+void cf_submission_sort(struct cf_submission *sub);
 
 /* Its entries are pending: queues them, for a take. */
 void cf_submission_queue(struct cf_submission *sub);
