@@ -181,6 +181,22 @@ void store_close(void)
 	unlink(config);
 }
 
+int store_setup(void **state)
+{
+	(void)state;
+	(void)th_need_fake();
+	fake_verbs_begin();
+	return 0;
+}
+
+int store_teardown(void **state)
+{
+	(void)state;
+	store_close();
+	fake_verbs_end();
+	return 0;
+}
+
 void store_mem(struct th_mem *mem, size_t size, int flags)
 {
 	th_mem_alloc(mem, TH_DEVICE, size);

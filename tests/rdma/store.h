@@ -40,6 +40,9 @@ int store_register(struct store *s, CUfileHandle_t *fh);
 void store_open(const char *nics, const char *more);
 /* Closes it; the configuration is the test's own again. */
 void store_close(void);
+/* As setup and teardown of a cmocka test: fake NICs, and none; store_close. */
+int store_setup(void **state);
+int store_teardown(void **state);
 
 /* Device memory of this size, registered, random. */
 void store_mem(struct th_mem *mem, size_t size, int flags);

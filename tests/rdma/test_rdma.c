@@ -12,22 +12,6 @@
 #define SIZE (3 * TH_MIB + 11)
 #define NIC "\"10.0.0.1\""
 
-static int setup(void **state)
-{
-	(void)state;
-	(void)th_need_fake();
-	fake_verbs_begin();
-	return 0;
-}
-
-static int teardown(void **state)
-{
-	(void)state;
-	store_close();
-	fake_verbs_end();
-	return 0;
-}
-
 static void refused(ssize_t n, int code)
 {
 	int err = errno;
@@ -414,7 +398,8 @@ static void threads_register_and_read_at_a_time(void **state)
 	store_end(&s);
 }
 
-#define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
+#define TEST(name) \
+	cmocka_unit_test_setup_teardown(name, store_setup, store_teardown)
 
 int main(void)
 {

@@ -10,22 +10,6 @@
 #define SIZE (TH_MIB + 5)
 #define ALL "\"10.0.0.1\", \"10.0.0.2\", \"10.0.0.3\""
 
-static int setup(void **state)
-{
-	(void)state;
-	(void)th_need_fake();
-	fake_verbs_begin();
-	return 0;
-}
-
-static int teardown(void **state)
-{
-	(void)state;
-	store_close();
-	fake_verbs_end();
-	return 0;
-}
-
 /* A store, a handle and registered memory. */
 struct rig {
 	struct store s;
@@ -318,7 +302,8 @@ static void any_call_may_fail(void **state)
 	assert_true(failures > 40);
 }
 
-#define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
+#define TEST(name) \
+	cmocka_unit_test_setup_teardown(name, store_setup, store_teardown)
 
 int main(void)
 {
