@@ -907,3 +907,23 @@ void th_sleep_ms(unsigned ms)
 
 	nanosleep(&ts, NULL);
 }
+
+static void hold(void *arg)
+{
+	struct th_gate *gate = arg;
+
+	gate->reached = true;
+	while (!gate->open)
+		th_sleep_ms(1);
+}
+
+void th_gate_put(struct th_gate *gate, CUstream stream)
+{
+	assert_int_equal(cuLaunchHostFunc(stream, hold, gate), 0);
+}
+
+void th_gate_reach(const struct th_gate *gate)
+{
+	while (!gate->reached)
+		th_sleep_ms(1);
+}

@@ -273,6 +273,15 @@ void th_bad_note(struct th_bad *bad, const char *fmt, ...)
 	__attribute__((format(printf, 2, 3)));
 void th_bad_check(struct th_bad *bad);
 
+/* Holds a stream, where it was put into it, until it is opened. */
+struct th_gate {
+	_Atomic bool open;
+	_Atomic bool reached;
+};
+void th_gate_put(struct th_gate *gate, CUstream stream);
+/* Waits until the stream has come to it. */
+void th_gate_reach(const struct th_gate *gate);
+
 int th_count_fds(void);
 /* Lists them, for whom that number surprises. */
 void th_print_fds(void);

@@ -62,27 +62,15 @@ static void assert_read(struct world *w, size_t at, size_t size)
 	th_all("tail", w->got + at + size, 0xee, SIZE - at - size);
 }
 
-struct gate {
-	_Atomic bool open;
-};
-
-static void hold(void *arg)
-{
-	struct gate *gate = arg;
-
-	while (!gate->open)
-		th_sleep_ms(1);
-}
-
 static void reads_by_value_are_ordered_and_answer_an_int(void **state)
 {
-	struct gate gate = { false };
+	struct th_gate gate = { false };
 	int bytes = UNTOUCHED;
 	size_t size = SIZE;
 	struct world w;
 
 	world_make(&w);
-	assert_int_equal(cuLaunchHostFunc(w.stream, hold, &gate), 0);
+	th_gate_put(&gate, w.stream);
 	assert_ok(cudaFileReadAsync(w.fh, w.mem.ptr, &size, 1001, 1001, &bytes,
 				    w.stream));
 	assert_int_equal(bytes, UNTOUCHED);
@@ -172,7 +160,7 @@ static void failures_are_minus_1_or_a_cufile_code(void **state)
 {
 	int bytes = UNTOUCHED;
 	size_t size = 4096;
-	struct gate gate = { false };
+	struct th_gate gate = { false };
 	struct world w;
 
 	world_make(&w);
@@ -190,7 +178,7 @@ static void failures_are_minus_1_or_a_cufile_code(void **state)
 	assert_ok(cudaFileReadAsync(w.fh, w.mem.ptr, &size, 0, SIZE, &bytes,
 				    NULL));
 	assert_int_equal(bytes, -CU_FILE_CUDA_POINTER_RANGE_ERROR);
-	assert_int_equal(cuLaunchHostFunc(w.stream, hold, &gate), 0);
+	th_gate_put(&gate, w.stream);
 	assert_ok(cudaFileReadAsync(w.fh, w.mem.ptr, &size, 0, 0, &bytes,
 				    w.stream));
 	cuFileHandleDeregister(w.fh);
@@ -293,15 +281,14 @@ static void a_batch_is_set_up_and_submitted_in_one(void **state)
 	for (int i = 0; i < 2; i++) {
 		CUfileIOParams_t params[2] = { entry(&w, 100, 9000),
 					       entry(&w, 9100, 20000) };
-		struct gate gate = { false };
+		struct th_gate gate = { false };
 		CUfileBatchHandle_t batch;
 		CUfileIOEvents_t events[2];
 		unsigned nr = 2;
 
 		th_mem_set(&w.mem, 0xee);
 		if (i)
-			assert_int_equal(
-				cuLaunchHostFunc(w.stream, hold, &gate), 0);
+			th_gate_put(&gate, w.stream);
 		assert_ok(
 			i ? cuFileBatchIOSubmit(&batch, 2, params, 0,
 						w.stream) :

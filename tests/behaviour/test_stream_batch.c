@@ -113,26 +113,10 @@ static void assert_memory(struct world *w, size_t at, size_t size, bool read)
 	free(got);
 }
 
-/* Holds a stream until it is opened. */
-struct gate {
-	_Atomic bool open;
-	_Atomic bool reached;
-};
-
-static void hold(void *arg)
+static void hold_stream(struct world *w, struct th_gate *gate)
 {
-	struct gate *gate = arg;
-
-	gate->reached = true;
-	while (!gate->open)
-		th_sleep_ms(1);
-}
-
-static void hold_stream(struct world *w, struct gate *gate)
-{
-	assert_int_equal(cuLaunchHostFunc(w->stream, hold, gate), 0);
-	while (!gate->reached)
-		th_sleep_ms(1);
+	th_gate_put(gate, w->stream);
+	th_gate_reach(gate);
 }
 
 /* ------------------------------------------------------------ refusals */
@@ -200,7 +184,7 @@ static void a_bad_entry_refuses_all(void **state)
 
 static void a_batch_without_room_says_so_while_entries_wait(void **state)
 {
-	struct gate gate = { false };
+	struct th_gate gate = { false };
 	struct world w;
 
 	world_make(&w);
@@ -269,7 +253,7 @@ static void a_driver_call_that_fails_leaves_no_entry_behind(void **state)
 	settle(&w);
 	assert_int_equal(reap_now(&w, CUFILE_COMPLETE, PART), NR);
 	for (size_t i = 0; i < sizeof(plans) / sizeof(plans[0]); i++) {
-		struct gate gate = { false };
+		struct th_gate gate = { false };
 
 		th_mem_set(&w.mem, 0xee);
 		hold_stream(&w, &gate);
@@ -303,7 +287,7 @@ static void a_closed_driver_and_no_workers_are_refused(void **state)
 
 static void the_call_waits_for_nothing_and_copies_the_entries(void **state)
 {
-	struct gate gate = { false };
+	struct th_gate gate = { false };
 	struct world w;
 
 	world_make(&w);
@@ -321,7 +305,7 @@ static void the_call_waits_for_nothing_and_copies_the_entries(void **state)
 }
 
 struct pair {
-	struct gate *gate;
+	struct th_gate *gate;
 	struct world *w;
 	struct th_bad bad;
 };
@@ -345,7 +329,7 @@ static void open_or_reap(void *arg, unsigned i)
 
 static void who_reaps_waits_for_entries_that_wait_for_their_stream(void **state)
 {
-	struct gate gate = { false };
+	struct th_gate gate = { false };
 	struct world w;
 	struct pair a = { .gate = &gate, .w = &w };
 
@@ -361,7 +345,7 @@ static void who_reaps_waits_for_entries_that_wait_for_their_stream(void **state)
 static void a_file_that_goes_first_fails_its_entries_alone(void **state)
 {
 	CUfileIOEvents_t events[NR];
-	struct gate gate = { false };
+	struct th_gate gate = { false };
 	CUfileHandle_t second;
 	struct th_file other;
 	unsigned nr = NR;
@@ -395,7 +379,7 @@ static void a_file_that_goes_first_fails_its_entries_alone(void **state)
 
 static void all_files_gone_lets_the_stream_go_on(void **state)
 {
-	struct gate gate = { false };
+	struct th_gate gate = { false };
 	struct world w;
 
 	world_make(&w);
@@ -415,7 +399,7 @@ static void all_files_gone_lets_the_stream_go_on(void **state)
 static void no_kernel_is_loaded_while_a_stream_waits(void **state)
 {
 	const struct th_fake *fake = th_need_fake();
-	struct gate gate = { false };
+	struct th_gate gate = { false };
 	unsigned long loads;
 	struct world w;
 
@@ -474,7 +458,7 @@ static void streams_without_memory_operations_carry_batches(void **state)
 
 static void cancel_drops_what_waits_and_the_stream_goes_on(void **state)
 {
-	struct gate gate = { false };
+	struct th_gate gate = { false };
 	struct world w;
 
 	world_make(&w);
@@ -495,7 +479,7 @@ static void cancel_drops_what_waits_and_the_stream_goes_on(void **state)
 
 static void destroy_drops_what_waits_and_the_stream_goes_on(void **state)
 {
-	struct gate gate = { false };
+	struct th_gate gate = { false };
 	struct world w;
 
 	world_make(&w);
@@ -514,7 +498,7 @@ static void destroy_drops_what_waits_and_the_stream_goes_on(void **state)
 
 static void a_closed_driver_lets_the_stream_go_on(void **state)
 {
-	struct gate gate = { false };
+	struct th_gate gate = { false };
 	struct world w;
 
 	world_make(&w);
@@ -563,7 +547,7 @@ static void a_cancel_or_close_awaits_what_has_begun(void **state)
 static void a_destroyed_stream_finishes_its_batch(void **state)
 {
 	CUfileIOEvents_t events[NR];
-	struct gate gate = { false };
+	struct th_gate gate = { false };
 	unsigned nr = NR;
 	struct world w;
 
@@ -584,7 +568,7 @@ static void a_destroyed_stream_finishes_its_batch(void **state)
 static void a_lost_context_holds_neither_cancel_nor_close(void **state)
 {
 	const struct th_fake *fake = th_need_fake();
-	struct gate gate = { false };
+	struct th_gate gate = { false };
 	struct world w;
 
 	world_make(&w);
@@ -603,7 +587,7 @@ static void a_lost_context_holds_neither_cancel_nor_close(void **state)
 static void a_lost_context_fails_entries_that_somebody_waits_for(void **state)
 {
 	const struct th_fake *fake = th_need_fake();
-	struct gate gate = { false };
+	struct th_gate gate = { false };
 	CUfileIOEvents_t events[NR];
 	unsigned nr = NR;
 	struct world w;
@@ -641,7 +625,7 @@ static void open_or_deregister(void *arg, unsigned i)
 
 static void deregistering_waits_for_the_streams_batches(void **state)
 {
-	struct gate gate = { false };
+	struct th_gate gate = { false };
 	struct world w;
 	struct pair a = { .gate = &gate, .w = &w };
 
@@ -657,7 +641,7 @@ static void deregistering_waits_for_the_streams_batches(void **state)
 
 static void a_forked_child_has_no_batch_in_a_stream(void **state)
 {
-	struct gate gate = { false };
+	struct th_gate gate = { false };
 	struct world w;
 	int status;
 	pid_t pid;

@@ -94,27 +94,6 @@ static void assert_arrived(struct world *w, const struct io *io)
 	free(got);
 }
 
-/* Holds a stream until it is opened. */
-struct gate {
-	_Atomic bool open;
-	_Atomic bool reached;
-};
-
-static void hold(void *arg)
-{
-	struct gate *gate = arg;
-
-	gate->reached = true;
-	while (!gate->open)
-		th_sleep_ms(1);
-}
-
-static void reach(struct gate *gate)
-{
-	while (!gate->reached)
-		th_sleep_ms(1);
-}
-
 /* ---------------------------------------------------------- registration */
 
 /* "Register twice, Deregister twice"; contract 3.10. */
@@ -222,7 +201,7 @@ static void promises_do_not_pass_to_a_stream_of_the_same_handle(void **state)
 {
 	const struct th_fake *fake = th_need_fake();
 	struct io io = io_of(4096, 0, 0);
-	struct gate gate = { false };
+	struct th_gate gate = { false };
 	CUstream before;
 	struct world w;
 
@@ -234,7 +213,7 @@ static void promises_do_not_pass_to_a_stream_of_the_same_handle(void **state)
 	assert_int_equal(cuStreamCreate(&w.stream, CF_CU_STREAM_NON_BLOCKING),
 			 0);
 	assert_ptr_equal(w.stream, before);
-	assert_int_equal(cuLaunchHostFunc(w.stream, hold, &gate), 0);
+	th_gate_put(&gate, w.stream);
 	assert_ok(submit_read(&w, &io, w.stream));
 	io.size = 1000; /* counts, because nobody promised anything */
 	gate.open = true;
@@ -321,10 +300,10 @@ static void default_streams_are_ordered_and_not_synchronous(void **state)
 	world_make(&w);
 	for (size_t i = 0; i < 3; i++) {
 		struct io io = io_of(SIZE, 0, 0);
-		struct gate gate = { false };
+		struct th_gate gate = { false };
 
 		th_mem_set(&w.mem, 0xee);
-		assert_int_equal(cuLaunchHostFunc(streams[i], hold, &gate), 0);
+		th_gate_put(&gate, streams[i]);
 		assert_ok(submit_read(&w, &io, streams[i]));
 		assert_int_equal(io.bytes, UNTOUCHED);
 		gate.open = true;
@@ -436,7 +415,7 @@ static void promised_parameters_are_those_of_the_submission(void **state)
 	for (unsigned flags = 0; flags <= 0xf; flags++) {
 		struct io io = io_of(6000, 300, 400);
 		struct io want = io;
-		struct gate gate = { false };
+		struct th_gate gate = { false };
 
 		if (!(flags & CU_FILE_STREAM_FIXED_FILE_SIZE))
 			want.size = 5000;
@@ -446,7 +425,7 @@ static void promised_parameters_are_those_of_the_submission(void **state)
 			want.buf_off = 200;
 		th_mem_set(&w.mem, 0xee);
 		assert_ok(cuFileStreamRegister(w.stream, flags));
-		assert_int_equal(cuLaunchHostFunc(w.stream, hold, &gate), 0);
+		th_gate_put(&gate, w.stream);
 		assert_ok(submit_read(&w, &io, w.stream));
 		change(&io);
 		gate.open = true;
@@ -490,13 +469,13 @@ static void a_read_of_a_write_only_file_answers_ebadf_in_bytes(void **state)
 static void a_submission_does_not_wait_for_the_stream(void **state)
 {
 	struct io ios[40];
-	struct gate gate = { false };
+	struct th_gate gate = { false };
 	struct world w;
 	size_t nr = sizeof(ios) / sizeof(ios[0]);
 
 	world_make(&w);
 	th_mem_set(&w.mem, 0);
-	assert_int_equal(cuLaunchHostFunc(w.stream, hold, &gate), 0);
+	th_gate_put(&gate, w.stream);
 	for (size_t i = 0; i < nr; i++) {
 		ios[i] = io_of(512, (off_t)i * 512, (off_t)i * 512);
 		assert_ok(submit_read(&w, &ios[i], w.stream));
@@ -615,11 +594,11 @@ static void operations_beyond_the_size_of_the_first_one_work(void **state)
 static void a_handle_that_goes_first_answers_5027_in_bytes(void **state)
 {
 	struct io io = io_of(4096, 0, 0);
-	struct gate gate = { false };
+	struct th_gate gate = { false };
 	struct world w;
 
 	world_make(&w);
-	assert_int_equal(cuLaunchHostFunc(w.stream, hold, &gate), 0);
+	th_gate_put(&gate, w.stream);
 	assert_ok(submit_read(&w, &io, w.stream));
 	cuFileHandleDeregister(w.fh);
 	gate.open = true;
@@ -631,11 +610,11 @@ static void a_handle_that_goes_first_answers_5027_in_bytes(void **state)
 static void a_destroyed_stream_finishes_its_operations(void **state)
 {
 	struct io io = io_of(SIZE, 0, 0);
-	struct gate gate = { false };
+	struct th_gate gate = { false };
 	struct world w;
 
 	world_make(&w);
-	assert_int_equal(cuLaunchHostFunc(w.stream, hold, &gate), 0);
+	th_gate_put(&gate, w.stream);
 	assert_ok(submit_read(&w, &io, w.stream));
 	assert_int_equal(cuStreamDestroy(w.stream), 0);
 	gate.open = true;
@@ -656,11 +635,11 @@ static void a_closed_driver_lets_the_stream_go_with_an_error(void **state)
 {
 	struct io ios[3] = { io_of(4096, 0, 0), io_of(4096, 0, 0),
 			     io_of(4096, 0, 0) };
-	struct gate gate = { false };
+	struct th_gate gate = { false };
 	struct world w;
 
 	world_make(&w);
-	assert_int_equal(cuLaunchHostFunc(w.stream, hold, &gate), 0);
+	th_gate_put(&gate, w.stream);
 	for (int i = 0; i < 3; i++)
 		assert_ok(submit_read(&w, &ios[i], w.stream));
 	assert_ok(cuFileDriverClose_v2());
@@ -724,7 +703,7 @@ static void a_close_waits_for_what_has_begun(void **state)
 }
 
 struct late_open {
-	struct gate *gate;
+	struct th_gate *gate;
 	CUstream stream;
 };
 
@@ -743,12 +722,12 @@ static void open_soon(void *arg, unsigned i)
 static void deregistering_waits_for_the_streams_operations(void **state)
 {
 	struct io io = io_of(SIZE, 0, 0);
-	struct gate gate = { false };
+	struct th_gate gate = { false };
 	struct world w;
 
 	world_make(&w);
 	assert_ok(cuFileStreamRegister(w.stream, 0));
-	assert_int_equal(cuLaunchHostFunc(w.stream, hold, &gate), 0);
+	th_gate_put(&gate, w.stream);
 	assert_ok(submit_read(&w, &io, w.stream));
 	th_threads(2, open_soon, &(struct late_open){ &gate, w.stream });
 	assert_int_equal(io.bytes, SIZE);
@@ -761,12 +740,12 @@ static void a_busy_context_is_not_taken_for_a_lost_one(void **state)
 {
 	const struct th_fake *fake = th_need_fake();
 	struct io io = io_of(SIZE, 0, 0);
-	struct gate gate = { false };
+	struct th_gate gate = { false };
 	struct world w;
 
 	world_make(&w);
 	assert_ok(cuFileStreamRegister(w.stream, 0));
-	assert_int_equal(cuLaunchHostFunc(w.stream, hold, &gate), 0);
+	th_gate_put(&gate, w.stream);
 	assert_ok(submit_read(&w, &io, w.stream));
 	fake->plan("cuStreamQuery:*=600");
 	th_threads(2, open_soon, &(struct late_open){ &gate, w.stream });
@@ -780,14 +759,14 @@ static void a_lost_context_holds_neither_deregister_nor_close(void **state)
 {
 	const struct th_fake *fake = th_need_fake();
 	struct io io = io_of(4096, 0, 0);
-	struct gate gate = { false };
+	struct th_gate gate = { false };
 	CUfileError_t error;
 	struct world w;
 
 	world_make(&w);
 	assert_ok(cuFileStreamRegister(w.stream, 0));
-	assert_int_equal(cuLaunchHostFunc(w.stream, hold, &gate), 0);
-	reach(&gate);
+	th_gate_put(&gate, w.stream);
+	th_gate_reach(&gate);
 	assert_ok(submit_read(&w, &io, w.stream));
 	fake->lose_context(th_primary());
 	gate.open = true;
@@ -804,7 +783,7 @@ static void a_lost_context_holds_neither_deregister_nor_close(void **state)
 static void a_context_destroyed_with_operations_in_it_harms_nobody(void **state)
 {
 	struct io io = io_of(4096, 0, 0), other = io_of(4096, 0, 0);
-	struct gate gate = { false };
+	struct th_gate gate = { false };
 	CUstream stream;
 	CUcontext ctx;
 	struct world w;
@@ -814,8 +793,8 @@ static void a_context_destroyed_with_operations_in_it_harms_nobody(void **state)
 	ctx = th_second_ctx();
 	assert_int_equal(cuCtxPushCurrent(ctx), 0);
 	assert_int_equal(cuStreamCreate(&stream, CF_CU_STREAM_NON_BLOCKING), 0);
-	assert_int_equal(cuLaunchHostFunc(stream, hold, &gate), 0);
-	reach(&gate);
+	th_gate_put(&gate, stream);
+	th_gate_reach(&gate);
 	assert_ok(submit_read(&w, &io, stream));
 	gate.open = true;
 	assert_int_equal(cuCtxDestroy(ctx), 0);
@@ -906,14 +885,14 @@ static void a_device_without_memory_operations_is_found_out(void **state)
 static void a_forked_child_has_no_streams(void **state)
 {
 	struct io io = io_of(4096, 0, 0);
-	struct gate gate = { false };
+	struct th_gate gate = { false };
 	struct world w;
 	int status;
 	pid_t pid;
 
 	world_make(&w);
 	assert_ok(cuFileStreamRegister(w.stream, 0));
-	assert_int_equal(cuLaunchHostFunc(w.stream, hold, &gate), 0);
+	th_gate_put(&gate, w.stream);
 	assert_ok(submit_read(&w, &io, w.stream));
 	pid = fork();
 	if (!pid) {

@@ -264,14 +264,6 @@ static void a_driver_that_cannot_load_kernels_gets_on_without(void **state)
 	}
 }
 
-static void wait_for(void *arg)
-{
-	const _Atomic bool *open = arg;
-
-	while (!*open)
-		th_sleep_ms(1);
-}
-
 /* One by one, and each may be refused when the stream has those before it. */
 static void memory_operations_that_are_refused_leave_nothing(void **state)
 {
@@ -285,14 +277,13 @@ static void memory_operations_that_are_refused_leave_nothing(void **state)
 	world_open(&w);
 	reads_and_writes_are_right(&w);
 	for (int i = 0; i < 2; i++) {
-		_Atomic bool open = false;
+		struct th_gate gate = { false };
 
-		assert_int_equal(cuLaunchHostFunc(w.stream, wait_for, &open),
-				 0);
+		th_gate_put(&gate, w.stream);
 		assert_int_equal(th_fake()->plan(plans[i]), 0);
 		assert_int_equal(put_read(&w).cu_err, CF_CU_UNKNOWN);
 		th_fake()->plan_clear();
-		open = true;
+		gate.open = true;
 		assert_int_equal(cuStreamSynchronize(w.stream), 0);
 		assert_int_equal(w.r.n, -1);
 		th_mem_get(&w.mem, 0, w.got, SIZE);
@@ -406,7 +397,7 @@ static void one_that_is_refused_is_done_or_not(bool ferry, bool watched)
 {
 	static struct cf_os os;
 	struct io held = { PART, 0, 0, -1 };
-	_Atomic bool open = false;
+	struct th_gate gate = { false };
 	CUstream other;
 	struct th_mem mem;
 	struct world w;
@@ -421,7 +412,7 @@ static void one_that_is_refused_is_done_or_not(bool ferry, bool watched)
 	reads_and_writes_are_right(&w);
 	th_mem_alloc(&mem, TH_DEVICE, PART);
 	assert_int_equal(cuStreamCreate(&other, CF_CU_STREAM_NON_BLOCKING), 0);
-	assert_int_equal(cuLaunchHostFunc(other, wait_for, &open), 0);
+	th_gate_put(&gate, other);
 	if (watched)
 		assert_int_equal(cuFileReadAsync(w.fh, mem.ptr, &held.size,
 						 &held.file_off, &held.buf_off,
@@ -447,7 +438,7 @@ static void one_that_is_refused_is_done_or_not(bool ferry, bool watched)
 	assert_int_equal(e.cu_err, watched ? 0 : CF_CU_UNKNOWN);
 	assert_int_equal(w.r.n, watched ? (ssize_t)PART : -1);
 	assert_int_equal(cuStreamSynchronize(w.stream), 0);
-	open = true;
+	gate.open = true;
 	assert_int_equal(cuStreamSynchronize(other), 0);
 	assert_int_equal(held.n, watched ? (ssize_t)PART : -1);
 	if (watched) {
