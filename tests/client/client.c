@@ -450,14 +450,7 @@ static void fork_busy(void)
 	say_done();
 }
 
-#define SCENARIO(name) \
-	{ \
-#name, name \
-	}
-static const struct {
-	const char *name;
-	void (*run)(void);
-} scenarios[] = {
+static const struct scenario scenarios[] = {
 	SCENARIO(host),
 	SCENARIO(bar),
 	SCENARIO(gpu_io),
@@ -485,11 +478,6 @@ int main(int argc, char **argv)
 	CHECK(argc == 3);
 	work_in(argv[2]);
 	alarm(300);
-	for (size_t i = 0; i < sizeof(scenarios) / sizeof(scenarios[0]); i++)
-		if (!strcmp(scenarios[i].name, argv[1])) {
-			scenarios[i].run();
-			return 0;
-		}
-	fprintf(stderr, "there is no scenario %s\n", argv[1]);
-	return 2;
+	return run_scenario(scenarios, sizeof(scenarios) / sizeof(scenarios[0]),
+			    argv[1]);
 }

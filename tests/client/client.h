@@ -33,6 +33,15 @@ static inline void say_done(void)
 	fflush(stdout);
 }
 
+struct scenario {
+	const char *name;
+	void (*run)(void);
+};
+#define SCENARIO(name) \
+	{ \
+#name, name \
+	}
+
 /* counts.c */
 int count_entries(const char *dir);   /* of a directory, without . and .. */
 int count_mapped(const char *substr); /* different files in our address space */
@@ -56,7 +65,9 @@ extern const char *work_dir;
 extern char pattern[DATA_SIZE];
 
 void work_in(const char *dir); /* first of all */
-int make_file(void);	       /* DATA_SIZE bytes of the pattern, no name */
+/* The scenario of that name; the program's exit status. */
+int run_scenario(const struct scenario *scenarios, size_t nr, const char *name);
+int make_file(void); /* DATA_SIZE bytes of the pattern, no name */
 CUfileHandle_t make_handle(int fd);
 void host_round(CUfileHandle_t fh);
 /* The driver that the process finds, and its GPU 0. */

@@ -230,14 +230,7 @@ static void one_library(void)
 	say_done();
 }
 
-#define SCENARIO(name) \
-	{ \
-#name, name \
-	}
-static const struct {
-	const char *name;
-	void (*run)(void);
-} scenarios[] = {
+static const struct scenario scenarios[] = {
 	SCENARIO(reopen),
 	SCENARIO(load_and_unload),
 	SCENARIO(threads_come_and_go),
@@ -285,11 +278,6 @@ int main(int argc, char **argv)
 	life_self = argv[0];
 	take_environment(argv[2]);
 	alarm(600);
-	for (size_t i = 0; i < sizeof(scenarios) / sizeof(scenarios[0]); i++)
-		if (!strcmp(scenarios[i].name, argv[1])) {
-			scenarios[i].run();
-			return 0;
-		}
-	fprintf(stderr, "there is no scenario %s\n", argv[1]);
-	return 2;
+	return run_scenario(scenarios, sizeof(scenarios) / sizeof(scenarios[0]),
+			    argv[1]);
 }

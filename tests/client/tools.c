@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* tools - a file, a GPU, and a round of data between them. */
+/* tools - a file, a GPU, a round of data between them; scenarios. */
 #include "client.h"
 
 #include <dlfcn.h>
@@ -15,6 +15,17 @@ void work_in(const char *dir)
 	work_dir = dir;
 	for (size_t i = 0; i < DATA_SIZE; i++)
 		pattern[i] = (char)(i * 7 + i / 251 + 1);
+}
+
+int run_scenario(const struct scenario *scenarios, size_t nr, const char *name)
+{
+	for (size_t i = 0; i < nr; i++)
+		if (!strcmp(scenarios[i].name, name)) {
+			scenarios[i].run();
+			return 0;
+		}
+	fprintf(stderr, "there is no scenario %s\n", name);
+	return 2;
 }
 
 int make_file(void)
