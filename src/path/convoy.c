@@ -32,6 +32,7 @@ struct journey {
 	size_t step;
 	size_t begun, done; /* copies; copy n is out of place n % PLACES */
 	int err;	    /* of the device; nothing is taken any more */
+	int lost;	    /* of a wait; nothing under way is certain */
 };
 
 bool cf_convoy_can(const struct cf_piece *piece)
@@ -50,10 +51,10 @@ static void take_note(struct journey *j, CUresult res)
 	struct place *place = &j->places[j->done++ % PLACES];
 
 	if (res != CF_CU_SUCCESS)
-		j->err = CF_ECUDA(res);
+		j->err = j->lost = CF_ECUDA(res);
 	if (place->ends)
 		j->convoy->ended(j->convoy, place->ends,
-				 j->err ? j->err : place->result);
+				 j->lost ? j->lost : place->result);
 	place->ends = NULL;
 }
 

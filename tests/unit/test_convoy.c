@@ -251,9 +251,27 @@ static void a_read_that_fails_ends_its_piece_and_no_other(void **state)
 	world_end(&w);
 }
 
+/* All bytes of a piece that ended well, and an error for all others. */
+static void ended_well_or_failed(struct world *w)
+{
+	struct th_pair *p = &w->pair;
+
+	told_once(w);
+	th_mem_get(&p->mem, PAD, p->got, p->size);
+	for (unsigned i = 0; i < w->taken; i++) {
+		size_t at = (size_t)w->pieces[i].file_off;
+
+		if (cf_is_cuda_error((int)w->results[i]))
+			continue;
+		assert_int_equal(w->results[i], w->pieces[i].size);
+		th_equal("a piece", p->got + at, p->bytes + at,
+			 w->pieces[i].size);
+	}
+}
+
 /*
- * From the piece on whose copy it was nothing is certain, and no other is
- * taken: good says how many ended well, taken how many were.
+ * From the piece on whose copy or wait it was nothing is certain, and no other
+ * is taken: good says how many ended well, taken how many were.
  */
 static void fails_with(const char *plan, unsigned good, unsigned taken)
 {
@@ -270,18 +288,23 @@ static void fails_with(const char *plan, unsigned good, unsigned taken)
 		assert_int_equal(w.results[i], i < good ?
 						       (ssize_t)TH_MIB :
 						       CF_ECUDA(CF_CU_UNKNOWN));
+	ended_well_or_failed(&w);
 	world_end(&w);
 }
 
 static void a_copy_that_fails_is_the_last(void **state)
 {
 	fails_with("cuMemcpyHtoDAsync_v2:1=999", 0, 1);
-	fails_with("cuEventQuery:*=600,cuMemcpyHtoDAsync_v2:3=999", 0, 3);
+	fails_with("cuEventQuery:*=600,cuMemcpyHtoDAsync_v2:3=999", 2, 3);
+	fails_with("cuEventQuery:*=600,cuMemcpyHtoDAsync_v2:3=999,"
+		   "cuEventSynchronize:2=999",
+		   1, 3);
 }
 
 static void a_copy_that_cannot_be_marked_is_the_last(void **state)
 {
 	fails_with("cuEventRecord:1=999", 0, 1);
+	fails_with("cuEventQuery:*=600,cuEventRecord:3=999", 2, 3);
 }
 
 static void a_wait_that_fails_is_the_last(void **state)
@@ -333,24 +356,6 @@ static void forget(struct world *w)
 	for (unsigned i = 0; i < w->nr; i++)
 		w->ends[i] = 0;
 	th_mem_set(&w->pair.mem, 0xa5);
-}
-
-/* All bytes of a piece that ended well, and an error for all others. */
-static void ended_well_or_failed(struct world *w)
-{
-	struct th_pair *p = &w->pair;
-
-	told_once(w);
-	th_mem_get(&p->mem, PAD, p->got, p->size);
-	for (unsigned i = 0; i < w->taken; i++) {
-		size_t at = (size_t)w->pieces[i].file_off;
-
-		if (cf_is_cuda_error((int)w->results[i]))
-			continue;
-		assert_int_equal(w->results[i], w->pieces[i].size);
-		th_equal("a piece", p->got + at, p->bytes + at,
-			 w->pieces[i].size);
-	}
 }
 
 /* The n-th call of the driver fails, for all n there are. */
