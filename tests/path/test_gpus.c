@@ -367,6 +367,126 @@ static void managed_memory_of_each_gpu_is_read(void **state)
 	work_end(&w);
 }
 
+/* --------------------------------------------------------------- batches */
+
+#define PER_BATCH 6 /* entries of a GPU */
+
+/* Of GPU after GPU a part of its memory; of the file one behind the other. */
+static CUfileIOParams_t entry_of(const struct work *w, const struct mem *mem,
+				 CUfileOpcode_t opcode, unsigned i)
+{
+	size_t row = i / (unsigned)nr_gpus;
+	CUfileIOParams_t p = { .mode = CUFILE_BATCH,
+			       .fh = w->fh,
+			       .opcode = opcode,
+			       .cookie = (void *)(size_t)i };
+
+	p.u.batch.devPtr_base =
+		(void *)(uintptr_t)mem[i % (unsigned)nr_gpus].ptr;
+	p.u.batch.devPtr_offset = (off_t)(PAD + row * w->part);
+	p.u.batch.file_offset = (off_t)(i * w->part);
+	p.u.batch.size = w->part;
+	return p;
+}
+
+/* Their memory has PAD bytes on both sides of its parts. */
+static void carry_batch(const struct work *w, const struct mem *mem,
+			CUfileOpcode_t opcode)
+{
+	unsigned nr = PER_BATCH * (unsigned)nr_gpus, all = nr;
+	CUfileIOParams_t params[PER_BATCH * MAX_GPUS];
+	CUfileIOEvents_t events[PER_BATCH * MAX_GPUS];
+	CUfileBatchHandle_t batch;
+
+	for (unsigned i = 0; i < nr; i++)
+		params[i] = entry_of(w, mem, opcode, i);
+	assert_int_equal(cuFileBatchIOSetUp(&batch, nr).err, 0);
+	assert_int_equal(cuFileBatchIOSubmit(batch, nr, params, 0).err, 0);
+	assert_int_equal(
+		cuFileBatchIOGetStatus(batch, nr, &all, events, NULL).err, 0);
+	assert_int_equal(all, nr);
+	for (unsigned i = 0; i < nr; i++) {
+		assert_int_equal(events[i].status, CUFILE_COMPLETE);
+		assert_int_equal(events[i].ret, w->part);
+	}
+	cuFileBatchIODestroy(batch);
+}
+
+static void batch_mem_alloc(const struct work *w, struct mem *mem)
+{
+	for (int i = 0; i < nr_gpus; i++)
+		mem_alloc(&mem[i], i, PER_BATCH * w->part + 2 * PAD, false);
+}
+
+static void one_batch_reads_into_all_gpus(void **state)
+{
+	/* that share copies, that do not, and that go one by one */
+	static const size_t parts[] = { 3000, 40000, 300000 };
+
+	(void)state;
+	need_gpus();
+	for (size_t k = 0; k < 3; k++) {
+		struct work w = { .part = parts[k] };
+		unsigned char *got = malloc(PER_BATCH * parts[k] + 2 * PAD);
+		struct mem mem[MAX_GPUS];
+
+		work_begin(&w, PER_BATCH * MAX_GPUS * w.part);
+		batch_mem_alloc(&w, mem);
+		carry_batch(&w, mem, CUFILE_READ);
+		for (int i = 0; i < nr_gpus; i++) {
+			size_t row = (size_t)nr_gpus * w.part;
+			unsigned char *at = got + PAD;
+
+			mem_get(&mem[i], got);
+			th_all("before", got, 0xa5, PAD);
+			for (size_t n = 0; n < PER_BATCH; n++, at += w.part)
+				th_equal("a part", at,
+					 w.content + n * row +
+						 (size_t)i * w.part,
+					 w.part);
+			th_all("behind", at, 0xa5, PAD);
+			mem_free(&mem[i]);
+		}
+		free(got);
+		work_end(&w);
+	}
+}
+
+/* Behaviour, principle 5: the default stream of each context there is. */
+static void one_batch_writes_what_all_gpus_did_before(void **state)
+{
+	const struct th_fake *fake;
+	struct work w = { .part = 5000 };
+	unsigned char got[5000];
+	struct mem mem[MAX_GPUS];
+
+	(void)state;
+	need_gpus();
+	fake = th_fake();
+	work_begin(&w, PER_BATCH * MAX_GPUS * w.part);
+	batch_mem_alloc(&w, mem);
+	for (int i = 0; i < nr_gpus; i++) {
+		/* each is there later than the one before it */
+		if (fake)
+			fake->legacy_delay_us(1000 + 30000u * (unsigned)i);
+		enter(i);
+		assert_int_equal(
+			cuMemsetD8(mem[i].ptr, 0x11 * (i + 1), mem[i].size), 0);
+		leave();
+	}
+	carry_batch(&w, mem, CUFILE_WRITE);
+	if (fake)
+		fake->legacy_delay_us(0);
+	for (int i = 0; i < PER_BATCH * nr_gpus; i++) {
+		th_file_get(&w.file, (off_t)((size_t)i * w.part), got, w.part);
+		th_all("written by its GPU", got, 0x11 * (i % nr_gpus + 1),
+		       w.part);
+	}
+	for (int i = 0; i < nr_gpus; i++)
+		mem_free(&mem[i]);
+	work_end(&w);
+}
+
 /* ----------------------------------------------------------------- ends */
 
 static void a_close_gives_every_gpu_back(void **state)
@@ -552,6 +672,8 @@ int main(void)
 		OPENED(a_registered_buffer_is_written_from_its_own_gpu),
 		OPENED(managed_memory_of_each_gpu_is_read),
 		OPENED(mappings_of_two_gpus_are_not_one_buffer),
+		OPENED(one_batch_reads_into_all_gpus),
+		OPENED(one_batch_writes_what_all_gpus_did_before),
 		CLOSED(a_close_gives_every_gpu_back),
 		CLOSED(a_gpu_that_breaks_leaves_the_others_alone),
 	};
