@@ -570,6 +570,47 @@ static void writes_see_what_the_default_stream_did_before(void **state)
 	th_close();
 }
 
+/* Of each it is another; the second one's work is there later. */
+static void writes_see_what_each_context_did_before(void **state)
+{
+	const size_t each = 4096, size = 16 * each;
+	unsigned char *new = th_bytes(size);
+	CUfileIOParams_t params[32];
+	CUfileBatchHandle_t batch;
+	struct field f[2];
+	CUcontext popped;
+
+	th_need_gpu();
+	th_open();
+	field_init(&f[0], TH_DEVICE, TH_BUFFERED, size);
+	field_init(&f[1], TH_SECOND, TH_BUFFERED, size);
+	batch = batch_of(32);
+	for (unsigned k = 0; k < 2; k++) {
+		if (th_fake())
+			th_fake()->legacy_delay_us(1000 + 30000 * k);
+		assert_int_equal(
+			cuCtxPushCurrent(k ? th_second_ctx() : th_primary()),
+			0);
+		assert_int_equal(
+			cuMemcpyHtoD((uintptr_t)f[k].mem.ptr, new, size), 0);
+		assert_int_equal(cuCtxPopCurrent(&popped), 0);
+		memcpy(f[k].in_mem, new, size);
+	}
+	if (th_fake())
+		th_fake()->legacy_delay_us(0);
+	for (unsigned i = 0; i < 32; i++)
+		params[i] = move(&f[i % 2], CUFILE_WRITE, i / 2 * each,
+				 i / 2 * each, each, i);
+	run_batch(batch, params, 32);
+	cuFileBatchIODestroy(batch);
+	for (unsigned k = 0; k < 2; k++) {
+		field_check(&f[k]);
+		field_fini(&f[k]);
+	}
+	free(new);
+	th_close();
+}
+
 /* -------------------------------------------------------------- threads */
 
 #define NR_THREADS 64
@@ -925,6 +966,7 @@ int main(void)
 		TEST(launches_that_get_no_room_do_not_hold_a_batch_up),
 		TEST(a_kernel_that_fills_the_gpu_gets_the_data_it_waits_for),
 		TEST(writes_see_what_the_default_stream_did_before),
+		TEST(writes_see_what_each_context_did_before),
 		TEST(sixty_four_threads_submit_and_reap),
 		TEST(memory_may_go_after_a_cancel_or_a_destroy),
 		TEST(memory_may_go_after_a_cancel_of_crews),
