@@ -8,6 +8,7 @@
 #include <limits.h>
 #include <stdlib.h>
 #include <string.h>
+#include "core/file.h"
 #include "engine/entry.h"
 #include "engine/plan_batch.h"
 #include "engine/plan_limits.h"
@@ -23,7 +24,7 @@ struct world {
 	struct cf_queue queue;
 	struct th_file files[NR_FILES];
 	CUfileHandle_t handles[NR_FILES];
-	struct th_mem device, host;
+	struct th_mem device, second, host;
 	CUfileIOParams_t params[NR];
 	struct cf_submission *sub;
 	bool taken[NR];
@@ -55,6 +56,7 @@ static void world_make(struct world *w, size_t slot_kib, size_t workers)
 		w->handles[i] = th_handle(w->files[i].fd);
 	}
 	th_mem_alloc(&w->device, TH_DEVICE, TH_MIB);
+	th_mem_alloc(&w->second, TH_SECOND, TH_MIB);
 	th_mem_alloc(&w->host, TH_MALLOC, TH_MIB);
 	free(bytes);
 }
@@ -67,6 +69,7 @@ static void world_end(struct world *w)
 		th_file_end(&w->files[i]);
 	}
 	th_mem_free(&w->device);
+	th_mem_free(&w->second);
 	th_mem_free(&w->host);
 	cf_events_close(&w->queue.events);
 	th_close();
@@ -78,10 +81,13 @@ static void draw(struct world *w, CUfileIOParams_t *p)
 	static const size_t sizes[] = { 0,    512,  4096,     16368,
 					4096, ROOM, 2 * ROOM, LARGEST };
 
+	void *const memory[] = { w->device.ptr, w->device.ptr, w->second.ptr,
+				 w->host.ptr };
+
 	*p = (CUfileIOParams_t){ .mode = CUFILE_BATCH };
 	p->fh = w->handles[th_below(NR_FILES)];
 	p->opcode = th_below(3) ? CUFILE_READ : CUFILE_WRITE;
-	p->u.batch.devPtr_base = th_below(4) ? w->device.ptr : w->host.ptr;
+	p->u.batch.devPtr_base = memory[th_below(4)];
 	p->u.batch.size = sizes[th_below(8)];
 }
 
@@ -140,6 +146,7 @@ static void submit(struct world *w, unsigned nr)
 
 /* What a sort holds is found out when all of it has been taken. */
 struct log {
+	const struct cf_piece *first[CF_MAX_SORTS];
 	unsigned sort_of[NR]; /* of an entry */
 	struct taking {
 		unsigned sort, first, nr;
@@ -157,6 +164,27 @@ static unsigned number_of(const struct world *w, const struct cf_entry *entry)
 	return (unsigned)at;
 }
 
+/*
+ * What shares a copy, a launch or a ring is of one direction and of one
+ * context: in another one it would be lost, or break that one. Writes that wait
+ * for each other are of one file.
+ */
+static void travel_alike(const struct cf_sort *sort,
+			 const struct cf_piece *piece,
+			 const struct cf_piece *first)
+{
+	bool direct = cf_file_is_direct(piece->handle, piece->via);
+
+	if (sort->way == CF_WAY_EACH || sort->way == CF_WAY_SERIAL)
+		return;
+	assert_int_equal(piece->op, first->op);
+	assert_int_equal(piece->mem.kind, first->mem.kind);
+	assert_ptr_equal(piece->mem.ctx, first->mem.ctx);
+	assert_int_equal(piece->mem.ordinal, first->mem.ordinal);
+	if (piece->op == CF_WRITE && !direct)
+		assert_ptr_equal(piece->handle, first->handle);
+}
+
 static void note(struct world *w, struct log *log, const struct cf_group *group,
 		 struct cf_entry *const *entries, unsigned nr)
 {
@@ -172,6 +200,9 @@ static void note(struct world *w, struct log *log, const struct cf_group *group,
 		const struct cf_piece *piece = &entries[i]->req.piece;
 
 		assert_int_equal(piece->demote, cf_plan_bundle_demote(piece));
+		if (!log->first[taking->sort])
+			log->first[taking->sort] = piece;
+		travel_alike(group->sort, piece, log->first[taking->sort]);
 		assert_false(w->taken[at]);
 		w->taken[at] = true;
 		w->nr_taken++;
