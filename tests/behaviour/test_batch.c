@@ -767,6 +767,50 @@ static void cancel_leaves_what_has_not_begun_alone(void **state)
 	free(params);
 }
 
+/* Of a file of the kernel's, whose bytes may be long in coming. */
+static ssize_t gated_pread(int fd, void *buf, size_t size, off_t off)
+{
+	atomic_fetch_add(&slow.begun, 1);
+	while (sem_wait(&slow.gate) && errno == EINTR)
+		continue;
+	return cf_os_real.pread(fd, buf, size, off);
+}
+
+/* The one worker takes many of them at a time, and reads one by one. */
+static void cancel_leaves_what_was_taken_and_has_not_begun_alone(void **state)
+{
+	static struct cf_os gated;
+	CUfileIOParams_t *params = calloc(MANY, sizeof(*params));
+	CUfileBatchHandle_t batch;
+	struct opener opener;
+	struct bench b;
+	int fd;
+
+	gated = cf_os_real;
+	gated.pread = gated_pread;
+	sem_init(&slow.gate, 0, 0);
+	use_threads(1);
+	bench_begin(&b);
+	fd = dup(b.file.fd);
+	assert_true(fd >= 0);
+	cf_os = &gated; /* while no worker is there */
+	batch = batch_of(MANY);
+	for (unsigned i = 0; i < MANY; i++)
+		params[i] = b.params[i % NR];
+	assert_ok(fresh_register(fd, &params[MANY - 1].fh));
+	assert_ok(cuFileBatchIOSubmit(batch, MANY, params, 0));
+	wait_until_begun(1);
+	opener_begin(&opener, params[MANY - 1].fh, MANY);
+	assert_ok(cuFileBatchIOCancel(batch));
+	assert_int_equal(atomic_load(&slow.begun), 1);
+	opener_end(&opener);
+	cuFileBatchIODestroy(batch);
+	close(fd);
+	bench_end(&b);
+	cf_os = &cf_os_real;
+	free(params);
+}
+
 static void events_that_were_not_reaped_go_with_a_cancel(void **state)
 {
 	struct bench b;
@@ -1036,6 +1080,7 @@ static const struct fresh_test tests[] = {
 	FRESH(cancel_of_nothing_is_well),
 	FRESH(cancel_drops_what_waits_and_awaits_what_runs),
 	FRESH(cancel_leaves_what_has_not_begun_alone),
+	FRESH(cancel_leaves_what_was_taken_and_has_not_begun_alone),
 	FRESH(events_that_were_not_reaped_go_with_a_cancel),
 	FRESH(a_long_batch_lets_a_short_one_through),
 	FRESH(destroy_under_a_reaper_tells_it),
