@@ -295,6 +295,72 @@ static void memory_may_go_after_a_cancel_or_a_destroy(void **state)
 	}
 }
 
+/* --------------------------------------------------------------- others */
+
+static struct {
+	off_t from;	      /* entries from here on are another batch's */
+	atomic_bool shut;     /* the first one that flies waits */
+	atomic_uint flown;    /* of the first batch */
+	atomic_uint overtook; /* of those, when the other one's flew */
+} turn;
+
+static bool turn_queue(struct cf_kring *ring, bool write, int fd, void *mem,
+		       size_t size, off_t off, uint64_t cookie)
+{
+	unsigned none = 0;
+
+	while (atomic_load(&turn.shut))
+		th_sleep_ms(1);
+	if (off < turn.from)
+		atomic_fetch_add(&turn.flown, 1);
+	else
+		atomic_compare_exchange_strong(&turn.overtook, &none,
+					       atomic_load(&turn.flown));
+	return cf_uring_real.queue(ring, write, fd, mem, size, off, cookie);
+}
+
+/* The one worker there is lets a batch that came later through. */
+static void a_fleet_lets_others_through(void **state)
+{
+	struct windows b = { .nr = 0 };
+	CUfileIOEvents_t events[WINDOWS_MAX];
+	CUfileBatchHandle_t other;
+	unsigned nr = 2, first = WINDOWS_MAX - 2;
+
+	assert_int_equal(cuFileSetParameterSizeT(
+				 CUFILE_PARAM_EXECUTION_MAX_IO_THREADS, 1)
+				 .err,
+			 0);
+	counting.queue = turn_queue;
+	windows_init(&b, TH_MALLOC, TH_ODIRECT, WINDOWS_MAX, BLOCK);
+	need_rings();
+	for (unsigned i = 0; i < b.nr; i++)
+		windows_set(&b, i, CUFILE_READ, i, 0, BLOCK);
+	turn.from = (off_t)(first * b.window);
+	atomic_store(&turn.flown, 0);
+	atomic_store(&turn.overtook, 0);
+	atomic_store(&turn.shut, true);
+	assert_int_equal(cuFileBatchIOSetUp(&other, 2).err, 0);
+	assert_int_equal(cuFileBatchIOSubmit(b.batch, first, b.params, 0).err,
+			 0);
+	assert_int_equal(cuFileBatchIOSubmit(other, 2, b.params + first, 0).err,
+			 0);
+	atomic_store(&turn.shut, false);
+	assert_int_equal(
+		cuFileBatchIOGetStatus(other, 2, &nr, events, NULL).err, 0);
+	assert_int_equal(nr, 2);
+	nr = first;
+	assert_int_equal(
+		cuFileBatchIOGetStatus(b.batch, first, &nr, events, NULL).err,
+		0);
+	assert_int_equal(nr, first);
+	assert_int_equal(atomic_load(&turn.flown), first);
+	assert_in_range(atomic_load(&turn.overtook), 1, first - 1);
+	windows_check(&b);
+	cuFileBatchIODestroy(other);
+	windows_fini(&b);
+}
+
 /* -------------------------------------------------------------- many */
 
 struct crowd {
@@ -359,6 +425,7 @@ int main(void)
 		TEST(without_rings_threads_carry_them),
 		TEST(who_gets_no_ring_does_without),
 		TEST(memory_may_go_after_a_cancel_or_a_destroy),
+		TEST(a_fleet_lets_others_through),
 		TEST(thirty_two_threads_have_batches_on_one_file),
 	};
 
