@@ -176,6 +176,58 @@ static void batches_are_ordered_with_what_is_around_them(void **state)
 	bench_fini(&b, way);
 }
 
+/* --------------------------------------------------------------- launches */
+
+#define SMALL 1000
+#define APART 2048
+
+static unsigned long modules_loaded(void)
+{
+	return th_fake()->calls("cuModuleLoadData");
+}
+
+/*
+ * To load a kernel the driver may wait for the whole context, and so for the
+ * stream that waits for the entries.
+ */
+static void small_copies_that_a_stream_waits_for_share_no_launch(void **state)
+{
+	CUfileIOParams_t params[MAX_NR];
+	CUfileIOEvents_t events[MAX_NR];
+	unsigned nr = MAX_NR;
+	unsigned long before;
+	struct bench b;
+
+	th_need_fake();
+	setenv("OCF_STREAM_FERRY", "0", 1);
+	bench_init(&b, &ways[0]);
+	unsetenv("OCF_STREAM_FERRY");
+	for (unsigned i = 0; i < nr; i++) {
+		params[i] = (CUfileIOParams_t){ .mode = CUFILE_BATCH,
+						.fh = b.fh,
+						.opcode = CUFILE_READ,
+						.cookie = (void *)SMALL };
+		params[i].u.batch.devPtr_base = b.mem.ptr;
+		params[i].u.batch.devPtr_offset = i * APART;
+		params[i].u.batch.file_offset = i * APART;
+		params[i].u.batch.size = SMALL;
+	}
+	before = modules_loaded();
+	ok(ocf_batch_submit_stream(b.batch, nr, params, 0, b.stream));
+	b.pending = nr;
+	reap(&b);
+	assert_int_equal(modules_loaded(), before);
+	th_mem_get(&b.mem, 0, b.got, SIZE);
+	for (unsigned i = 0; i < nr; i++)
+		th_equal("an entry", b.got + (size_t)i * APART,
+			 b.bytes + (size_t)i * APART, SMALL);
+	/* but those that nobody waits for do */
+	ok(cuFileBatchIOSubmit(b.batch, nr, params, 0));
+	ok(cuFileBatchIOGetStatus(b.batch, nr, &nr, events, NULL));
+	assert_int_equal(modules_loaded(), before + 1);
+	bench_fini(&b, &ways[0]);
+}
+
 /* ---------------------------------------------------------------- storm */
 
 #define PART (64 * TH_KIB)
@@ -356,7 +408,8 @@ static void failures_in_a_storm_leave_nothing_behind(void **state)
 int main(void)
 {
 	static char names[NR_WAYS][120];
-	struct CMUnitTest tests[NR_WAYS + 4] = {
+	struct CMUnitTest tests[NR_WAYS + 5] = {
+		TEST(small_copies_that_a_stream_waits_for_share_no_launch),
 		TEST(many_threads_have_batches_in_streams),
 		TEST(cancels_and_destroys_in_the_middle_harm_nobody),
 		TEST(a_driver_closed_in_the_middle_ends_what_has_not_begun),
@@ -368,7 +421,7 @@ int main(void)
 		snprintf(names[i], sizeof(names[i]),
 			 "%s: batches are ordered with what is around them",
 			 ways[i].name);
-		tests[4 + i] = (struct CMUnitTest){
+		tests[5 + i] = (struct CMUnitTest){
 			.name = names[i],
 			.test_func =
 				batches_are_ordered_with_what_is_around_them,
