@@ -3,14 +3,16 @@
 #include "engine/team.h"
 
 #include <signal.h>
+#include "core/numbers.h"
 
+/* Spare ones stand beside somebody: one worker there is for tasks, always. */
 void cf_team_count_locked(struct cf_workers *w)
 {
 	unsigned most = w->max;
 
-	if (most && w->spare > 0)
-		most += w->spare < CF_TEAM_MAX_SPARE ? (unsigned)w->spare :
-						       CF_TEAM_MAX_SPARE;
+	if (w->spare > 0)
+		most = (most ? most : 1) +
+		       cf_least((unsigned)w->spare, CF_TEAM_MAX_SPARE);
 	atomic_store(&w->most, most);
 }
 

@@ -94,6 +94,20 @@ static ssize_t slow_pwrite(int fd, const void *buf, size_t size, off_t off)
 	return cf_os_real.pwrite(fd, buf, size, off);
 }
 
+static bool on_one_processor;
+
+static int first_of_affinity(pid_t tid, unsigned long *mask, size_t size)
+{
+	int err = cf_os_real.get_affinity(tid, mask, size);
+	bool found = false;
+
+	for (size_t i = 0; on_one_processor && i < size / sizeof(*mask); i++) {
+		mask[i] = found ? 0 : mask[i] & -mask[i];
+		found = found || mask[i];
+	}
+	return err;
+}
+
 /* Before there is any other thread. */
 static void come_between(void)
 {
@@ -102,6 +116,7 @@ static void come_between(void)
 	os = cf_os_real;
 	os.pread = held_pread;
 	os.pwrite = slow_pwrite;
+	os.get_affinity = first_of_affinity;
 	cf_os = &os;
 }
 
@@ -119,10 +134,12 @@ static void world_init(struct world *w, size_t size, unsigned flags)
 	*w = (struct world){ .size = size };
 	th_mem_need(TH_DEVICE);
 	/* one to look at bells, while others read */
-	assert_int_equal(cuFileSetParameterSizeT(
-				 CUFILE_PARAM_EXECUTION_MAX_IO_THREADS, 8)
-				 .err,
-			 0);
+	if (!on_one_processor)
+		assert_int_equal(
+			cuFileSetParameterSizeT(
+				CUFILE_PARAM_EXECUTION_MAX_IO_THREADS, 8)
+				.err,
+			0);
 	th_open();
 	w->bytes = th_bytes(2 * size);
 	w->want = th_same(0x5a, size + 2 * GUARD);
@@ -302,6 +319,15 @@ static void results_come_in_their_order(void **state)
 		assert_int_equal(first.n, 0);
 	}
 	world_fini(&w);
+}
+
+/* By default no worker helps there; who waits has one beside it all the same.
+ */
+static void one_processor_is_enough(void **state)
+{
+	on_one_processor = true;
+	results_come_in_their_order(state);
+	on_one_processor = false;
 }
 
 #define DEPTH 24
@@ -526,6 +552,8 @@ int main(void)
 		cmocka_unit_test_teardown(a_result_is_not_told_ahead,
 					  th_teardown_close),
 		cmocka_unit_test_teardown(results_come_in_their_order,
+					  th_teardown_close),
+		cmocka_unit_test_teardown(one_processor_is_enough,
 					  th_teardown_close),
 		cmocka_unit_test_teardown(reads_that_overlap_end_in_their_order,
 					  th_teardown_close),

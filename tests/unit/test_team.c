@@ -113,20 +113,23 @@ static void aside_when_told(struct step *step)
 	cf_worker_step_back();
 }
 
+/* Tasks have one worker where callers have none. */
 static void who_steps_aside_makes_room_for_what_waits_already(void **state)
 {
 	struct step first, next;
 
 	(void)state;
-	cf_workers_configure(1);
-	post_step(CF_TEAM_STREAM, &first, aside_when_told);
-	assert_true(comes(&first.begun));
-	post_step(CF_TEAM_STREAM, &next, just_wait);
-	tell(&first.may_end);
-	assert_true(comes(&next.begun));
-	end_step(&next);
-	end_step(&first);
-	cf_workers_close();
+	for (unsigned max = 0; max < 2; max++) {
+		cf_workers_configure(max);
+		post_step(CF_TEAM_STREAM, &first, aside_when_told);
+		assert_true(comes(&first.begun));
+		post_step(CF_TEAM_STREAM, &next, just_wait);
+		tell(&first.may_end);
+		assert_true(comes(&next.begun));
+		end_step(&next);
+		end_step(&first);
+		cf_workers_close();
+	}
 }
 
 static void who_steps_aside_makes_room_for_what_comes_later(void **state)
@@ -177,17 +180,19 @@ static void a_team_may_be_given_more_than_is_configured(void **state)
 	struct step steps[3];
 
 	(void)state;
-	cf_workers_configure(1);
-	cf_workers_spare(CF_TEAM_STREAM, 1);
-	for (int i = 0; i < 3; i++)
-		post_step(CF_TEAM_STREAM, &steps[i], just_wait);
-	assert_true(comes(&steps[0].begun));
-	assert_true(comes(&steps[1].begun));
-	assert_false(comes_within(&steps[2].begun, 0, 100));
-	for (int i = 0; i < 3; i++)
-		end_step(&steps[i]);
-	cf_workers_spare(CF_TEAM_STREAM, -1);
-	cf_workers_close();
+	for (unsigned max = 0; max < 2; max++) {
+		cf_workers_configure(max);
+		cf_workers_spare(CF_TEAM_STREAM, 1);
+		for (int i = 0; i < 3; i++)
+			post_step(CF_TEAM_STREAM, &steps[i], just_wait);
+		assert_true(comes(&steps[0].begun));
+		assert_true(comes(&steps[1].begun));
+		assert_false(comes_within(&steps[2].begun, 0, 100));
+		for (int i = 0; i < 3; i++)
+			end_step(&steps[i]);
+		cf_workers_spare(CF_TEAM_STREAM, -1);
+		cf_workers_close();
+	}
 }
 
 /* ----------------------------------------------------------------- help */
