@@ -98,7 +98,7 @@ struct cf_ferry {
 	uint32_t ticket;
 	uint32_t run;
 	pthread_mutex_t hold_lock; /* held by who uses the hold */
-	pthread_mutex_t lock;	   /* innermost */
+	pthread_mutex_t lock;	   /* before workers.lock, to step aside */
 	uint32_t posted;	   /* lock */
 	bool opened;		   /* lock */
 	atomic_bool lost;
