@@ -52,8 +52,12 @@ struct cf_workers {
 	int spare; /* who are not there for all work; for a moment below 0 */
 };
 
-/* How many pieces of work wait: tasks and loads; the places of jobs too. */
+/*
+ * Workers that should be free: for each task, and one for all loads, which
+ * sees to the next when it has joined.
+ */
 unsigned cf_team_waiting(struct cf_workers *w);
+/* Workers that would find work now: tasks, and places of loads and jobs. */
 unsigned cf_team_work(struct cf_workers *w);
 
 /* lock held: max or spare has changed. */

@@ -45,7 +45,8 @@ struct cf_task {
 	struct cf_task *next; /* workers->lock */
 };
 
-/* How many workers a team may have; 0: callers work alone, tasks have one. */
+/* How many workers a team may have; 0: callers work alone, tasks and loads have
+ * one, with the spare ones beside it. */
 void cf_workers_configure(unsigned max);
 
 /*
