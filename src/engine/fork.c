@@ -26,6 +26,7 @@
 #include "engine/stream.h"
 #include "engine/worker.h"
 #include "seam/cuda.h"
+
 static void fork_prepare(void)
 {
 	cf_session_lock();
