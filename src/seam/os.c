@@ -7,11 +7,13 @@
 #include <fcntl.h>
 #include <linux/mempolicy.h>
 #include <sched.h>
+#include <stdbool.h>
 #include <stdlib.h>
 #include <sys/auxv.h>
 #include <sys/ioctl.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
+#include <sys/resource.h>
 #include <sys/syscall.h>
 #include <sys/uio.h>
 #include <unistd.h>
@@ -41,13 +43,41 @@ static ssize_t os_read(int fd, void *buf, size_t size)
 }
 
 /*
+ * Where a file may not grow, the kernel does not only say EFBIG: SIGXFSZ ends
+ * the process, and a log or a count of ours is not worth that.
+ */
+static rlim_t file_limit(void)
+{
+	struct rlimit limit;
+
+	return getrlimit(RLIMIT_FSIZE, &limit) ? RLIM_INFINITY : limit.rlim_cur;
+}
+
+/* A pipe has no size. */
+static bool is_full(int fd, rlim_t limit)
+{
+	off_t at = lseek(fd, 0, SEEK_CUR);
+	struct stat st;
+
+	if (at < 0 || fstat(fd, &st) < 0 || !S_ISREG(st.st_mode))
+		return false;
+	if (fcntl(fd, F_GETFL) & O_APPEND)
+		at = st.st_size;
+	return (rlim_t)at >= limit;
+}
+
+/*
  * Not by libc's door: what the kernel looks at may be in use by others, who
  * know it (core/alias_test.c), and race detectors watch that door.
  */
 static ssize_t os_write(int fd, const void *buf, size_t size)
 {
-	ssize_t n = syscall(SYS_write, fd, buf, size);
+	rlim_t limit = file_limit();
+	ssize_t n;
 
+	if (limit != RLIM_INFINITY && is_full(fd, limit))
+		return -EFBIG;
+	n = syscall(SYS_write, fd, buf, size);
 	return n < 0 ? -errno : n;
 }
 
@@ -254,6 +284,8 @@ static int os_set_mode(int fd, mode_t mode)
 
 static int os_resize(int fd, size_t size)
 {
+	if (size > file_limit())
+		return -EFBIG;
 	return ftruncate(fd, (off_t)size) < 0 ? -errno : 0;
 }
 

@@ -25,6 +25,7 @@ struct cf_os {
 	int (*open)(const char *path, int flags, mode_t mode);
 	int (*close)(int fd);
 	ssize_t (*read)(int fd, void *buf, size_t size);
+	/* -EFBIG where a file may not grow, as resize; never SIGXFSZ */
 	ssize_t (*write)(int fd, const void *buf, size_t size);
 	ssize_t (*pread)(int fd, void *buf, size_t size, off_t off);
 	ssize_t (*pwrite)(int fd, const void *buf, size_t size, off_t off);

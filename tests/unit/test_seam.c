@@ -18,6 +18,7 @@
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 static void *loader_open(const char *name, int flags);
@@ -281,6 +282,44 @@ static void system_calls_answer_minus_errno(void **state)
 	assert_null(cf_os->getenv("NO_SUCH_VARIABLE_HERE"));
 }
 
+/* Of the whole process, so it is set back at once. */
+static ssize_t write_limited(int fd, rlim_t size)
+{
+	struct rlimit old, limit;
+	ssize_t n;
+
+	assert_int_equal(getrlimit(RLIMIT_FSIZE, &old), 0);
+	limit = (struct rlimit){ size, old.rlim_max };
+	assert_int_equal(setrlimit(RLIMIT_FSIZE, &limit), 0);
+	n = cf_os->write(fd, "12345", 5);
+	assert_int_equal(setrlimit(RLIMIT_FSIZE, &old), 0);
+	return n;
+}
+
+/* The kernel would end this program, as nobody has asked for SIGXFSZ. */
+static void a_file_that_may_not_grow_answers_efbig(void **state)
+{
+	char path[] = "/var/tmp/opencufile-seam.XXXXXX";
+	int fd = mkstemp(path), more, pipe[2];
+
+	assert_true(fd >= 0);
+	more = open(path, O_WRONLY | O_APPEND | O_CLOEXEC);
+	assert_true(more >= 0);
+	unlink(path);
+	assert_int_equal(write_limited(fd, 0), -EFBIG);
+	assert_int_equal(write_limited(fd, 3), 3);
+	assert_int_equal(write_limited(fd, 3), -EFBIG);
+	assert_int_equal(write_limited(more, 3), -EFBIG);
+	assert_int_equal(write_limited(more, 4), 1);
+	assert_int_equal(write_limited(more, RLIM_INFINITY), 5);
+	assert_int_equal(cf_os->pipe(pipe), 0);
+	assert_int_equal(write_limited(pipe[1], 0), 5);
+	close(pipe[0]);
+	close(pipe[1]);
+	close(more);
+	close(fd);
+}
+
 static void the_pages_of_a_range_are_counted(void **state)
 {
 	char path[] = "/var/tmp/opencufile-seam.XXXXXX";
@@ -329,6 +368,7 @@ int main(void)
 		cmocka_unit_test(after_the_exit_began_there_is_no_driver),
 		cmocka_unit_test(cuda_results_travel_beside_the_other_codes),
 		cmocka_unit_test(system_calls_answer_minus_errno),
+		cmocka_unit_test(a_file_that_may_not_grow_answers_efbig),
 		cmocka_unit_test(the_pages_of_a_range_are_counted),
 	};
 

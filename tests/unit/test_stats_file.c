@@ -18,6 +18,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -410,6 +411,21 @@ static void a_file_that_cannot_be_had_costs_nothing_but_itself(void **state)
 	}
 }
 
+/* Making it larger than that is a signal, for which nobody is prepared. */
+static void a_limit_of_sizes_costs_the_file_and_ends_nobody(void **state)
+{
+	struct rlimit old, limit;
+
+	assert_int_equal(getrlimit(RLIMIT_FSIZE, &old), 0);
+	limit = (struct rlimit){ 4096, old.rlim_max };
+	assert_int_equal(setrlimit(RLIMIT_FSIZE, &limit), 0);
+	begin(3);
+	assert_int_equal(setrlimit(RLIMIT_FSIZE, &old), 0);
+	assert_false(is_there());
+	did(CF_READ, 1, 1);
+	assert_int_equal(reads_by_api(), 1);
+}
+
 static int old_seal(int fd, int seals)
 {
 	return seals & 16 ? -EINVAL : cf_os_real.seal(fd, seals);
@@ -546,6 +562,7 @@ int main(void)
 		TEST(a_descriptor_that_a_client_took_is_left_alone),
 		TEST(a_forked_child_counts_in_a_file_of_its_own),
 		TEST(a_file_that_cannot_be_had_costs_nothing_but_itself),
+		TEST(a_limit_of_sizes_costs_the_file_and_ends_nobody),
 		TEST(a_kernel_without_the_newest_seal_will_do),
 		TEST(without_a_high_number_a_low_one_will_do),
 		TEST(a_child_that_cannot_let_go_counts_nothing),
