@@ -107,7 +107,7 @@ void cf_config_note(struct cf_config *c, enum cf_log_level level,
 	va_list args;
 	int n;
 
-	if (c->nr_notes == CF_CFG_MAX_NOTES)
+	if (cf_config_notes_full(c))
 		return;
 	va_start(args, fmt);
 	n = vasprintf(&note->text, fmt, args);

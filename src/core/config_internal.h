@@ -28,6 +28,12 @@ struct cf_config_staged {
 	struct cf_value values[CF_CFG_NR];
 };
 
+/* Nobody would be told of another. */
+static inline bool cf_config_notes_full(const struct cf_config *c)
+{
+	return c->nr_notes == CF_CFG_MAX_NOTES;
+}
+
 void cf_config_note(struct cf_config *c, enum cf_log_level level,
 		    const char *fmt, ...) __attribute__((format(printf, 3, 4)));
 

@@ -102,6 +102,9 @@ static void note_unknown(struct json *json, yyjson_val *key, const char *name)
 {
 	char what[NAME_SIZE + 64], near[NAME_SIZE];
 
+	/* looking for what it may have meant takes long */
+	if (cf_config_notes_full(json->c))
+		return;
 	if (cf_config_near_key(name, near, sizeof(near)))
 		snprintf(what, sizeof(what),
 			 "unknown key, ignored; did you mean %s?", near);

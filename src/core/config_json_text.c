@@ -32,7 +32,7 @@ void cf_json_note(struct cf_config *c, struct cf_json_text *json,
 {
 	struct cf_json_place at;
 
-	if (c->nr_notes == CF_CFG_MAX_NOTES)
+	if (cf_config_notes_full(c))
 		return;
 	at = cf_json_place_of_key(json, key);
 	cf_config_note(c, level, "%s:%zu:%zu: %s: %s", json->file, at.line,

@@ -207,7 +207,7 @@ static void note_unknown_env(struct cf_config *c)
 {
 	char **at = cf_os->environment();
 
-	for (; at && *at; at++) {
+	for (; at && *at && !cf_config_notes_full(c); at++) {
 		size_t len = strcspn(*at, "=");
 		const char *near;
 

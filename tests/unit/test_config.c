@@ -13,6 +13,7 @@
 #include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 #include <unistd.h>
 
 #include <cmocka.h>
@@ -857,6 +858,22 @@ static void a_file_wrong_everywhere_does_not_fill_the_log(void **state)
 	cf_config_free(c);
 }
 
+/* What nobody is told is not searched for: that took 7 s of CPU time. */
+static void a_file_full_of_misspelt_keys_is_read_at_once(void **state)
+{
+	static char text[1 << 20];
+	size_t n = (size_t)snprintf(text, sizeof(text), "{\"properties\":{");
+	clock_t start = clock();
+
+	(void)state;
+	for (int i = 0; n < sizeof(text) - 60; i++)
+		n += (size_t)snprintf(text + n, sizeof(text) - n,
+				      "\"rdma_dynamic_routing_ordes%d\":1,", i);
+	snprintf(text + n, sizeof(text) - n, "}}");
+	cf_config_free(load_text(text));
+	assert_in_range(clock() - start, 0, 3 * CLOCKS_PER_SEC);
+}
+
 static void the_shipped_file_loads_silently_and_equals_the_defaults(
 	void **state)
 {
@@ -1247,6 +1264,7 @@ int main(int argc, char **argv)
 		test(a_mount_table_of_another_form_is_reported),
 		test(keys_that_are_hexadecimal_numbers_are_bounded),
 		test(a_file_wrong_everywhere_does_not_fill_the_log),
+		test(a_file_full_of_misspelt_keys_is_read_at_once),
 		test(the_shipped_file_loads_silently_and_equals_the_defaults),
 		test(the_system_file_is_read_when_the_environment_names_none),
 		test(a_missing_named_file_gives_the_defaults_and_one_note),
