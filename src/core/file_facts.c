@@ -83,6 +83,37 @@ static enum cf_denied denied(const struct statx *stx, dev_t dev)
 	return cf_denylist_find(number, dev, disk);
 }
 
+/* With an empty mask: attributes, mount and alignment are not known. */
+static int ask_fstat(int fd, struct statx *stx)
+{
+	struct stat st;
+	int err = cf_os->fstat(fd, &st);
+
+	if (err)
+		return err;
+	*stx = (struct statx){
+		.stx_mode = (uint16_t)st.st_mode,
+		.stx_ino = st.st_ino,
+		.stx_dev_major = major(st.st_dev),
+		.stx_dev_minor = minor(st.st_dev),
+		.stx_rdev_major = major(st.st_rdev),
+		.stx_rdev_minor = minor(st.st_rdev),
+	};
+	return 0;
+}
+
+/*
+ * A sandbox whose list of calls is older than this one answers EPERM, which
+ * statx itself never does.
+ */
+static int ask(int fd, struct statx *stx)
+{
+	int err = cf_os->statx(
+		fd, STATX_BASIC_STATS | STATX_DIOALIGN | STATX_MNT_ID, stx);
+
+	return err == -EPERM ? ask_fstat(fd, stx) : err;
+}
+
 static int fd_facts(int fd, struct cf_handle *handle)
 {
 	struct statx stx = { 0 };
@@ -95,8 +126,7 @@ static int fd_facts(int fd, struct cf_handle *handle)
 		       strerror(-flags));
 		return -CU_FILE_INVALID_VALUE;
 	}
-	err = cf_os->statx(
-		fd, STATX_BASIC_STATS | STATX_DIOALIGN | STATX_MNT_ID, &stx);
+	err = ask(fd, &stx);
 	if (err)
 		return err;
 	if (!S_ISREG(stx.stx_mode) && !S_ISBLK(stx.stx_mode)) {
@@ -123,6 +153,8 @@ static int fd_facts(int fd, struct cf_handle *handle)
 	handle->ino = stx.stx_ino;
 	handle->denied = denied(&stx, handle->dev);
 	handle->nvfs = cf_nvfs_file_gate(fd, &stx, &handle->nvfs_target);
+	if (!stx.stx_mask && handle->nvfs == CF_NVFS_PASS)
+		handle->nvfs = CF_NVFS_INODE;
 	return 0;
 }
 

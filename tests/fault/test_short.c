@@ -127,6 +127,25 @@ static void refused_direct_open_goes_through_the_page_cache(void **state)
 	under(state, &fault, 1);
 }
 
+/* A sandbox whose list of calls is older than this one. */
+static void a_filter_that_refuses_statx_refuses_no_file(void **state)
+{
+	static const struct fault fault = {
+		.call = FAULT_STATX, .nth = 1, .persist = true, .err = EPERM
+	};
+	struct bench b = { 0 };
+
+	bench_init(&b, *state);
+	cuFileHandleDeregister(b.fh);
+	fault_begin(&fault);
+	b.fh = th_handle(b.file.fd);
+	assert_true(fault_fired() > 0);
+	fault_end();
+	read_and_write(&b, &fault, 4096, 4096);
+	read_and_write(&b, &fault, AT, 0);
+	bench_fini(&b);
+}
+
 /* Found out once: the second request does not ask again. */
 static void a_refusal_is_remembered(void **state)
 {
@@ -272,6 +291,10 @@ int main(void)
 		     TH_FORCED),
 		CELL(refused_direct_open_goes_through_the_page_cache, TH_MALLOC,
 		     TH_FORCED),
+		CELL(a_filter_that_refuses_statx_refuses_no_file, TH_DEVICE,
+		     TH_BUFFERED),
+		CELL(a_filter_that_refuses_statx_refuses_no_file, TH_DEVICE,
+		     TH_ODIRECT),
 		CELL(a_refusal_is_remembered, TH_DEVICE, TH_ODIRECT),
 		CELL(a_refusal_is_remembered, TH_MALLOC, TH_ODIRECT),
 		CELL(the_bytes_before_an_error_are_counted, TH_DEVICE,
