@@ -31,6 +31,28 @@ bool cf_twin_is(const struct cf_handle *handle, int fd)
 	       st.st_dev == handle->dev;
 }
 
+#define NR_STREAMS 3 /* standard input, output and error */
+
+/*
+ * Numbers of standard streams that are closed are no place for the twin: who
+ * prints all the same would print over the client's file. They are held for
+ * as long as it is opened. What holds them is O_PATH: closing it drops no
+ * locks.
+ */
+static int open_beside_streams(const char *path, int flags)
+{
+	int held[NR_STREAMS], nr = 0, fd;
+
+	for (int i = 0; i < NR_STREAMS; i++)
+		if (cf_os->get_flags(i) == -EBADF)
+			held[nr++] = cf_os->open("/", O_PATH | O_CLOEXEC, 0);
+	fd = cf_os->open(path, flags | O_CLOEXEC, 0);
+	while (nr--)
+		if (held[nr] >= 0)
+			cf_os->close(held[nr]);
+	return fd;
+}
+
 /*
  * Opens the same file once more with O_DIRECT flipped. /proc/self/fd reaches
  * unlinked and renamed files too.
@@ -49,7 +71,7 @@ static int reopen(const struct cf_handle *handle, enum cf_log_level level)
 		return -EBADF;
 	}
 	snprintf(path, sizeof(path), "/proc/self/fd/%d", handle->fd);
-	fd = cf_os->open(path, flags | O_CLOEXEC, 0);
+	fd = open_beside_streams(path, flags);
 	if (fd < 0) {
 		cf_log(level, "handle %u fd %d: reopen with flags 0%o: %s",
 		       cf_handle_number(handle), handle->fd, flags,

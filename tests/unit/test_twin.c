@@ -101,6 +101,33 @@ static void the_twin_is_the_same_file_and_is_opened_once(void **state)
 	assert_int_equal(closed, twin);
 }
 
+/* What is printed where nobody listens is not printed over a file. */
+static void the_twin_takes_no_number_of_a_standard_stream(void **state)
+{
+	int out = fcntl(STDOUT_FILENO, F_DUPFD_CLOEXEC, 100);
+	int twin, fds, stream;
+	struct world w;
+
+	world_make(&w);
+	assert_true(out >= 0);
+	close(STDOUT_FILENO);
+	twin = cf_twin_fd(w.handle, CF_VIA_DIRECT);
+	stream = fcntl(STDOUT_FILENO, F_GETFD);
+	fds = th_count_fds();
+	dup2(out, STDOUT_FILENO);
+	close(out);
+	if (twin == -EINVAL) {
+		world_end(&w);
+		th_skip("this file system knows no O_DIRECT");
+	}
+	assert_true(twin > STDERR_FILENO);
+	assert_true(cf_twin_is(w.handle, twin));
+	assert_int_equal(stream, -1);
+	/* the twin in place of the stream */
+	assert_int_equal(fds, w.fds);
+	world_end(&w);
+}
+
 /* Not even opened: another file may have record locks, or be a pipe. */
 static void another_file_of_that_number_is_not_opened(void **state)
 {
@@ -139,6 +166,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		TEST(the_twin_is_the_same_file_and_is_opened_once),
+		TEST(the_twin_takes_no_number_of_a_standard_stream),
 		TEST(another_file_of_that_number_is_not_opened),
 		TEST(one_that_comes_while_it_is_opened_is_closed_again),
 	};
