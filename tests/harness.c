@@ -106,7 +106,7 @@ void th_start(unsigned watchdog_s)
 	if (!getenv("OCF_TEST_NO_FERRY"))
 		th_ferry_kernel();
 	th_shuttle_kernel(NULL);
-	alarm(TH_SANITIZED ? watchdog_s * 4 : watchdog_s);
+	alarm(watchdog_s * 4);
 }
 
 /* -------------------------------------------------------- random bytes */

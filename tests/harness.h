@@ -50,7 +50,8 @@
 /*
  * First call of main: prints the seed (TEST_SEED=n repeats a run), points
  * configuration and log away from the machine's own, and arms a watchdog
- * that ends a hanging program after so many seconds.
+ * that ends a hanging program after four times so many seconds, in which it
+ * is to be over several times on an ordinary machine.
  */
 void th_start(unsigned watchdog_s);
 

@@ -33,7 +33,7 @@ static void run_here(const struct fresh_test *test, unsigned seconds)
 
 	running = test;
 	unlink(getenv("CUFILE_LOGFILE_PATH"));
-	alarm(TH_SANITIZED ? seconds * 4 : seconds);
+	alarm(seconds * 4);
 	failed = _cmocka_run_group_tests(test->name, one, 1, NULL, NULL);
 	exit(failed ? 1 : reached_end ? 0 : 77);
 }

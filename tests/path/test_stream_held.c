@@ -407,7 +407,7 @@ static void the_kernel_is_in_streams_unless_it_is_switched_off(void **state)
 /* A watchdog for each test alone. */
 static int setup(void **state)
 {
-	alarm(TH_SANITIZED ? 4 * LIMIT_S : LIMIT_S);
+	alarm(4 * LIMIT_S);
 	return 0;
 }
 

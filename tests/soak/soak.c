@@ -336,7 +336,6 @@ int main(int argc, char **argv)
 
 	without_caches(argv);
 	soak.where = argc > 2 && !strcmp(argv[2], "where");
-	/* the watchdog: four times this under a sanitizer */
 	th_start(seconds + 120);
 	if (!th_gpu(NULL))
 		printf("no GPU: host memory only\n");
