@@ -15,14 +15,57 @@
 const char *life_self;
 unsigned long life_rounds;
 
-long life_resident_kib(void)
+/*
+ * KiB that nobody but this process has, swapped out or not. Those of files come
+ * and go as others need memory.
+ */
+static long own_kib(void)
 {
-	FILE *f = fopen("/proc/self/statm", "r");
-	long pages = 0;
+	FILE *f = fopen("/proc/self/status", "r");
+	long kib, sum = 0;
+	char line[256];
 
-	CHECK(f && fscanf(f, "%*d %ld", &pages) == 1);
+	CHECK(f);
+	while (fgets(line, sizeof(line), f))
+		if (sscanf(line, "RssAnon: %ld", &kib) == 1 ||
+		    sscanf(line, "VmSwap: %ld", &kib) == 1)
+			sum += kib;
 	fclose(f);
-	return pages * (sysconf(_SC_PAGESIZE) / 1024);
+	CHECK(sum);
+	return sum;
+}
+
+/*
+ * The least that was seen in the second tenth of the rounds, and in the last:
+ * threads that are about to end have some that goes with them.
+ */
+struct memory {
+	long warm, last;
+};
+
+static void see_least(long *least)
+{
+	long kib = own_kib();
+
+	if (!*least || kib < *least)
+		*least = kib;
+}
+
+static void memory_look(struct memory *m, unsigned long round)
+{
+	unsigned long tenth = 10 * round / life_rounds;
+
+	if (tenth == 1)
+		see_least(&m->warm);
+	if (tenth == 9)
+		see_least(&m->last);
+}
+
+static void memory_is_no_more(const struct memory *m, const char *what)
+{
+	printf("%lu %s, %ld KiB, grown %ld KiB\n", life_rounds, what, m->warm,
+	       m->last - m->warm);
+	CHECK(m->last - m->warm <= m->warm / 100 + 256);
 }
 
 void life_wait(int pid)
@@ -143,26 +186,22 @@ static void reopen(void)
 {
 	/* and that of the program's own default stream */
 	int tasks = count_entries("/proc/self/task") + 1;
-	unsigned long warm = life_rounds / 10;
+	struct memory seen = { 0, 0 };
 	int fds = 0, fd;
-	long kib = 0, grown;
 	void *mem;
 
 	gpu_open();
 	mem = gpu_alloc();
 	fd = make_file();
 	for (unsigned long i = 0; i < life_rounds; i++) {
-		if (i == warm) {
-			kib = life_resident_kib();
+		if (i == life_rounds / 10)
 			fds = count_entries("/proc/self/fd");
-		}
 		one_cycle(i, fd, mem);
 		await_tasks(tasks);
+		memory_look(&seen, i);
 	}
-	grown = life_resident_kib() - kib;
-	printf("%lu cycles, %ld KiB, grown %ld KiB\n", life_rounds, kib, grown);
 	CHECK(count_entries("/proc/self/fd") == fds);
-	CHECK(grown <= kib / 100 + 256);
+	memory_is_no_more(&seen, "cycles");
 	say_done();
 }
 
@@ -193,22 +232,19 @@ static void *read_once(void *arg)
 /* Threads that come, read once and end leave nothing. */
 static void threads_come_and_go(void)
 {
+	struct memory seen = { 0, 0 };
 	CUfileHandle_t fh;
-	long kib = 0, grown;
 
 	OK(cuFileDriverOpen());
 	fh = make_handle(make_file());
 	for (unsigned long i = 0; i < life_rounds; i++) {
 		pthread_t thread;
 
-		if (i == life_rounds / 4)
-			kib = life_resident_kib();
 		CHECK(!pthread_create(&thread, NULL, read_once, fh));
 		CHECK(!pthread_join(thread, NULL));
+		memory_look(&seen, i);
 	}
-	grown = life_resident_kib() - kib;
-	printf("%lu threads, grown %ld KiB\n", life_rounds, grown);
-	CHECK(grown <= kib / 100 + 256);
+	memory_is_no_more(&seen, "threads");
 	OK(cuFileDriverClose_v2());
 	say_done();
 }

@@ -16,7 +16,6 @@ extern unsigned long life_rounds; /* OCF_ROUNDS */
 extern const char *life_self;	  /* this program */
 
 /* life.c: everything ends the program if it does not go well. */
-long life_resident_kib(void);
 
 /*
  * Threads that read and write host and GPU memory, a batch that nobody waits

@@ -44,7 +44,8 @@ class Cycles(Life):
         if SANITIZED and ROUNDS < 5000:
             self.skipTest("a sanitizer keeps freed memory for a while")
         # the fake keeps dead handles for ever unless they may come back
-        stdout, stderr = self.live("reopen", FAKECUDA_REUSE_HANDLES=1)
+        stdout, stderr = self.live("reopen", FAKECUDA_REUSE_HANDLES=1,
+                                   MALLOC_ARENA_MAX=1)
         print(stdout.splitlines()[0])
         # the program's own memory and its retain of the context
         self.assertEqual(self.report(stderr), (2, 0, 0))
@@ -56,7 +57,8 @@ class Cycles(Life):
     def test_threads_that_come_and_go_leave_nothing(self):
         if SANITIZED:
             self.skipTest("a sanitizer remembers threads")
-        print(self.live("threads_come_and_go")[0].splitlines()[0])
+        print(self.live("threads_come_and_go",
+                        MALLOC_ARENA_MAX=1)[0].splitlines()[0])
 
 
 class Ends(Life):
