@@ -116,8 +116,8 @@ static int make_large_file(const char *dir)
 /* A second in which nothing is done; a thread may be late in lying down. */
 static int is_at_rest(void)
 {
-	double cpu = cpu_ms();
 	long switches = switches_of_others();
+	double cpu = cpu_ms();
 
 	sleep_ms(1000);
 	cpu = cpu_ms() - cpu;
