@@ -44,6 +44,29 @@ static void configure(const char *mode, const char *cache_kb)
 	setenv("OCF_MAPPED_SETTLE_MS", "20", 1);
 }
 
+static void end(void)
+{
+	cuFileHandleDeregister(fh);
+	th_mem_free(&mem);
+	th_file_end(&file);
+	free(content);
+	free(want);
+	free(got);
+	th_close();
+}
+
+/* Else there is nothing to test: what is read there others test. */
+static bool can_be_mapped(void)
+{
+	struct cf_cachestat stat;
+	struct statfs fs;
+
+	assert_int_equal(cf_os_real.fstatfs(file.plain, &fs), 0);
+	return !cf_os_real.cachestat(file.plain, 0, 0, &stat) &&
+	       (fs.f_type == EXT4_SUPER_MAGIC || fs.f_type == TMPFS_MAGIC ||
+		fs.f_type == 0x58465342 || fs.f_type == BTRFS_SUPER_MAGIC);
+}
+
 static void begin_with(const char *mode, const char *cache_kb,
 		       enum th_file_kind kind)
 {
@@ -58,23 +81,16 @@ static void begin_with(const char *mode, const char *cache_kb,
 	th_file_make(&file, kind, O_RDWR, content, SIZE);
 	th_mem_alloc(&mem, TH_DEVICE, SIZE + 2 * PAD);
 	fh = th_handle(file.fd);
+	if (!can_be_mapped()) {
+		end();
+		th_skip("no ext4, XFS or btrfs in TMPDIR, or no cachestat");
+	}
 	th_sleep_ms(REST_MS);
 }
 
 static void begin(void)
 {
 	begin_with("kept", "4096", TH_BUFFERED);
-}
-
-static void end(void)
-{
-	cuFileHandleDeregister(fh);
-	th_mem_free(&mem);
-	th_file_end(&file);
-	free(content);
-	free(want);
-	free(got);
-	th_close();
 }
 
 static struct cf_windows_counts counts(void)
@@ -247,13 +263,30 @@ static void writes_host_memory_and_o_direct_are_not_mapped(void **state)
 	end();
 }
 
+/* A busy kernel may have a page in hand, and a tmpfs lets none go. */
+static bool drop(void)
+{
+	struct cf_cachestat stat = { .cached = 1 };
+
+	for (int lap = 0; lap < 100 && stat.cached; lap++) {
+		assert_int_equal(fsync(file.plain), 0);
+		th_sleep_ms(REST_MS);
+		assert_int_equal(
+			posix_fadvise(file.plain, 0, 0, POSIX_FADV_DONTNEED),
+			0);
+		assert_int_equal(
+			cf_os_real.cachestat(file.plain, 0, SIZE, &stat), 0);
+	}
+	return !stat.cached;
+}
+
 static void what_is_not_cached_is_not_mapped(void **state)
 {
 	begin_with("always", "4096", TH_BUFFERED);
-	assert_int_equal(fsync(file.plain), 0);
-	th_sleep_ms(REST_MS);
-	assert_int_equal(posix_fadvise(file.plain, 0, 0, POSIX_FADV_DONTNEED),
-			 0);
+	if (!drop()) {
+		end();
+		th_skip("the file system does not drop what it has cached");
+	}
 	read_all();
 	assert_int_equal(counts().opened, 0);
 	read_all();
@@ -484,11 +517,12 @@ static void what_we_write_ourselves_is_read(void **state)
 static void a_name_that_moves_on_leaves_the_handle_its_file(void **state)
 {
 	struct th_file other;
-	unsigned char *bytes = th_bytes(SIZE);
+	unsigned char *bytes;
 	CUfileHandle_t second;
 	int fd;
 
 	begin();
+	bytes = th_bytes(SIZE);
 	warm();
 	th_file_make(&other, TH_BUFFERED, O_RDWR, bytes, SIZE);
 	assert_int_equal(rename(other.path, file.path), 0);

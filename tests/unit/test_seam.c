@@ -14,11 +14,13 @@
 #include <dlfcn.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <linux/magic.h>
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
+#include <sys/statfs.h>
 #include <unistd.h>
 
 static void *loader_open(const char *name, int flags);
@@ -320,6 +322,30 @@ static void a_file_that_may_not_grow_answers_efbig(void **state)
 	close(fd);
 }
 
+/* An overlay has none of its own, a tmpfs has no other place for them. */
+static bool has_a_page_cache(int fd)
+{
+	struct statfs fs;
+
+	assert_int_equal(fstatfs(fd, &fs), 0);
+	return fs.f_type == EXT4_SUPER_MAGIC || fs.f_type == 0x58465342 ||
+	       fs.f_type == BTRFS_SUPER_MAGIC;
+}
+
+/* A busy kernel may have a page in hand, and then keeps it. */
+static void drop(int fd, size_t size)
+{
+	struct cf_cachestat stat = { .cached = 1 };
+
+	for (int lap = 0; lap < 100 && stat.cached; lap++) {
+		usleep(1000 * (unsigned)lap);
+		assert_int_equal(posix_fadvise(fd, 0, 0, POSIX_FADV_DONTNEED),
+				 0);
+		assert_int_equal(cf_os->cachestat(fd, 0, size, &stat), 0);
+	}
+	assert_int_equal(stat.cached, 0);
+}
+
 static void the_pages_of_a_range_are_counted(void **state)
 {
 	char path[] = "/var/tmp/opencufile-seam.XXXXXX";
@@ -332,9 +358,10 @@ static void the_pages_of_a_range_are_counted(void **state)
 	unlink(path);
 	assert_int_equal(pwrite(fd, bytes, 8 * page, 0), 8 * page);
 	err = cf_os->cachestat(fd, (off_t)page, 4 * page, &stat);
-	if (err == -ENOSYS) {
+	if (err == -ENOSYS || err == -EPERM || !has_a_page_cache(fd)) {
 		close(fd);
-		print_message("skipped: this kernel has no cachestat\n");
+		print_message("skipped: no cachestat, or no ext4, XFS or "
+			      "btrfs in /var/tmp\n");
 		skip();
 	}
 	assert_int_equal(err, 0);
@@ -343,9 +370,7 @@ static void the_pages_of_a_range_are_counted(void **state)
 	assert_int_equal(cf_os->cachestat(fd, 0, 0, &stat), 0);
 	assert_int_equal(stat.cached, 8);
 	assert_int_equal(stat.dirty, 0);
-	assert_int_equal(posix_fadvise(fd, 0, 0, POSIX_FADV_DONTNEED), 0);
-	assert_int_equal(cf_os->cachestat(fd, 0, 8 * page, &stat), 0);
-	assert_int_equal(stat.cached, 0);
+	drop(fd, 8 * page);
 	assert_int_equal(cf_os->cachestat(-1, 0, 0, &stat), -EBADF);
 	close(fd);
 }
