@@ -409,8 +409,12 @@ def test_mixed_runs_read_and_write_as_much_as_they_say(gdsio):
 
 def test_a_timed_run_goes_round_and_ends_in_time(gdsio):
     gdsio.run("-f", "a", "-s", "1M", "-I", 1)
-    line, = gdsio.lines("-f", "a", "-w", 2, "-s", "1M", "-i", "64K", "-T", 1)
-    assert 0.95 < float(line["seconds"]) < 60
+    for seconds in (1, 4, 16):  # it may stand still for one of them
+        line, = gdsio.lines("-f", "a", "-w", 2, "-s", "1M", "-i", "64K", "-T",
+                            seconds)
+        assert 0.95 < float(line["seconds"]) < 60
+        if int(line["done"]) > int(line["total"]):
+            break
     assert int(line["done"]) > int(line["total"]) == 1024
 
 
