@@ -1091,4 +1091,4 @@ static const struct fresh_test tests[] = {
 	FRESH(asking_for_nothing_in_a_loop_gets_everything),
 };
 
-FRESH_MAIN(tests, 20)
+FRESH_MAIN(tests, 60)

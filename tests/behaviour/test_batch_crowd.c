@@ -334,4 +334,4 @@ static const struct fresh_test tests[] = {
 	FRESH(many_threads_may_make_a_crowd),
 };
 
-FRESH_MAIN(tests, 20)
+FRESH_MAIN(tests, 60)
