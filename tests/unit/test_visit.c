@@ -116,6 +116,36 @@ static void one_that_cannot_be_entered_is_not_visited(void **state)
 	assert_int_equal(v.nr, 0);
 }
 
+static void who_calls_is_in_its_own_context_again(void **state)
+{
+	struct visitor visitors[] = { { .begins = true },
+				      { .errs = { -ENOMEM } },
+				      { .errs = { DEAD, DEAD } } };
+	CUcontext own = th_second_ctx(), current;
+
+	(void)state;
+	assert_int_equal(cuCtxPushCurrent(own), 0);
+	for (size_t i = 0; i < sizeof(visitors) / sizeof(visitors[0]); i++) {
+		(void)cf_visit(&facts, visit, &visitors[i]);
+		assert_ptr_equal(visitors[i].current, th_primary());
+		assert_int_equal(cuCtxGetCurrent(&current), 0);
+		assert_ptr_equal(current, own);
+	}
+	assert_int_equal(cuCtxPopCurrent(&current), 0);
+	assert_ptr_equal(current, own);
+}
+
+static void one_that_cannot_be_had_is_not_visited(void **state)
+{
+	struct visitor v = { .nr = 0 };
+
+	(void)state;
+	assert_int_equal(th_fake()->plan("*:*=999"), 0);
+	assert_true(cf_is_cuda_error(cf_visit(&facts, visit, &v)));
+	th_fake()->plan_clear();
+	assert_int_equal(v.nr, 0);
+}
+
 /* A large write's order: it is the first there, and nobody else would tell. */
 static void a_write_is_settled_where_its_memory_is_now(void **state)
 {
@@ -141,6 +171,8 @@ int main(void)
 		TEST(what_has_begun_is_not_tried_again),
 		TEST(other_errors_are_told_at_once),
 		TEST(one_that_cannot_be_entered_is_not_visited),
+		TEST(one_that_cannot_be_had_is_not_visited),
+		TEST(who_calls_is_in_its_own_context_again),
 		TEST(a_write_is_settled_where_its_memory_is_now),
 	};
 
