@@ -1,0 +1,408 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * test_reaper - windows that a thread closes: each once, and one at a time; who
+ * waits for one to go, and for how long; and what a fork leaves of it. What
+ * ends a window stands here, and lasts until it is let.
+ */
+#include "core/reaper.h"
+
+#include <errno.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+#include "core/window.h"
+#include "harness.h"
+#include "seam/os.h"
+
+#define SIZE 4096
+#define LONG_MS 50 /* what is wrong has time to show */
+
+static void wait_for(atomic_int *count, int nr)
+{
+	while (atomic_load(count) < nr)
+		usleep(100);
+}
+
+/* ------------------------------------------------- instead of the real ones */
+
+static atomic_int hidden, begun, closed; /* windows */
+static atomic_int may_close;		 /* so many more */
+static atomic_bool is_masked, is_mine;	 /* who closes: signals; this thread */
+static pthread_t tester;
+static atomic_bool no_thread;
+static atomic_int nr_waits;
+static struct timespec waited_until;
+
+/* Seen from outside, or the linker of a sanitizer does not find them. */
+#pragma GCC visibility push(default)
+void __wrap_cf_window_hide(struct cf_window *w);
+void __wrap_cf_window_close(struct cf_window *w);
+int __real_pthread_create(pthread_t *thread, const pthread_attr_t *attr,
+			  void *(*run)(void *arg), void *arg);
+int __wrap_pthread_create(pthread_t *thread, const pthread_attr_t *attr,
+			  void *(*run)(void *arg), void *arg);
+int __real_pthread_cond_timedwait(pthread_cond_t *cond, pthread_mutex_t *lock,
+				  const struct timespec *until);
+int __wrap_pthread_cond_timedwait(pthread_cond_t *cond, pthread_mutex_t *lock,
+				  const struct timespec *until);
+#pragma GCC visibility pop
+
+void __wrap_cf_window_hide(struct cf_window *w)
+{
+	(void)w;
+	atomic_fetch_add(&hidden, 1);
+}
+
+static void take_leave(void)
+{
+	int left = atomic_load(&may_close);
+
+	while (!left ||
+	       !atomic_compare_exchange_weak(&may_close, &left, left - 1)) {
+		usleep(100);
+		left = atomic_load(&may_close);
+	}
+}
+
+void __wrap_cf_window_close(struct cf_window *w)
+{
+	sigset_t now;
+
+	(void)w;
+	pthread_sigmask(SIG_BLOCK, NULL, &now);
+	atomic_store(&is_masked,
+		     sigismember(&now, SIGINT) && sigismember(&now, SIGPROF));
+	atomic_store(&is_mine, pthread_equal(pthread_self(), tester) != 0);
+	atomic_fetch_add(&begun, 1);
+	take_leave();
+	atomic_fetch_add(&closed, 1);
+}
+
+int __wrap_pthread_create(pthread_t *thread, const pthread_attr_t *attr,
+			  void *(*run)(void *arg), void *arg)
+{
+	return atomic_load(&no_thread) ?
+		       EAGAIN :
+		       __real_pthread_create(thread, attr, run, arg);
+}
+
+/* The lock is held: who is counted misses nothing. */
+int __wrap_pthread_cond_timedwait(pthread_cond_t *cond, pthread_mutex_t *lock,
+				  const struct timespec *until)
+{
+	waited_until = *until;
+	atomic_fetch_add(&nr_waits, 1);
+	return __real_pthread_cond_timedwait(cond, lock, until);
+}
+
+/* ------------------------------------------------------------------- time */
+
+static struct cf_os os;
+static struct timespec now;
+
+static int clock_of_the_test(clockid_t clock, struct timespec *ts)
+{
+	assert_int_equal(clock, CLOCK_REALTIME);
+	*ts = now;
+	return 0;
+}
+
+/* So that a wait is over at once. */
+static void it_is_long_ago(void)
+{
+	now = (struct timespec){ .tv_sec = 1000 };
+}
+
+/* So that only news end it. */
+static void it_is_long_from_now(void)
+{
+	clock_gettime(CLOCK_REALTIME, &now);
+	now.tv_sec += 1000;
+}
+
+/* ------------------------------------------------------------------ world */
+
+static int begin(void **state)
+{
+	(void)state;
+	tester = pthread_self();
+	os = cf_os_real;
+	os.clock_gettime = clock_of_the_test;
+	cf_os = &os;
+	it_is_long_from_now();
+	atomic_store(&hidden, 0);
+	atomic_store(&begun, 0);
+	atomic_store(&closed, 0);
+	atomic_store(&may_close, 0);
+	atomic_store(&nr_waits, 0);
+	atomic_store(&no_thread, false);
+	return 0;
+}
+
+static int end(void **state)
+{
+	(void)state;
+	atomic_store(&may_close, 1000);
+	cf_reaper_close();
+	cf_os = &cf_os_real;
+	return cf_reaper_bytes() != 0;
+}
+
+static void take(void)
+{
+	struct cf_window *w = calloc(1, sizeof(*w));
+
+	assert_non_null(w);
+	w->size = SIZE;
+	cf_reaper_expect(SIZE);
+	cf_reaper_take(w);
+}
+
+static void let(int nr)
+{
+	atomic_fetch_add(&may_close, nr);
+}
+
+static void *wait_for_one(void *went)
+{
+	*(bool *)went = cf_reaper_wait();
+	return NULL;
+}
+
+/* Where one that is under way ends once somebody waits for it. */
+static bool waits_for_one(void)
+{
+	int waits = atomic_load(&nr_waits);
+	pthread_t thread;
+	bool went = false;
+
+	assert_int_equal(pthread_create(&thread, NULL, wait_for_one, &went), 0);
+	wait_for(&nr_waits, waits + 1);
+	let(1);
+	pthread_join(thread, NULL);
+	return went;
+}
+
+/* ---------------------------------------------------------------- closing */
+
+static void one_is_closed_by_a_thread_that_signals_do_not_reach(void **state)
+{
+	(void)state;
+	take();
+	assert_int_equal(atomic_load(&hidden), 1);
+	wait_for(&begun, 1);
+	assert_false(atomic_load(&is_mine));
+	assert_true(atomic_load(&is_masked));
+	assert_int_equal(cf_reaper_bytes(), SIZE);
+	let(1);
+	cf_reaper_close();
+	assert_int_equal(atomic_load(&closed), 1);
+	assert_int_equal(cf_reaper_bytes(), 0);
+}
+
+static void they_are_closed_one_at_a_time(void **state)
+{
+	(void)state;
+	for (int i = 0; i < 4; i++)
+		take();
+	assert_int_equal(atomic_load(&hidden), 4);
+	assert_int_equal(cf_reaper_bytes(), 4 * SIZE);
+	for (int i = 1; i <= 4; i++) {
+		wait_for(&begun, i);
+		th_sleep_ms(LONG_MS);
+		assert_int_equal(atomic_load(&begun), i);
+		let(1);
+	}
+	cf_reaper_close();
+	assert_int_equal(atomic_load(&closed), 4);
+}
+
+static void each_may_come_when_the_one_before_it_has_gone(void **state)
+{
+	(void)state;
+	for (int i = 1; i <= 3; i++) {
+		take();
+		let(1);
+		wait_for(&closed, i);
+		cf_reaper_close();
+	}
+}
+
+static void without_a_thread_they_are_left_to_the_next(void **state)
+{
+	(void)state;
+	let(3);
+	atomic_store(&no_thread, true);
+	take();
+	take();
+	assert_false(cf_reaper_wait());
+	assert_int_equal(atomic_load(&begun), 0);
+	atomic_store(&no_thread, false);
+	take();
+	wait_for(&closed, 3);
+}
+
+static void or_to_the_close(void **state)
+{
+	(void)state;
+	let(2);
+	atomic_store(&no_thread, true);
+	take();
+	take();
+	cf_reaper_close();
+	assert_int_equal(atomic_load(&closed), 2);
+	assert_true(atomic_load(&is_mine));
+}
+
+static atomic_int nr_back;
+
+static void *close_all(void *arg)
+{
+	cf_reaper_close();
+	atomic_fetch_add(&nr_back, 1);
+	return arg;
+}
+
+static void the_close_waits_for_what_is_under_way(void **state)
+{
+	pthread_t thread;
+
+	(void)state;
+	atomic_store(&nr_back, 0);
+	take();
+	wait_for(&begun, 1);
+	assert_int_equal(pthread_create(&thread, NULL, close_all, NULL), 0);
+	th_sleep_ms(LONG_MS);
+	assert_int_equal(atomic_load(&nr_back), 0);
+	let(1);
+	pthread_join(thread, NULL);
+	assert_int_equal(atomic_load(&closed), 1);
+}
+
+/* ---------------------------------------------------------------- waiting */
+
+static void where_there_is_none_nobody_waits(void **state)
+{
+	(void)state;
+	assert_false(cf_reaper_wait());
+	assert_int_equal(atomic_load(&nr_waits), 0);
+}
+
+static void who_waits_hears_of_each_that_goes(void **state)
+{
+	(void)state;
+	take();
+	wait_for(&begun, 1);
+	take();
+	take();
+	for (int i = 1; i <= 3; i++) {
+		assert_true(waits_for_one());
+		assert_int_equal(cf_reaper_bytes(), (3 - i) * SIZE);
+	}
+}
+
+static void a_wait_is_a_moment(void **state)
+{
+	(void)state;
+	take();
+	now = (struct timespec){ .tv_sec = 1000, .tv_nsec = 999999999 };
+	assert_false(cf_reaper_wait());
+	assert_int_equal(atomic_load(&nr_waits), 1);
+	assert_int_equal(waited_until.tv_sec, 1001);
+	assert_in_range(waited_until.tv_nsec, 999999, 99999999);
+	let(1);
+}
+
+/* All would wait in vain; until one goes, and there is hope again. */
+static void who_comes_behind_one_that_waited_in_vain_goes_at_once(void **state)
+{
+	(void)state;
+	take();
+	wait_for(&begun, 1);
+	take();
+	take();
+	it_is_long_ago();
+	assert_false(cf_reaper_wait());
+	assert_int_equal(atomic_load(&nr_waits), 1);
+	it_is_long_from_now();
+	assert_false(cf_reaper_wait());
+	assert_int_equal(atomic_load(&nr_waits), 1);
+	let(1);
+	wait_for(&begun, 2);
+	assert_true(waits_for_one());
+	let(1);
+}
+
+/* ------------------------------------------------------------------- fork */
+
+/* In the child: nothing was taken, nobody has waited, and there is no thread.
+ */
+static int live_as_child(void)
+{
+	int before = atomic_load(&nr_waits);
+
+	if (cf_reaper_bytes() || cf_reaper_wait())
+		return 1;
+	atomic_store(&begun, 0);
+	atomic_store(&closed, 0);
+	tester = pthread_self();
+	take();
+	it_is_long_ago();
+	if (cf_reaper_wait() || atomic_load(&nr_waits) != before + 1)
+		return 2;
+	let(1);
+	cf_reaper_close();
+	return atomic_load(&closed) == 1 && !atomic_load(&is_mine) ? 0 : 3;
+}
+
+static void a_child_has_none_of_its_parents_windows(void **state)
+{
+	int status;
+	pid_t pid;
+
+	(void)state;
+	if (TH_TSAN)
+		skip(); /* it ends a child that starts a thread */
+	take();
+	wait_for(&begun, 1);
+	take();
+	it_is_long_ago();
+	assert_false(cf_reaper_wait());
+	cf_reaper_fork_prepare();
+	pid = fork();
+	if (!pid) {
+		cf_reaper_fork_child();
+		_exit(live_as_child());
+	}
+	cf_reaper_fork_parent();
+	assert_int_equal(waitpid(pid, &status, 0), pid);
+	assert_int_equal(status, 0);
+	let(2);
+	wait_for(&closed, 2);
+}
+
+#define TEST(name) cmocka_unit_test_setup_teardown(name, begin, end)
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		TEST(one_is_closed_by_a_thread_that_signals_do_not_reach),
+		TEST(they_are_closed_one_at_a_time),
+		TEST(each_may_come_when_the_one_before_it_has_gone),
+		TEST(without_a_thread_they_are_left_to_the_next),
+		TEST(or_to_the_close),
+		TEST(the_close_waits_for_what_is_under_way),
+		TEST(where_there_is_none_nobody_waits),
+		TEST(who_waits_hears_of_each_that_goes),
+		TEST(a_wait_is_a_moment),
+		TEST(who_comes_behind_one_that_waited_in_vain_goes_at_once),
+		TEST(a_child_has_none_of_its_parents_windows),
+	};
+
+	alarm(60);
+	return cmocka_run_group_tests_name("reaper", tests, NULL, NULL);
+}
