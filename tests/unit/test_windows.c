@@ -1,0 +1,691 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * test_windows - which windows there are, who holds them, who has to go for
+ * whom, and what a survey says of a read. What opens and ends a window stands
+ * here, and lasts until it is let.
+ */
+#include "core/windows_internal.h"
+
+#include <errno.h>
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <sys/wait.h>
+#include <unistd.h>
+#include "core/piece.h"
+#include "core/reaper.h"
+#include "core/refusals.h"
+#include "harness.h"
+#include "seam/os.h"
+
+#define CHUNK (64 * TH_KIB)
+#define ROOM 4 /* chunks */
+#define FILE_SIZE (40 * CHUNK + 5000)
+#define CTX ((CUcontext)0x77)
+
+static void wait_for(atomic_int *count, int nr)
+{
+	while (atomic_load(count) < nr)
+		usleep(100);
+}
+
+/* ------------------------------------------------- instead of the real ones */
+
+static atomic_int nr_opened, nr_hidden, nr_closed, nr_noted, nr_forgotten;
+static atomic_int nr_maps_closed;
+static atomic_bool holds_opens, holds_closes, is_lost;
+static int open_says;
+static off_t opened_off;
+static size_t opened_size;
+
+/* Seen from outside, or the linker of a sanitizer does not find them. */
+#pragma GCC visibility push(default)
+int __wrap_cf_window_open(struct cf_window *w, int fd, off_t off, CUcontext ctx,
+			  const char **step);
+bool __wrap_cf_window_is_pinned(const struct cf_window *w);
+void __wrap_cf_window_hide(struct cf_window *w);
+void __wrap_cf_window_close(struct cf_window *w);
+void __wrap_cf_refusal_note(const struct cf_piece *piece, const char *step,
+			    size_t size, int err);
+void __wrap_cf_refusals_forget(void);
+void __wrap_cf_pagemap_close(void);
+#pragma GCC visibility pop
+
+static void wait_while(atomic_bool *holds)
+{
+	while (atomic_load(holds))
+		usleep(100);
+}
+
+int __wrap_cf_window_open(struct cf_window *w, int fd, off_t off, CUcontext ctx,
+			  const char **step)
+{
+	assert_int_equal(fd, 42);
+	assert_ptr_equal(ctx, CTX);
+	*step = "a step";
+	opened_off = off;
+	opened_size = w->size;
+	atomic_fetch_add(&nr_opened, 1);
+	wait_while(&holds_opens);
+	return open_says;
+}
+
+bool __wrap_cf_window_is_pinned(const struct cf_window *w)
+{
+	(void)w;
+	return !atomic_load(&is_lost);
+}
+
+void __wrap_cf_window_hide(struct cf_window *w)
+{
+	(void)w;
+	atomic_fetch_add(&nr_hidden, 1);
+}
+
+void __wrap_cf_window_close(struct cf_window *w)
+{
+	assert_true(w->retired);
+	assert_int_equal(w->refs, 0);
+	wait_while(&holds_closes);
+	atomic_fetch_add(&nr_closed, 1);
+}
+
+void __wrap_cf_refusal_note(const struct cf_piece *piece, const char *step,
+			    size_t size, int err)
+{
+	assert_string_equal(step, "a step");
+	assert_int_equal(size, opened_size);
+	assert_int_equal(err, open_says);
+	(void)piece;
+	atomic_fetch_add(&nr_noted, 1);
+}
+
+void __wrap_cf_refusals_forget(void)
+{
+	atomic_fetch_add(&nr_forgotten, 1);
+}
+
+void __wrap_cf_pagemap_close(void)
+{
+	atomic_fetch_add(&nr_maps_closed, 1);
+}
+
+/* ------------------------------------------------------------------- time */
+
+static struct cf_os os;
+static atomic_bool in_vain; /* what is waited for does not come in time */
+
+static int clock_of_the_test(clockid_t clock, struct timespec *ts)
+{
+	int err = cf_os_real.clock_gettime(clock, ts);
+
+	if (clock == CLOCK_REALTIME)
+		ts->tv_sec += atomic_load(&in_vain) ? -1000 : 1000;
+	return err;
+}
+
+/* ------------------------------------------------------------------ world */
+
+static struct cf_handle one, other; /* of the same file */
+static const struct cf_windows_limits plain = {
+	.mode = CF_WINDOWS_KEPT,
+	.max_bytes = ROOM * CHUNK,
+	.chunk = CHUNK,
+	.open_from = 4 * TH_KIB,
+	.use_from = TH_KIB,
+};
+
+static int begin(void **state)
+{
+	(void)state;
+	os = cf_os_real;
+	os.clock_gettime = clock_of_the_test;
+	cf_os = &os;
+	atomic_store(&in_vain, false);
+	one.fd = other.fd = 42;
+	cf_windows_configure(&plain);
+	nr_opened = nr_hidden = nr_closed = nr_noted = nr_forgotten = 0;
+	nr_maps_closed = 0;
+	holds_opens = holds_closes = is_lost = false;
+	open_says = 0;
+	return 0;
+}
+
+static struct cf_windows_counts counts(void)
+{
+	struct cf_windows_counts c;
+
+	cf_windows_count(&c);
+	return c;
+}
+
+static int end(void **state)
+{
+	struct cf_windows_counts c;
+
+	(void)state;
+	cf_windows_close();
+	cf_os = &cf_os_real;
+	c = counts();
+	return c.open || c.bytes || c.opened || c.used || c.stale || c.refused;
+}
+
+/* What is being closed is counted until it is. */
+static void wait_for_bytes(size_t bytes)
+{
+	while (counts().bytes != bytes)
+		usleep(100);
+}
+
+static struct cf_piece read_of(struct cf_handle *handle, size_t at, size_t size,
+			       enum cf_sight sight)
+{
+	return (struct cf_piece){
+		.op = CF_READ,
+		.handle = handle,
+		.size = size,
+		.file_off = (off_t)at,
+		.view = { .sight = sight,
+			  .stamped = true,
+			  .stamp = { .dev = 1, .ino = 2, .size = FILE_SIZE },
+			  .since = UINT64_MAX },
+	};
+}
+
+/* A chunk's window, which may be opened. */
+static struct cf_window *get(uint64_t chunk)
+{
+	struct cf_piece piece =
+		read_of(&one, chunk * CHUNK, CHUNK, CF_SIGHT_WORTH);
+	struct cf_window *w = NULL;
+
+	assert_int_equal(cf_windows_get(&piece, chunk, CTX, &w), 0);
+	assert_non_null(w);
+	return w;
+}
+
+static int try(struct cf_piece piece)
+{
+	uint64_t chunk = (uint64_t)piece.file_off / CHUNK;
+	struct cf_window *w;
+	int err = cf_windows_get(&piece, chunk, CTX, &w);
+
+	if (!err)
+		cf_windows_put(w, false);
+	return err;
+}
+
+static int try_chunk(uint64_t chunk)
+{
+	return try(read_of(&one, chunk * CHUNK, CHUNK, CF_SIGHT_WORTH));
+}
+
+static struct cf_survey survey_of(size_t at, size_t size, bool reads)
+{
+	struct cf_piece piece = read_of(&one, at, size, CF_SIGHT_NONE);
+	struct cf_survey survey;
+
+	cf_windows_survey(&piece, size, reads, &plain, &survey);
+	return survey;
+}
+
+static void open_all(unsigned nr)
+{
+	for (unsigned i = 0; i < nr; i++) {
+		survey_of(i * CHUNK, CHUNK, true);
+		cf_windows_put(get(i), false);
+	}
+	assert_int_equal(counts().open, nr);
+	assert_int_equal(counts().bytes, nr * CHUNK);
+}
+
+static bool is_open(uint64_t chunk)
+{
+	return !try(read_of(&one, chunk * CHUNK, CHUNK, CF_SIGHT_OPEN));
+}
+
+/* ---------------------------------------------------------------- getting */
+
+static void a_chunk_has_one_window_for_all_handles(void **state)
+{
+	struct cf_piece again = read_of(&other, 100, 500, CF_SIGHT_OPEN);
+	struct cf_window *w = get(0), *same;
+
+	(void)state;
+	assert_int_equal(cf_windows_get(&again, 0, CTX, &same), 0);
+	assert_ptr_equal(w, same);
+	assert_int_equal(w->refs, 2);
+	cf_windows_put(w, false);
+	cf_windows_put(w, false);
+	assert_ptr_equal(get(0), w);
+	cf_windows_put(w, false);
+	assert_int_equal(nr_opened, 1);
+	assert_int_equal(counts().opened, 1);
+	assert_int_equal(counts().used, 3);
+	assert_int_equal(counts().open, 1);
+	assert_int_equal(counts().bytes, CHUNK);
+	/* and nobody opens one that is not worth it */
+	assert_int_equal(try(read_of(&one, CHUNK, 500, CF_SIGHT_OPEN)),
+			 -ESTALE);
+	assert_int_equal(counts().open, 1);
+}
+
+static void the_last_one_ends_with_the_page_where_the_file_ends(void **state)
+{
+	size_t page = (size_t)sysconf(_SC_PAGESIZE);
+
+	(void)state;
+	cf_windows_put(get(3), false);
+	assert_int_equal(opened_off, 3 * CHUNK);
+	assert_int_equal(opened_size, CHUNK);
+	cf_windows_put(get(40), false);
+	assert_int_equal(opened_off, 40 * CHUNK);
+	assert_int_equal(opened_size, (5000 + page - 1) / page * page);
+	assert_int_equal(counts().bytes, CHUNK + opened_size);
+}
+
+static void *open_in_a_thread(void *err)
+{
+	*(int *)err = try_chunk(0);
+	return NULL;
+}
+
+static void one_that_is_being_opened_is_nobodys(void **state)
+{
+	struct cf_windows_limits limits = plain;
+	struct cf_survey survey;
+	struct cf_piece piece = read_of(&one, 0, CHUNK, CF_SIGHT_NONE);
+	pthread_t thread;
+	int err = 1;
+
+	(void)state;
+	atomic_store(&holds_opens, true);
+	assert_int_equal(pthread_create(&thread, NULL, open_in_a_thread, &err),
+			 0);
+	wait_for(&nr_opened, 1);
+	assert_int_equal(try_chunk(0), -EBUSY);
+	cf_windows_survey(&piece, CHUNK, false, &limits, &survey);
+	assert_false(survey.all_open);
+	atomic_store(&holds_opens, false);
+	pthread_join(thread, NULL);
+	assert_int_equal(err, 0);
+	cf_windows_survey(&piece, CHUNK, false, &limits, &survey);
+	assert_true(survey.all_open);
+	assert_int_equal(try_chunk(0), 0);
+	assert_int_equal(nr_opened, 1);
+}
+
+static void one_that_cannot_be_opened_leaves_nothing(void **state)
+{
+	(void)state;
+	open_says = -ENODEV;
+	assert_int_equal(try_chunk(0), -ENODEV);
+	assert_int_equal(nr_noted, 1);
+	assert_int_equal(counts().refused, 1);
+	assert_int_equal(counts().opened, 0);
+	assert_int_equal(counts().open, 0);
+	assert_int_equal(counts().bytes, 0);
+	open_says = 0;
+	assert_int_equal(try_chunk(0), 0);
+	assert_int_equal(counts().bytes, CHUNK);
+	assert_int_equal(nr_closed, 0);
+}
+
+/* Its handle goes meanwhile; then it comes to be all the same, or does not. */
+static void one_may_be_retired_while_it_is_opened(void **state)
+{
+	static const int says[] = { 0, -EIO };
+	pthread_t thread;
+	int err;
+
+	(void)state;
+	for (int i = 0; i < 2; i++) {
+		open_says = says[i];
+		atomic_store(&holds_opens, true);
+		assert_int_equal(
+			pthread_create(&thread, NULL, open_in_a_thread, &err),
+			0);
+		wait_for(&nr_opened, i + 1);
+		cf_windows_retire(&one);
+		assert_int_equal(counts().open, 0);
+		atomic_store(&holds_opens, false);
+		pthread_join(thread, NULL);
+		assert_int_equal(err, says[i]);
+		assert_int_equal(counts().open, 0);
+		wait_for(&nr_closed, 1);
+	}
+	assert_int_equal(nr_closed, 1);
+}
+
+/* ------------------------------------------------------- when it is stale */
+
+static void a_file_that_changed_gets_another(void **state)
+{
+	struct cf_piece piece = read_of(&one, 0, CHUNK, CF_SIGHT_OPEN);
+	struct cf_window *old = get(0), *new;
+
+	(void)state;
+	piece.view.stamp.mtime++;
+	assert_int_equal(cf_windows_get(&piece, 0, CTX, &new), -ESTALE);
+	assert_int_equal(counts().open, 0);
+	piece.view.sight = CF_SIGHT_WORTH;
+	assert_int_equal(cf_windows_get(&piece, 0, CTX, &new), 0);
+	assert_ptr_not_equal(new, old);
+	assert_int_equal(counts().open, 1);
+	assert_int_equal(counts().bytes, 2 * CHUNK);
+	assert_int_equal(nr_hidden, 0); /* it is in use */
+	cf_windows_put(old, true);
+	assert_int_equal(nr_hidden, 1);
+	wait_for(&nr_closed, 1);
+	cf_windows_put(new, false);
+	assert_int_equal(counts().stale, 1);
+	assert_int_equal(counts().used, 1);
+}
+
+static void several_may_find_it_stale(void **state)
+{
+	struct cf_window *w = get(0);
+
+	(void)state;
+	assert_ptr_equal(get(0), w);
+	cf_windows_put(w, true);
+	assert_int_equal(counts().open, 0);
+	assert_int_equal(nr_hidden, 0);
+	cf_windows_put(w, true);
+	assert_int_equal(nr_hidden, 1);
+	assert_int_equal(counts().stale, 2);
+	wait_for(&nr_closed, 1);
+}
+
+static void one_that_the_driver_has_lost_is_stale(void **state)
+{
+	(void)state;
+	open_all(1);
+	atomic_store(&is_lost, true);
+	assert_int_equal(try_chunk(0), -ESTALE);
+	assert_int_equal(counts().stale, 1);
+	assert_int_equal(counts().open, 0);
+	wait_for(&nr_closed, 1);
+}
+
+/* ------------------------------------------------------------------- room */
+
+static void the_oldest_goes_for_a_newcomer(void **state)
+{
+	(void)state;
+	open_all(ROOM);
+	survey_of(0, CHUNK, true);
+	assert_true(is_open(0));
+	assert_int_equal(try_chunk(ROOM), 0);
+	assert_int_equal(counts().open, ROOM);
+	assert_int_equal(counts().bytes, ROOM * CHUNK);
+	assert_int_equal(nr_closed, 1);
+	for (unsigned i = 0; i <= ROOM; i++)
+		assert_int_equal(is_open(i), i != 1);
+}
+
+static void nothing_goes_for_what_is_used_less(void **state)
+{
+	struct cf_piece piece =
+		read_of(&one, ROOM * CHUNK, CHUNK, CF_SIGHT_WORTH);
+
+	(void)state;
+	open_all(ROOM);
+	piece.view.since = 0;
+	assert_int_equal(try(piece), -ENOSPC);
+	assert_int_equal(counts().open, ROOM);
+	assert_int_equal(counts().refused, 1);
+	assert_int_equal(counts().bytes, ROOM * CHUNK);
+	assert_int_equal(nr_opened, ROOM);
+	assert_int_equal(nr_noted, 0);
+}
+
+static void nothing_goes_that_is_in_use(void **state)
+{
+	struct cf_window *held[ROOM];
+
+	(void)state;
+	for (unsigned i = 0; i < ROOM; i++)
+		held[i] = get(i);
+	assert_int_equal(try_chunk(ROOM), -ENOSPC);
+	cf_windows_put(held[2], false);
+	assert_int_equal(try_chunk(ROOM), 0);
+	assert_false(is_open(2));
+	for (unsigned i = 0; i < ROOM; i++)
+		if (i != 2)
+			cf_windows_put(held[i], false);
+}
+
+static void one_larger_than_all_room_is_not_opened(void **state)
+{
+	struct cf_windows_limits limits = plain;
+
+	(void)state;
+	limits.max_bytes = CHUNK - 1;
+	cf_windows_configure(&limits);
+	assert_int_equal(try_chunk(0), -ENOSPC);
+	assert_int_equal(nr_opened, 0);
+	limits.max_bytes = CHUNK;
+	cf_windows_configure(&limits);
+	assert_int_equal(try_chunk(0), 0);
+	assert_int_equal(try_chunk(1), 0);
+	assert_int_equal(counts().bytes, CHUNK);
+}
+
+/* The bound is one of what is pinned. */
+static void what_is_being_closed_counts_until_it_is(void **state)
+{
+	(void)state;
+	open_all(ROOM);
+	atomic_store(&holds_closes, true);
+	cf_windows_retire(&one);
+	assert_int_equal(counts().open, 0);
+	cf_windows_reap();
+	assert_int_equal(nr_hidden, ROOM);
+	assert_int_equal(counts().bytes, ROOM * CHUNK);
+	atomic_store(&in_vain, true);
+	assert_int_equal(try_chunk(9), -ENOSPC);
+	assert_int_equal(counts().refused, 1);
+	atomic_store(&holds_closes, false);
+	wait_for_bytes(0);
+	assert_int_equal(try_chunk(9), 0);
+}
+
+/* ----------------------------------------------------------------- ending */
+
+static void a_handle_takes_its_own_along(void **state)
+{
+	struct cf_piece others = read_of(&other, CHUNK, CHUNK, CF_SIGHT_WORTH);
+	struct cf_window *held = get(0);
+
+	(void)state;
+	assert_int_equal(try(others), 0);
+	cf_windows_put(get(2), false);
+	cf_windows_retire(&one);
+	cf_windows_reap();
+	assert_int_equal(counts().open, 1);
+	assert_true(is_open(1));
+	wait_for_bytes(2 * CHUNK);
+	assert_int_equal(nr_closed, 1);
+	cf_windows_put(held, false);
+	wait_for(&nr_closed, 2);
+}
+
+static void a_drop_leaves_what_is_in_use(void **state)
+{
+	struct cf_window *held = get(2);
+
+	(void)state;
+	cf_windows_put(get(0), false);
+	cf_windows_put(get(1), false);
+	cf_windows_drop();
+	assert_int_equal(counts().open, 1);
+	wait_for(&nr_closed, 2);
+	assert_true(is_open(2));
+	cf_windows_put(held, false);
+	assert_true(is_open(2));
+}
+
+static void a_close_waits_and_forgets(void **state)
+{
+	struct cf_piece piece = read_of(&one, 0, CHUNK, CF_SIGHT_NONE);
+	struct cf_survey survey;
+
+	(void)state;
+	open_all(2);
+	cf_windows_survey(&piece, CHUNK, true, &plain, &survey);
+	cf_windows_close();
+	assert_int_equal(nr_closed, 2);
+	assert_int_equal(nr_forgotten, 1);
+	assert_int_equal(nr_maps_closed, 1);
+	assert_int_equal(counts().opened + counts().used, 0);
+	cf_windows_survey(&piece, CHUNK, false, &plain, &survey);
+	assert_false(survey.again);
+}
+
+/* ----------------------------------------------------------------- survey */
+
+static void all_is_open_if_each_chunk_is(void **state)
+{
+	struct cf_piece later = read_of(&one, 0, CHUNK, CF_SIGHT_NONE);
+	struct cf_survey survey;
+
+	(void)state;
+	open_all(2);
+	assert_true(survey_of(0, 2 * CHUNK, false).all_open);
+	assert_true(survey_of(CHUNK - 1, 2, false).all_open);
+	assert_false(survey_of(0, 2 * CHUNK + 1, false).all_open);
+	assert_false(survey_of(2 * CHUNK, 1, false).all_open);
+	later.view.stamp.ctime++;
+	cf_windows_survey(&later, CHUNK, false, &plain, &survey);
+	assert_false(survey.all_open);
+}
+
+static void what_was_read_is_known_by_its_bytes(void **state)
+{
+	size_t half = CHUNK / 2;
+
+	(void)state;
+	assert_false(survey_of(0, half, false).again);
+	assert_false(survey_of(0, half, true).again);
+	assert_true(survey_of(0, half, false).again);
+	assert_false(survey_of(0, half, false).whole);
+	assert_false(survey_of(half, half, true).again);
+	assert_true(survey_of(0, CHUNK, false).again);
+	assert_true(survey_of(0, CHUNK, false).whole);
+	/* all of the chunks that it touches */
+	assert_false(survey_of(half, CHUNK, false).again);
+	assert_false(survey_of(half, CHUNK, true).again);
+	assert_true(survey_of(half, CHUNK, false).again);
+	assert_false(survey_of(half, CHUNK, false).whole);
+	/* what is smaller is not noted */
+	assert_true(survey_of(9 * CHUNK, 4 * TH_KIB - 1, true).again);
+	assert_true(survey_of(9 * CHUNK, 4 * TH_KIB - 1, true).whole);
+	assert_false(survey_of(9 * CHUNK, 4 * TH_KIB, false).again);
+}
+
+static void it_was_read_when_the_first_of_its_chunks_was(void **state)
+{
+	struct cf_piece piece = read_of(&one, 0, 3 * CHUNK, CF_SIGHT_NONE);
+	struct cf_windows_limits always = plain;
+	struct cf_survey survey;
+	uint64_t first;
+
+	(void)state;
+	always.mode = CF_WINDOWS_ALWAYS;
+	survey_of(CHUNK, CHUNK, true);
+	first = survey_of(CHUNK, CHUNK, false).since;
+	survey_of(0, CHUNK, true);
+	survey_of(2 * CHUNK, CHUNK, true);
+	assert_int_equal(survey_of(0, CHUNK, false).since, first + 1);
+	assert_int_equal(survey_of(2 * CHUNK, CHUNK, false).since, first + 2);
+	assert_int_equal(survey_of(0, 3 * CHUNK, false).since, first);
+	cf_windows_survey(&piece, 3 * CHUNK, false, &always, &survey);
+	assert_true(survey.since == UINT64_MAX);
+}
+
+static void there_is_room_where_one_is_open_or_may_go(void **state)
+{
+	struct cf_window *held[ROOM];
+
+	(void)state;
+	for (unsigned i = 0; i < ROOM; i++) {
+		assert_true(survey_of(ROOM * CHUNK, CHUNK, false).room);
+		held[i] = get(i);
+	}
+	assert_false(survey_of(ROOM * CHUNK, CHUNK, false).room);
+	assert_true(survey_of(CHUNK, 4 * CHUNK, false).room);
+	for (unsigned i = 0; i < ROOM; i++)
+		cf_windows_put(held[i], false);
+	/* never read: any may go for it in no case */
+	assert_false(survey_of(ROOM * CHUNK, CHUNK, false).room);
+	/* too small to be weighed */
+	assert_true(survey_of(ROOM * CHUNK, TH_KIB, false).room);
+}
+
+/* ------------------------------------------------------------------- fork */
+
+static int live_as_child(void)
+{
+	struct cf_windows_counts c = counts();
+
+	if (c.open || c.bytes || c.opened || c.used)
+		return 1;
+	if (is_open(0) || try_chunk(0) || nr_opened != 3)
+		return 2;
+	cf_windows_close();
+	return nr_closed == 1 ? 0 : 3;
+}
+
+static void a_child_has_none_of_its_parents_windows(void **state)
+{
+	int status;
+	pid_t pid;
+
+	(void)state;
+	if (TH_TSAN)
+		skip(); /* it ends a child that starts a thread */
+	open_all(2);
+	cf_windows_fork_prepare();
+	pid = fork();
+	if (!pid) {
+		cf_windows_fork_child();
+		_exit(live_as_child());
+	}
+	cf_windows_fork_parent();
+	assert_int_equal(waitpid(pid, &status, 0), pid);
+	assert_int_equal(status, 0);
+	assert_true(is_open(0) && is_open(1));
+}
+
+#define TEST(name) cmocka_unit_test_setup_teardown(name, begin, end)
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		TEST(a_chunk_has_one_window_for_all_handles),
+		TEST(the_last_one_ends_with_the_page_where_the_file_ends),
+		TEST(one_that_is_being_opened_is_nobodys),
+		TEST(one_that_cannot_be_opened_leaves_nothing),
+		TEST(one_may_be_retired_while_it_is_opened),
+		TEST(a_file_that_changed_gets_another),
+		TEST(several_may_find_it_stale),
+		TEST(one_that_the_driver_has_lost_is_stale),
+		TEST(the_oldest_goes_for_a_newcomer),
+		TEST(nothing_goes_for_what_is_used_less),
+		TEST(nothing_goes_that_is_in_use),
+		TEST(one_larger_than_all_room_is_not_opened),
+		TEST(what_is_being_closed_counts_until_it_is),
+		TEST(a_handle_takes_its_own_along),
+		TEST(a_drop_leaves_what_is_in_use),
+		TEST(a_close_waits_and_forgets),
+		TEST(all_is_open_if_each_chunk_is),
+		TEST(what_was_read_is_known_by_its_bytes),
+		TEST(it_was_read_when_the_first_of_its_chunks_was),
+		TEST(there_is_room_where_one_is_open_or_may_go),
+		TEST(a_child_has_none_of_its_parents_windows),
+	};
+
+	th_start(60);
+	return cmocka_run_group_tests_name("windows", tests, NULL, NULL);
+}
