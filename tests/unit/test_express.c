@@ -1,0 +1,366 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * test_express - which reads go by the shuttle, and what becomes of a seat and
+ * of a feed. Shuttle, device, memory and file stand here.
+ */
+#include "path/express.h"
+
+#include <errno.h>
+#include <unistd.h>
+#include "core/device.h"
+#include "core/file.h"
+#include "harness.h"
+
+#define PAGE 4096
+#define ADDR ((uintptr_t)0x700000000000 + 3)
+#define CTX ((CUcontext)0x77)
+#define LOST CF_ECUDA(CF_CU_UNKNOWN)
+
+/* ------------------------------------------------- instead of the real ones */
+
+static struct cf_device device;
+static struct cf_memory now; /* what the driver says if it is asked again */
+static char seat_mem[CF_SHUTTLE_ROOM];
+static int find_says, move_says, failed_with;
+static bool pays, has_seat;
+static ssize_t file_says;
+static unsigned nr_asked, nr_taken, nr_left, nr_moved, nr_failed;
+static size_t moved_at, moved_size;
+static char *read_to;
+
+/* Seen from outside, or the linker of a sanitizer does not find them. */
+#pragma GCC visibility push(default)
+int __wrap_cf_device_find(const struct cf_memory *mem, struct cf_device **dev);
+bool __wrap_cf_device_failed(struct cf_device *dev, int code);
+void __wrap_cf_memory_facts(uintptr_t addr, struct cf_memory *mem);
+bool __wrap_cf_shuttle_pays(struct cf_shuttle *shuttle);
+bool __wrap_cf_shuttle_take(struct cf_shuttle *shuttle, struct cf_seat *seat);
+void __wrap_cf_shuttle_leave(struct cf_shuttle *shuttle,
+			     const struct cf_seat *seat);
+int __wrap_cf_shuttle_move(struct cf_shuttle *shuttle,
+			   const struct cf_seat *seat, size_t at,
+			   CUdeviceptr dst, size_t size);
+ssize_t __wrap_cf_file_read(struct cf_handle *handle, enum cf_via via,
+			    void *buf, size_t size, off_t off);
+#pragma GCC visibility pop
+
+int __wrap_cf_device_find(const struct cf_memory *mem, struct cf_device **dev)
+{
+	(void)mem;
+	*dev = &device;
+	return find_says;
+}
+
+bool __wrap_cf_device_failed(struct cf_device *dev, int code)
+{
+	assert_ptr_equal(dev, &device);
+	failed_with = code;
+	nr_failed++;
+	return false;
+}
+
+void __wrap_cf_memory_facts(uintptr_t addr, struct cf_memory *mem)
+{
+	assert_int_equal(addr, ADDR);
+	nr_asked++;
+	*mem = now;
+}
+
+bool __wrap_cf_shuttle_pays(struct cf_shuttle *shuttle)
+{
+	(void)shuttle;
+	return pays;
+}
+
+bool __wrap_cf_shuttle_take(struct cf_shuttle *shuttle, struct cf_seat *seat)
+{
+	(void)shuttle;
+	nr_taken += has_seat;
+	*seat = (struct cf_seat){ .nr = 5, .mem = seat_mem };
+	return has_seat;
+}
+
+void __wrap_cf_shuttle_leave(struct cf_shuttle *shuttle,
+			     const struct cf_seat *seat)
+{
+	(void)shuttle;
+	assert_int_equal(seat->nr, 5);
+	nr_left++;
+}
+
+int __wrap_cf_shuttle_move(struct cf_shuttle *shuttle,
+			   const struct cf_seat *seat, size_t at,
+			   CUdeviceptr dst, size_t size)
+{
+	(void)shuttle;
+	assert_int_equal(seat->nr, 5);
+	assert_int_equal(dst, ADDR);
+	assert_int_equal(at % 16, ADDR % 16);
+	moved_at = at;
+	moved_size = size;
+	nr_moved++;
+	return move_says;
+}
+
+ssize_t __wrap_cf_file_read(struct cf_handle *handle, enum cf_via via,
+			    void *buf, size_t size, off_t off)
+{
+	(void)handle;
+	(void)via;
+	(void)off;
+	read_to = buf;
+	assert_true(read_to >= seat_mem);
+	assert_true(read_to + size <= seat_mem + sizeof(seat_mem));
+	return file_says > (ssize_t)size ? (ssize_t)size : file_says;
+}
+
+/* ------------------------------------------------------------------ world */
+
+static struct cf_handle handle;
+static struct cf_piece piece;
+static struct cf_feed feed;
+
+/* A read of 2 KiB at the file's start that nothing speaks against. */
+static int begin(void **state)
+{
+	(void)state;
+	handle.page_align = PAGE;
+	piece = (struct cf_piece){
+		.op = CF_READ,
+		.express = true,
+		.via = CF_VIA_CACHE,
+		.handle = &handle,
+		.mem = { .kind = CF_MEMORY_DEVICE,
+			 .addr = ADDR,
+			 .ctx = CTX,
+			 .buffer_id = 7,
+			 .end = ADDR + 2048 },
+		.size = 2048,
+	};
+	now = piece.mem;
+	find_says = move_says = 0;
+	pays = has_seat = true;
+	file_says = 1 << 20;
+	nr_asked = nr_taken = nr_left = nr_moved = nr_failed = 0;
+	return 0;
+}
+
+static bool run(void)
+{
+	cf_feed_init(&feed, piece.size, 0, 512);
+	return cf_express_run(&piece, &feed);
+}
+
+/* Not by the shuttle: nothing was done, and all of it is left to others. */
+static void goes_another_way(void)
+{
+	assert_false(run());
+	assert_int_equal(nr_taken, nr_left);
+	assert_int_equal(nr_moved, 0);
+	assert_true(cf_feed_has_more(&feed));
+	assert_int_equal(cf_feed_result(&feed), piece.size);
+}
+
+static void is_carried(void)
+{
+	assert_true(run());
+	assert_int_equal(nr_taken, nr_left);
+	assert_int_equal(nr_moved, 1);
+	assert_int_equal(moved_size, piece.size);
+	assert_false(cf_feed_has_more(&feed));
+	assert_int_equal(cf_feed_result(&feed), piece.size);
+}
+
+/* ---------------------------------------------------------------- bytes */
+
+static void what_lies_in_the_page_cache_is_read_to_where_it_fits(void **state)
+{
+	(void)state;
+	is_carried();
+	assert_ptr_equal(read_to, seat_mem + ADDR % 16);
+	assert_int_equal(moved_at, ADDR % 16);
+	begin(state);
+	piece.file_off = 1000;
+	is_carried();
+	assert_int_equal(moved_at, ADDR % 16);
+}
+
+static void blocks_are_read_whole(void **state)
+{
+	(void)state;
+	piece.via = CF_VIA_DIRECT;
+	piece.file_off = 5 * PAGE + 64 + ADDR % 16;
+	is_carried();
+	assert_ptr_equal(read_to, seat_mem);
+	assert_int_equal(moved_at, 64 + ADDR % 16);
+}
+
+static void a_file_that_ends_ends_it(void **state)
+{
+	(void)state;
+	file_says = 100;
+	assert_true(run());
+	assert_int_equal(moved_size, 100);
+	assert_int_equal(cf_feed_result(&feed), 100);
+	file_says = 0;
+	nr_moved = 0;
+	assert_true(run());
+	assert_int_equal(nr_moved, 0);
+	assert_int_equal(cf_feed_result(&feed), 0);
+	assert_int_equal(nr_left, 2);
+	assert_int_equal(nr_failed, 0);
+}
+
+static void a_file_that_fails_fails_it(void **state)
+{
+	(void)state;
+	file_says = -EIO;
+	assert_true(run());
+	assert_int_equal(nr_moved, 0);
+	assert_int_equal(nr_left, 1);
+	assert_int_equal(nr_failed, 0);
+	assert_int_equal(cf_feed_result(&feed), -EIO);
+}
+
+/* ------------------------------------------------------ who does not suit */
+
+static void only_what_is_small_and_asks_for_it_goes(void **state)
+{
+	size_t most = CF_SHUTTLE_ROOM - 2 * PAGE;
+
+	(void)state;
+	piece.express = false;
+	goes_another_way();
+	piece.express = true;
+	piece.size = most;
+	now.end = piece.mem.end = ADDR + most;
+	is_carried();
+	piece.size++;
+	now.end = piece.mem.end = ADDR + most + 1;
+	nr_moved = 0;
+	goes_another_way();
+	assert_int_equal(nr_taken, 1);
+}
+
+static void only_plain_device_memory_of_known_bounds_goes(void **state)
+{
+	begin(state);
+	piece.mem.kind = now.kind = CF_MEMORY_MANAGED;
+	goes_another_way();
+	assert_int_equal(nr_taken, 0);
+	begin(state);
+	piece.mem.chained = now.chained = true;
+	goes_another_way();
+	assert_int_equal(nr_taken, 0);
+	begin(state);
+	piece.mem.end = 0;
+	goes_another_way();
+	assert_int_equal(nr_taken, 0);
+}
+
+static void blocks_that_lie_otherwise_do_not_go(void **state)
+{
+	(void)state;
+	piece.via = CF_VIA_DIRECT;
+	piece.file_off = ADDR % 16 + 1;
+	goes_another_way();
+	assert_int_equal(nr_taken, 0);
+}
+
+static void it_must_pay_and_have_a_seat(void **state)
+{
+	(void)state;
+	pays = false;
+	goes_another_way();
+	assert_int_equal(nr_taken, 0);
+	pays = true;
+	has_seat = false;
+	goes_another_way();
+	has_seat = true;
+	find_says = LOST;
+	goes_another_way();
+	assert_int_equal(nr_taken, 0);
+}
+
+/* ------------------------------------------------------- what went wrong */
+
+static void memory_that_is_another_by_now_is_left_alone(void **state)
+{
+	struct cf_memory was = now;
+
+	(void)state;
+	now.kind = CF_MEMORY_HOST;
+	goes_another_way();
+	now = was;
+	now.ctx = NULL;
+	goes_another_way();
+	now = was;
+	now.buffer_id++;
+	goes_another_way();
+	now = was;
+	now.chained = true;
+	goes_another_way();
+	now = was;
+	now.end--;
+	goes_another_way();
+	assert_int_equal(nr_asked, 5);
+	assert_int_equal(nr_left, 5);
+	now = was;
+	is_carried();
+}
+
+static void what_is_registered_is_not_asked_for(void **state)
+{
+	(void)state;
+	piece.registered = true;
+	now.kind = CF_MEMORY_HOST;
+	is_carried();
+	assert_int_equal(nr_asked, 0);
+}
+
+static void an_order_that_was_not_carried_out_is_left_to_others(void **state)
+{
+	(void)state;
+	move_says = -ENOTSUP;
+	assert_false(run());
+	assert_int_equal(nr_left, 1);
+	assert_true(cf_feed_has_more(&feed));
+	assert_int_equal(cf_feed_result(&feed), piece.size);
+}
+
+/* A kernel may still look at the seat. */
+static void nobody_leaves_the_seat_of_a_kernel_that_is_lost(void **state)
+{
+	(void)state;
+	move_says = LOST;
+	assert_true(run());
+	assert_int_equal(nr_failed, 1);
+	assert_int_equal(failed_with, LOST);
+	assert_int_equal(nr_taken, 1);
+	assert_int_equal(nr_left, 0);
+	assert_false(cf_feed_has_more(&feed));
+	assert_int_equal(cf_feed_result(&feed), LOST);
+}
+
+#define TEST(name) cmocka_unit_test_setup(name, begin)
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		TEST(what_lies_in_the_page_cache_is_read_to_where_it_fits),
+		TEST(blocks_are_read_whole),
+		TEST(a_file_that_ends_ends_it),
+		TEST(a_file_that_fails_fails_it),
+		TEST(only_what_is_small_and_asks_for_it_goes),
+		TEST(only_plain_device_memory_of_known_bounds_goes),
+		TEST(blocks_that_lie_otherwise_do_not_go),
+		TEST(it_must_pay_and_have_a_seat),
+		TEST(memory_that_is_another_by_now_is_left_alone),
+		TEST(what_is_registered_is_not_asked_for),
+		TEST(an_order_that_was_not_carried_out_is_left_to_others),
+		TEST(nobody_leaves_the_seat_of_a_kernel_that_is_lost),
+	};
+
+	alarm(60);
+	return cmocka_run_group_tests_name("express", tests, NULL, NULL);
+}
