@@ -3,7 +3,7 @@
  * test_team - whom a worker may count on: its own team's help, one more worker
  * while it steps aside, and its caller, who waits for it however late it is.
  */
-#include "engine/worker.h"
+#include "engine/team.h"
 #include "harness.h"
 
 #include <errno.h>
@@ -16,6 +16,38 @@
 #include <unistd.h>
 
 #define SOON_S 20 /* what does not come by then does not come */
+
+static atomic_bool no_thread;
+static atomic_int nr_made;
+
+/* Seen from outside, or the linker of a sanitizer does not find them. */
+#pragma GCC visibility push(default)
+int __real_pthread_create(pthread_t *thread, const pthread_attr_t *attr,
+			  void *(*run)(void *arg), void *arg);
+int __wrap_pthread_create(pthread_t *thread, const pthread_attr_t *attr,
+			  void *(*run)(void *arg), void *arg);
+int __real_pthread_cond_wait(pthread_cond_t *cond, pthread_mutex_t *lock);
+int __wrap_pthread_cond_wait(pthread_cond_t *cond, pthread_mutex_t *lock);
+#pragma GCC visibility pop
+
+int __wrap_pthread_create(pthread_t *thread, const pthread_attr_t *attr,
+			  void *(*run)(void *arg), void *arg)
+{
+	if (atomic_load(&no_thread))
+		return EAGAIN;
+	atomic_fetch_add(&nr_made, 1);
+	return __real_pthread_create(thread, attr, run, arg);
+}
+
+static _Thread_local bool is_caller;
+static atomic_bool caller_sleeps;
+
+int __wrap_pthread_cond_wait(pthread_cond_t *cond, pthread_mutex_t *lock)
+{
+	if (is_caller)
+		atomic_store(&caller_sleeps, true);
+	return __real_pthread_cond_wait(cond, lock);
+}
 
 /* Something that happens once. */
 struct news {
@@ -288,6 +320,185 @@ static void a_worker_that_sleeps_is_called_for_help(void **state)
 	cf_workers_close();
 }
 
+static void a_helper_that_is_back_is_there_for_the_next(void **state)
+{
+	struct lone l;
+
+	(void)state;
+	cf_workers_configure(4);
+	atomic_store(&nr_made, 0);
+	for (int i = 0; i < 20; i++)
+		run_lone(&l, 0);
+	assert_int_equal(atomic_load(&nr_made), 1);
+	cf_workers_close();
+}
+
+#define MANY 5 /* more than a caller wakes */
+
+/* A job that goes on when all its helpers are there. */
+struct meeting {
+	struct cf_job job;
+	atomic_int here;
+	atomic_bool over;
+	bool well;
+};
+
+static void wait_for_all(struct cf_job *job)
+{
+	struct meeting *m = (struct meeting *)job;
+
+	for (int ms = 0; ms < 1000 * SOON_S && !m->well; ms++) {
+		m->well = atomic_load(&m->here) == MANY;
+		th_sleep_ms(1);
+	}
+	atomic_store(&m->over, true);
+}
+
+static void be_there(struct cf_job *job)
+{
+	struct meeting *m = (struct meeting *)job;
+
+	atomic_fetch_add(&m->here, 1);
+	while (!atomic_load(&m->over))
+		th_sleep_ms(1);
+}
+
+static void who_is_woken_wakes_others(void **state)
+{
+	(void)state;
+	cf_workers_configure(MANY);
+	for (int i = 0; i < 3; i++) {
+		struct meeting m = { .job = { .lead = wait_for_all,
+					      .help = be_there } };
+
+		cf_workers_run(&m.job, MANY);
+		assert_true(m.well);
+		th_sleep_ms(50); /* they sleep */
+	}
+	cf_workers_close();
+}
+
+static void wait_for_one(struct cf_job *job)
+{
+	struct meeting *m = (struct meeting *)job;
+
+	for (int ms = 0; ms < 1000 * SOON_S && !m->well; ms++) {
+		m->well = atomic_load(&m->here) > 0;
+		th_sleep_ms(1);
+	}
+}
+
+static void be_there_until_the_caller_sleeps(struct cf_job *job)
+{
+	struct meeting *m = (struct meeting *)job;
+
+	atomic_fetch_add(&m->here, 1);
+	while (!atomic_load(&caller_sleeps))
+		th_sleep_ms(1);
+}
+
+/* Its caller may be gone by then. */
+static void nobody_joins_what_is_over(void **state)
+{
+	(void)state;
+	cf_workers_configure(1);
+	is_caller = true;
+	for (int i = 0; i < 5; i++) {
+		struct meeting m = {
+			.job = { .lead = wait_for_one,
+				 .help = be_there_until_the_caller_sleeps }
+		};
+
+		atomic_store(&caller_sleeps, false);
+		cf_workers_run(&m.job, MANY);
+		assert_true(m.well);
+		assert_int_equal(atomic_load(&m.here), 1);
+	}
+	is_caller = false;
+	cf_workers_close();
+}
+
+struct parcel {
+	struct cf_load load;
+	struct news over;
+};
+
+static enum cf_left carry_all(struct cf_load *load)
+{
+	(void)load;
+	return CF_LEFT_NONE;
+}
+
+static void parcel_over(struct cf_load *load)
+{
+	tell(&((struct parcel *)load)->over);
+}
+
+/* One may be on its way back to work while another is made. */
+static void a_carrier_that_is_back_is_there_for_the_next(void **state)
+{
+	struct parcel p = { .load = { .carry = carry_all,
+				      .over = parcel_over } };
+
+	(void)state;
+	cf_workers_configure(6);
+	atomic_store(&nr_made, 0);
+	expect(&p.over);
+	for (int i = 0; i < 20; i++) {
+		assert_true(cf_workers_post_load(CF_TEAM_IO, &p.load, 1));
+		assert_true(comes(&p.over));
+	}
+	cf_workers_close();
+	assert_in_range(atomic_load(&nr_made), 1, 2);
+}
+
+static void a_load_has_a_worker_made_for_it(void **state)
+{
+	struct parcel p = { .load = { .carry = carry_all,
+				      .over = parcel_over } };
+
+	(void)state;
+	cf_workers_configure(0);
+	expect(&p.over);
+	assert_true(cf_workers_post_load(CF_TEAM_IO, &p.load, 3));
+	assert_true(comes(&p.over));
+	cf_workers_close();
+}
+
+static void a_worker_that_sleeps_is_called_for_a_task(void **state)
+{
+	struct step step;
+
+	(void)state;
+	cf_workers_configure(1);
+	for (int i = 0; i < 3; i++) {
+		post_step(CF_TEAM_STREAM, &step, just_wait);
+		end_step(&step);
+		th_sleep_ms(50); /* it sleeps */
+	}
+	cf_workers_close();
+}
+
+static void without_a_thread_one_is_alone_and_is_told(void **state)
+{
+	struct cf_task task = { .run = run_step };
+	struct meeting m = { .job = { .lead = wait_for_all, .help = be_there },
+			     .here = MANY };
+	struct step step;
+
+	(void)state;
+	cf_workers_configure(2);
+	atomic_store(&no_thread, true);
+	assert_int_equal(cf_workers_reserve(CF_TEAM_IO), -EAGAIN);
+	assert_int_equal(cf_workers_post(CF_TEAM_IO, &task), -EAGAIN);
+	cf_workers_run(&m.job, 2);
+	assert_true(m.well);
+	atomic_store(&no_thread, false);
+	post_step(CF_TEAM_IO, &step, just_wait);
+	end_step(&step);
+	cf_workers_close();
+}
+
 static void signals_are_left_to_the_applications_threads(void **state)
 {
 	sigset_t before, after;
@@ -371,7 +582,74 @@ static void a_worker_sees_that_a_job_wants_help(void **state)
 	cf_workers_close();
 }
 
+/* ------------------------------------------------------------ how many */
+
+static unsigned most_of(unsigned max, int spare)
+{
+	static struct cf_workers w;
+
+	w.max = max;
+	w.spare = spare;
+	cf_team_count_locked(&w);
+	return atomic_load(&w.most);
+}
+
+static void spare_ones_have_their_bounds(void **state)
+{
+	(void)state;
+	assert_int_equal(most_of(3, 0), 3);
+	assert_int_equal(most_of(3, 2), 5);
+	/* for a moment more have stepped back than aside */
+	assert_int_equal(most_of(3, -1), 3);
+	assert_int_equal(most_of(0, 0), 0);
+	/* who steps aside was one that tasks had all the same */
+	assert_int_equal(most_of(0, 5), 6);
+	assert_int_equal(most_of(CF_TEAM_MAX, 100000),
+			 CF_TEAM_MAX + CF_TEAM_MAX_SPARE);
+}
+
+static void no_more_are_made_than_there_is_room_for(void **state)
+{
+	struct meeting m = { .job = { .lead = wait_for_one,
+				      .help = be_there } };
+
+	(void)state;
+	atomic_store(&m.over, true); /* nobody stays */
+	cf_workers_configure(1000);
+	atomic_store(&nr_made, 0);
+	cf_workers_run(&m.job, 100);
+	assert_int_equal(atomic_load(&nr_made), CF_TEAM_MAX);
+	cf_workers_close();
+}
+
 /* ----------------------------------------------------------------- fork */
+
+static void a_team_that_is_forgotten_is_as_new(void **state)
+{
+	static struct cf_workers w = { .lock = CF_SHORT_LOCK };
+	struct cf_task task;
+
+	(void)state;
+	cf_tasks_forget(&w.tasks);
+	w.max = 2;
+	w.nr = 3;
+	w.busy = 2;
+	w.sleeping = 1;
+	w.spare = 7;
+	w.most = 9;
+	cf_task_add(&w.tasks, &task);
+	cf_offer_open(cf_offer_take(&w.jobs), &task, 3);
+	cf_offer_open(cf_offer_take(&w.loads), &task, 3);
+	pthread_mutex_lock(&w.lock);
+	cf_team_forget(&w);
+	assert_int_equal(pthread_mutex_trylock(&w.lock), 0);
+	pthread_mutex_unlock(&w.lock);
+	assert_int_equal(w.nr + w.busy + w.sleeping, 0);
+	assert_int_equal(w.spare, 0);
+	assert_int_equal(w.most, 2);
+	assert_int_equal(cf_team_work(&w), 0);
+	assert_null(cf_task_take(&w.tasks));
+}
 
 /* In the child: nobody is busy, nothing waits, and there is room for two. */
 static int live_as_child(void)
@@ -448,9 +726,19 @@ int main(void)
 		cmocka_unit_test(a_worker_is_helped_by_its_own_team),
 		cmocka_unit_test(a_late_helper_is_waited_for),
 		cmocka_unit_test(a_worker_that_sleeps_is_called_for_help),
+		cmocka_unit_test(a_helper_that_is_back_is_there_for_the_next),
+		cmocka_unit_test(who_is_woken_wakes_others),
+		cmocka_unit_test(nobody_joins_what_is_over),
+		cmocka_unit_test(a_carrier_that_is_back_is_there_for_the_next),
+		cmocka_unit_test(a_load_has_a_worker_made_for_it),
+		cmocka_unit_test(a_worker_that_sleeps_is_called_for_a_task),
+		cmocka_unit_test(without_a_thread_one_is_alone_and_is_told),
 		cmocka_unit_test(signals_are_left_to_the_applications_threads),
 		cmocka_unit_test(a_worker_sees_that_a_task_waits),
 		cmocka_unit_test(a_worker_sees_that_a_job_wants_help),
+		cmocka_unit_test(spare_ones_have_their_bounds),
+		cmocka_unit_test(no_more_are_made_than_there_is_room_for),
+		cmocka_unit_test(a_team_that_is_forgotten_is_as_new),
 		cmocka_unit_test(
 			a_forked_child_has_neither_the_parents_tasks_nor_its_room),
 	};
