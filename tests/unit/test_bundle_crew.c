@@ -114,6 +114,19 @@ static int clock_that_stands(clockid_t clock, struct timespec *ts)
 	return 0;
 }
 
+/* ------------------------------------------------------------- demoting */
+
+/* Called instead of cf_cache_demote; nobody can see the instruction at work. */
+void __wrap_cf_cache_demote(const void *mem, size_t size);
+
+static _Atomic size_t demoted; /* bytes */
+
+void __wrap_cf_cache_demote(const void *mem, size_t size)
+{
+	(void)mem;
+	atomic_fetch_add(&demoted, size);
+}
+
 /* ---------------------------------------------------------------- world */
 
 struct world {
@@ -767,11 +780,58 @@ static int teardown(void **state)
 	return th_teardown_close(state);
 }
 
+static void what_should_leaves_the_cores_caches_once(void **state)
+{
+	struct world w;
+
+	(void)state;
+	world_make(&w);
+	add_row(&w, false, 40, SMALL, 0);
+	add_row(&w, true, 8, SMALL, 32);
+	for (size_t i = 0; i < NR_CREWS; i++) {
+		for (unsigned k = 0; k < w.nr; k++)
+			w.piece[k].demote = i % 2 ? CF_DEMOTE_ALL : 0;
+		forget(&w);
+		atomic_store(&demoted, 0);
+		run(&w, crews[i]);
+		all_are_there(&w);
+		assert_int_equal(atomic_load(&demoted), i % 2 * 48 * SMALL);
+	}
+	world_end(&w);
+}
+
+static void only_small_ones_between_a_gpu_and_the_page_cache_can(void **state)
+{
+	struct cf_handle handle = { .fs_ops = NULL };
+	const struct cf_piece good = { .size = CF_BUNDLE_MAX_SIZE,
+				       .mem.kind = CF_MEMORY_DEVICE,
+				       .handle = &handle };
+	struct cf_piece piece = good;
+
+	(void)state;
+	assert_true(cf_bundle_can(&piece));
+	piece.size++;
+	assert_false(cf_bundle_can(&piece));
+	piece.size = 0;
+	assert_false(cf_bundle_can(&piece));
+	piece = good;
+	piece.mem.kind = CF_MEMORY_HOST;
+	assert_false(cf_bundle_can(&piece));
+	piece = good;
+	piece.via = CF_VIA_DIRECT;
+	assert_false(cf_bundle_can(&piece));
+	piece = good;
+	handle.fs_ops = (const void *)&handle;
+	assert_false(cf_bundle_can(&piece));
+}
+
 #define TEST(name) cmocka_unit_test_teardown(name, teardown)
 
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		TEST(what_should_leaves_the_cores_caches_once),
+		TEST(only_small_ones_between_a_gpu_and_the_page_cache_can),
 		TEST(pieces_of_any_size_come_to_their_places),
 		TEST(as_many_as_a_bundle_holds_come_whole),
 		TEST(the_end_of_a_file_is_that_of_its_pieces_alone),

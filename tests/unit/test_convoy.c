@@ -9,6 +9,7 @@
 #include <stdio.h>
 #include <unistd.h>
 #include "core/device.h"
+#include "core/slot.h"
 #include "harness.h"
 #include "seam/os.h"
 
@@ -386,6 +387,33 @@ static void any_call_may_fail(void **state)
 	world_end(&w);
 }
 
+static void only_reads_of_the_page_cache_to_a_gpu_can(void **state)
+{
+	struct cf_handle handle = { .page_align = CF_SLOT_ALIGN };
+	const struct cf_piece good = { .op = CF_READ,
+				       .size = TH_MIB,
+				       .mem.kind = CF_MEMORY_DEVICE,
+				       .handle = &handle };
+	struct cf_piece piece = good;
+
+	(void)state;
+	assert_true(cf_convoy_can(&piece));
+	piece.op = CF_WRITE;
+	assert_false(cf_convoy_can(&piece));
+	piece = good;
+	piece.mem.kind = CF_MEMORY_HOST;
+	assert_false(cf_convoy_can(&piece));
+	piece = good;
+	piece.via = CF_VIA_DIRECT;
+	assert_false(cf_convoy_can(&piece));
+	piece = good;
+	handle.page_align *= 2;
+	assert_false(cf_convoy_can(&piece));
+	handle.page_align = 1;
+	handle.fs_ops = (const void *)&handle;
+	assert_false(cf_convoy_can(&piece));
+}
+
 #define TEST(name) cmocka_unit_test_teardown(name, th_teardown_close)
 
 int main(void)
@@ -403,6 +431,7 @@ int main(void)
 		TEST(a_wait_that_fails_is_the_last),
 		TEST(a_question_that_fails_is_the_last),
 		TEST(any_call_may_fail),
+		TEST(only_reads_of_the_page_cache_to_a_gpu_can),
 		TEST(without_a_lane_or_a_slot_the_first_one_fails),
 		TEST(a_context_that_is_another_by_now_gets_all_of_it),
 	};
