@@ -144,11 +144,12 @@ static void end(struct cf_voyage *v, struct round *r)
 
 /*
  * A launch looks into one slot. After an error copies may still be under way
- * into cells or out of them.
+ * into cells or out of them; and what else was flying is copied all the same,
+ * which does not undo it.
  */
 static void copy(struct cf_voyage *v, struct round *r)
 {
-	v->err = cf_copies_move(&(struct cf_copies){
+	int err = cf_copies_move(&(struct cf_copies){
 		.dev = v->dev,
 		.lane = v->lane,
 		.slot = v->fleet->kernel ? v->slot : NULL,
@@ -157,8 +158,10 @@ static void copy(struct cf_voyage *v, struct round *r)
 		.results = r->results,
 		.nr = r->nr,
 	});
-	if (v->err)
-		cf_lane_settle(v->lane);
+	if (!err)
+		return;
+	v->err = err;
+	cf_lane_settle(v->lane);
 }
 
 /* As many as may fly. */

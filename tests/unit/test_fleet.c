@@ -86,11 +86,12 @@ static void add(struct world *w, enum cf_op op, size_t at, size_t size)
 		w->fleet.cell = cf_fleet_need(piece);
 }
 
-/* Cuts all of the file into nr stretches, whole blocks but for the last. */
+/* Cuts all of the file into nr stretches; those of writes are whole blocks. */
 static void add_all(struct world *w, enum cf_op op, unsigned nr)
 {
-	size_t each = w->pair.size / nr & ~(size_t)4095;
+	size_t each = w->pair.size / nr;
 
+	each = op == CF_READ ? each - 5 : each & ~(size_t)4095;
 	for (unsigned i = 0; i < nr; i++)
 		add(w, op, i * each,
 		    i + 1 < nr ? each : w->pair.size - i * each);
@@ -275,6 +276,40 @@ static void a_write_that_is_not_copied_is_not_written(void **state)
 	world_end(&w);
 }
 
+/* Others that were flying are copied, and that does not undo it. */
+static void after_trouble_with_the_device_none_is_taken(void **state)
+{
+	struct world w;
+
+	(void)state;
+	world_make(&w, TH_MIB, TH_MIB);
+	add_all(&w, CF_READ, 32);
+	run_with(&w, "cuStreamSynchronize:1=999");
+	ended_well_or_failed(&w);
+	assert_int_equal(w.results[0], LOST);
+	assert_true(w.taken < w.nr);
+	world_end(&w);
+}
+
+/* Its copy is over when the slot is anybody's again. */
+static void a_copy_under_way_is_waited_for(void **state)
+{
+	struct world w;
+
+	(void)state;
+	world_make(&w, TH_MIB, TH_MIB);
+	add_all(&w, CF_READ, 1);
+	th_fake()->copy_delay_us(20000);
+	run_with(&w, "cuStreamSynchronize:1=999");
+	assert_int_equal(th_fake()->read((uintptr_t)w.pair.mem.ptr + PAD,
+					 w.pair.got, w.pair.size),
+			 0);
+	th_fake()->copy_delay_us(0);
+	assert_int_equal(w.results[0], LOST);
+	th_equal("the bytes", w.pair.got, w.pair.bytes, w.pair.size);
+	world_end(&w);
+}
+
 /* The n-th call of the driver fails, for all n there are. */
 static void any_call_may_fail(void **state)
 {
@@ -305,17 +340,22 @@ static void any_call_may_fail(void **state)
 /* What lies behind its end, and over it. */
 static void a_file_that_ends_ends_its_pieces(void **state)
 {
+	size_t end = 300 * TH_KIB + 5;
 	struct world w;
 
 	(void)state;
 	world_make(&w, TH_MIB, TH_MIB);
 	add_all(&w, CF_READ, 8);
-	assert_int_equal(ftruncate(w.pair.file.plain, 300 * TH_KIB + 5), 0);
+	assert_int_equal(ftruncate(w.pair.file.plain, (off_t)end), 0);
 	run(&w);
-	for (unsigned i = 0; i < 8; i++)
-		assert_int_equal(w.results[i], i < 2  ? 128 * TH_KIB :
-					       i == 2 ? 44 * TH_KIB + 5 :
-							0);
+	for (unsigned i = 0; i < 8; i++) {
+		size_t at = (size_t)w.pieces[i].file_off;
+		size_t left = at < end ? end - at : 0;
+
+		assert_int_equal(w.results[i], left < w.pieces[i].size ?
+						       left :
+						       w.pieces[i].size);
+	}
 	world_end(&w);
 }
 
@@ -358,6 +398,8 @@ int main(void)
 		TEST(without_a_lane_the_first_one_fails),
 		TEST(a_context_that_is_another_by_now_gets_all_of_it),
 		TEST(a_write_that_is_not_copied_is_not_written),
+		TEST(after_trouble_with_the_device_none_is_taken),
+		TEST(a_copy_under_way_is_waited_for),
 		TEST(any_call_may_fail),
 		TEST(a_file_that_ends_ends_its_pieces),
 		TEST(only_what_the_disk_moves_by_itself_can),
