@@ -572,10 +572,62 @@ static void a_bundle_with_a_crew_may_fill_its_slot(void **state)
 	}
 }
 
+static unsigned cost_of(struct cf_handle *handle, size_t size)
+{
+	struct cf_piece piece = { .handle = handle,
+				  .via = handle->direct ? CF_VIA_DIRECT :
+							  CF_VIA_CACHE,
+				  .size = size };
+
+	return cf_plan_cost_ns(&piece);
+}
+
+static void an_entry_costs_its_call_its_bytes_and_its_disk(void **state)
+{
+	struct cf_handle theirs = file;
+	unsigned cached = cost_of(&file, 4096);
+
+	theirs.fs_ops = (const void *)&theirs;
+	assert_true(cost_of(&file, TH_MIB) > 50 * cached);
+	assert_true(cost_of(&direct_file, 4096) > 50 * cached);
+	assert_true(cost_of(&theirs, 4096) > 50 * cached);
+}
+
+static void groups_are_halves_of_what_is_left(void **state)
+{
+	assert_int_equal(cf_plan_group_ns(400000, 4), 50000);
+	assert_int_equal(cf_plan_group_ns(1000, 4), 20000);
+	assert_int_equal(cf_plan_group_ns(10000000, 4), 100000);
+	configure(0);
+	atomic_store(&cf_plan_bounds.workers, 0);
+	assert_int_equal(cf_plan_carriers(10000000, 100), 1);
+	configure(0);
+}
+
+static void flights_are_shared_by_carriers_and_none_is_left(void **state)
+{
+	struct cf_fleet_plan odd = cf_plan_fleet(4096, 65);
+	struct cf_piece piece = { .size = 128 * TH_KIB };
+
+	(void)state;
+	assert_int_equal(odd.carriers, 4);
+	assert_int_equal(odd.flights, 17);
+	assert_true(cf_plan_fleet(256 * TH_KIB, 1000).carriers > 1);
+	assert_int_equal(cf_plan_fleet(256 * TH_KIB + 1, 1000).carriers, 1);
+	assert_false(cf_plan_is_large(&piece));
+	piece.size++;
+	assert_true(cf_plan_is_large(&piece));
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(small_reads_may_go_express),
+		cmocka_unit_test(
+			an_entry_costs_its_call_its_bytes_and_its_disk),
+		cmocka_unit_test(groups_are_halves_of_what_is_left),
+		cmocka_unit_test(
+			flights_are_shared_by_carriers_and_none_is_left),
 		cmocka_unit_test(small_reads_are_their_callers_own),
 		cmocka_unit_test(reads_in_haste_are_split_sooner),
 		cmocka_unit_test(not_all_reads_can_be_brisk),
