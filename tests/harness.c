@@ -6,6 +6,7 @@
 #include <dlfcn.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <linux/magic.h>
 #include <opencufile.h>
 #include <pthread.h>
 #include <signal.h>
@@ -15,6 +16,8 @@
 #include <sys/mman.h>
 #include <sys/random.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
+#include <sys/vfs.h>
 #include <time.h>
 #include <unistd.h>
 #include "unseen.h"
@@ -589,6 +592,17 @@ void th_mem_set(const struct th_mem *mem, int byte)
 }
 
 /* --------------------------------------------------------------- files */
+
+bool th_file_mappable(const struct th_file *file)
+{
+	unsigned long range[2] = { 0 }, stat[5];
+	struct statfs fs;
+
+	return !syscall(451 /* cachestat */, file->plain, range, stat, 0) &&
+	       !fstatfs(file->plain, &fs) &&
+	       (fs.f_type == EXT4_SUPER_MAGIC || fs.f_type == TMPFS_MAGIC ||
+		fs.f_type == 0x58465342 || fs.f_type == BTRFS_SUPER_MAGIC);
+}
 
 const char *th_file_name(enum th_file_kind kind)
 {

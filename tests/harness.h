@@ -223,6 +223,9 @@ struct th_file {
 };
 
 const char *th_file_name(enum th_file_kind kind);
+/* Whether its pages can be mapped for a GPU: the kernel tells which are cached,
+ * and the file system is one that is known. */
+bool th_file_mappable(const struct th_file *file);
 /* A directory of ours on disk (TMPDIR, else /var/tmp) or in memory. */
 const char *th_disk_dir(void);
 const char *th_shm_dir(void);

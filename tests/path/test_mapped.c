@@ -55,18 +55,6 @@ static void end(void)
 	th_close();
 }
 
-/* Else there is nothing to test: what is read there others test. */
-static bool can_be_mapped(void)
-{
-	struct cf_cachestat stat;
-	struct statfs fs;
-
-	assert_int_equal(cf_os_real.fstatfs(file.plain, &fs), 0);
-	return !cf_os_real.cachestat(file.plain, 0, 0, &stat) &&
-	       (fs.f_type == EXT4_SUPER_MAGIC || fs.f_type == TMPFS_MAGIC ||
-		fs.f_type == 0x58465342 || fs.f_type == BTRFS_SUPER_MAGIC);
-}
-
 static void begin_with(const char *mode, const char *cache_kb,
 		       enum th_file_kind kind)
 {
@@ -81,7 +69,8 @@ static void begin_with(const char *mode, const char *cache_kb,
 	th_file_make(&file, kind, O_RDWR, content, SIZE);
 	th_mem_alloc(&mem, TH_DEVICE, SIZE + 2 * PAD);
 	fh = th_handle(file.fd);
-	if (!can_be_mapped()) {
+	/* what is read there others test */
+	if (!th_file_mappable(&file)) {
 		end();
 		th_skip("no ext4, XFS or btrfs in TMPDIR, or no cachestat");
 	}
