@@ -8,10 +8,11 @@ import json
 import re
 import sys
 
+# cmocka 1.1.7 names the group before some of the numbers
 CMOCKA = {
-    "passed": re.compile(r"^\[  PASSED  \] (\d+) test\(s\)", re.M),
-    "failed": re.compile(r"^\[  FAILED  \] (\d+) test\(s\)", re.M),
-    "skipped": re.compile(r"^\[  SKIPPED \] (\d+) test\(s\)", re.M),
+    "passed": re.compile(r"^\[  PASSED  \] (?:.*: )?(\d+) test\(s\)", re.M),
+    "failed": re.compile(r"^\[  FAILED  \] (?:.*: )?(\d+) test\(s\)", re.M),
+    "skipped": re.compile(r"^\[  SKIPPED \] (?:.*: )?(\d+) test\(s\)", re.M),
 }
 PYTEST = re.compile(r"^(?=.*\d+ (?:passed|failed|skipped|error)).* in [\d.]+s", re.M)
 PYTEST_PART = re.compile(r"(\d+) (passed|failed|skipped|errors?)\b")
