@@ -108,6 +108,15 @@ need_p2p() {
 	install_packages "${wanted[@]}"
 }
 
+# A compiler for aarch64, and what runs its programs here.
+need_arm64() {
+	local wanted=()
+	need_build
+	missing gcc-aarch64-linux-gnu have aarch64-linux-gnu-gcc
+	missing qemu-user-static have qemu-aarch64-static
+	install_packages "${wanted[@]}"
+}
+
 need_fuzz() {
 	local wanted=()
 	need_build
@@ -231,6 +240,51 @@ p2p_kernel() {
 	grep -q '^CONFIG_PCI_P2PDMA=y' "$dir/lib/modules/$version/config" || return
 	cp "$(find "$dir" -name 'vmlinuz*' -type f | head -1)" "$dir/vmlinuz" &&
 		echo "$version" >"$dir/ready"
+}
+
+# arm64_root DIR : the libraries for aarch64, of Debian 13, unpacked there, with
+# a cross file for meson in DIR/ready. Needs no root.
+arm64_root() {
+	local dir=$1 mirror keyring=/usr/share/keyrings/debian-archive-keyring.gpg
+	local private=() deb
+	mirror=$(debian_mirror) || true
+	if [ -z "$mirror" ] || [ ! -r "$keyring" ] || ! have apt-get; then
+		say "the apt sources name no Debian mirror to take libraries from"
+		return 1
+	fi
+	mkdir -p "$dir/apt"
+	dir=$(realpath "$dir")
+	private_apt "$dir/apt" "$mirror" "$keyring" trixie
+	: >"$dir/apt/status" # nothing is installed: all that they need comes, too
+	private+=(-o "Dir::State::status=$dir/apt/status"
+		-o APT::Architecture=arm64 -o APT::Architectures::=arm64)
+	say "fetching libraries for arm64 of Debian trixie from $mirror"
+	apt-get "${private[@]}" update -qq &&
+		apt-get "${private[@]}" install -y -qq --download-only \
+			--no-install-recommends libc6-dev libcmocka-dev \
+			liburing-dev libyyjson-dev >/dev/null || return
+	ln -sfn usr/lib "$dir/lib"
+	for deb in "$dir"/apt/cache/archives/*.deb; do
+		dpkg-deb --fsys-tarfile "$deb" |
+			tar -x -C "$dir" --keep-directory-symlink || return
+	done
+	rm -rf "$dir/apt"
+	cat >"$dir/ready" <<-END
+		[binaries]
+		c = ['aarch64-linux-gnu-gcc', '--sysroot=$dir']
+		ar = 'aarch64-linux-gnu-gcc-ar'
+		strip = 'aarch64-linux-gnu-strip'
+		pkgconfig = 'pkg-config'
+		exe_wrapper = ['qemu-aarch64-static', '-L', '$dir']
+		[properties]
+		sys_root = '$dir'
+		pkg_config_libdir = '$dir/usr/lib/aarch64-linux-gnu/pkgconfig'
+		[host_machine]
+		system = 'linux'
+		cpu_family = 'aarch64'
+		cpu = 'aarch64'
+		endian = 'little'
+	END
 }
 
 fetch_and_install_yyjson() {

@@ -502,6 +502,11 @@ bool th_aliased(void)
 	return asked && !strcmp(asked, "all") && th_fake();
 }
 
+bool th_emulated(void)
+{
+	return getenv("OCF_EMULATED");
+}
+
 void th_mem_alloc(struct th_mem *mem, enum th_mem_kind kind, size_t size)
 {
 	*mem = (struct th_mem){ .kind = kind, .size = size };

@@ -68,6 +68,10 @@ int th_finish(int failed);
  */
 bool th_aliased(void);
 
+/* An emulator of the processor (./dev arm64): system calls are not the
+ * kernel's. */
+bool th_emulated(void);
+
 /* Skips the running test, and says why. */
 #define th_skip(...) \
 	do { \

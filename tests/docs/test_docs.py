@@ -69,7 +69,7 @@ def verbs():
 @every_page
 def test_every_verb_of_dev_exists(page):
     named = {word for code in code_of(page)
-             for word in re.findall(r"\./dev ([a-z]+)", code)}
+             for word in re.findall(r"\./dev (\w+)", code)}
     assert named <= verbs()
 
 

@@ -12,6 +12,9 @@ import subprocess
 
 import pytest
 
+pytestmark = pytest.mark.skipif(
+    "OCF_EMULATED" in os.environ, reason="the program is for another processor")
+
 EXPLAIN = os.environ["OCF_PATH_EXPLAIN"]
 
 MOUNTS = {

@@ -287,8 +287,8 @@ static void workers_stay_where_the_whole_process_is_kept(void **state)
 	struct cf_cpus counted;
 	cpu_set_t mine, one;
 
-	if (TH_TSAN)
-		skip(); /* it has a thread of its own, which stays free */
+	if (TH_TSAN || th_emulated())
+		skip(); /* they have a thread of their own, which stays free */
 	sched_getaffinity(0, sizeof(mine), &mine);
 	if (CPU_COUNT(&mine) < 2)
 		skip();
