@@ -8,6 +8,10 @@
 #ifndef CF_CORE_PAUSE_H
 #define CF_CORE_PAUSE_H
 
+#include <sched.h>
+
+#define CF_PATIENCE 2000 /* looks in vain, before others go first */
+
 static inline void cf_pause(void)
 {
 #if defined(__x86_64__) || defined(__i386__)
@@ -15,6 +19,15 @@ static inline void cf_pause(void)
 #elif defined(__aarch64__)
 	__asm__ volatile("isb");
 #endif
+}
+
+/* What is waited for comes soon, or takes a disk. */
+static inline void cf_pause_or_yield(unsigned *looks)
+{
+	if (++*looks < CF_PATIENCE)
+		cf_pause();
+	else
+		sched_yield();
 }
 
 #endif

@@ -8,7 +8,6 @@
  */
 #include "path/bundle_crew.h"
 
-#include <sched.h>
 #include <stdatomic.h>
 #include "core/numbers.h"
 #include "core/pause.h"
@@ -18,7 +17,6 @@
 #define SEND_MIN ((size_t)256 << 10)
 #define SHARES 2 /* of each of the crew, at least */
 #define MAX_STEP 8
-#define PATIENCE 2000 /* looks, before others go first */
 
 struct work {
 	struct cf_bundle *b;
@@ -92,12 +90,8 @@ static void lead(void *arg)
 
 		if (nr)
 			send_some(work, nr);
-		else if (fill_next(work))
-			continue;
-		else if (++looks < PATIENCE)
-			cf_pause();
-		else
-			sched_yield();
+		else if (!fill_next(work))
+			cf_pause_or_yield(&looks);
 	}
 }
 

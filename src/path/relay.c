@@ -15,7 +15,6 @@
 #include "path/relay.h"
 
 #include <errno.h>
-#include <sched.h>
 #include <stdatomic.h>
 #include "core/pause.h"
 #include "path/slot_io.h"
@@ -24,7 +23,6 @@
 #define MAX_PER_SLOT 128 /* parts */
 /* of what is smaller a second copy would take longer than it hides */
 #define ONE_COPY ((size_t)128 << 10)
-#define PATIENCE 2000 /* looks in vain, before others go first */
 
 struct relay {
 	const struct cf_piece *piece;
@@ -81,15 +79,6 @@ static int fill_next(struct relay *relay)
 	return 1;
 }
 
-/* What is waited for comes soon, or takes a disk. */
-static void wait_a_while(unsigned *looks)
-{
-	if (++*looks < PATIENCE)
-		cf_pause();
-	else
-		sched_yield();
-}
-
 static void help(void *arg)
 {
 	struct relay *relay = arg;
@@ -99,7 +88,7 @@ static void help(void *arg)
 		if (did > 0)
 			looks = 0;
 		else
-			wait_a_while(&looks);
+			cf_pause_or_yield(&looks);
 	}
 }
 
@@ -203,7 +192,7 @@ static void lead(void *arg)
 		if (should_send(relay, ready))
 			relay->err = send_parts(relay, ready);
 		else if (!look_for_room(relay) && fill_next(relay) <= 0) {
-			wait_a_while(&looks);
+			cf_pause_or_yield(&looks);
 			continue;
 		}
 		looks = 0;
