@@ -758,6 +758,16 @@ void th_open_for(enum th_file_kind kind)
 	assert_int_equal(e.err, CU_FILE_SUCCESS);
 }
 
+void th_slots_of(size_t bytes)
+{
+	assert_int_equal(
+		cuFileSetParameterSizeT(
+			CUFILE_PARAM_PROPERTIES_PER_BUFFER_CACHE_SIZE_KB,
+			bytes / TH_KIB)
+			.err,
+		0);
+}
+
 void th_open(void)
 {
 	th_open_for(TH_BUFFERED);

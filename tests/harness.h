@@ -248,6 +248,8 @@ off_t th_file_size(const struct th_file *file);
 
 /* Opens the driver (staging force_odirect first if asked), or fails. */
 void th_open(void);
+/* Of slots at the next open. */
+void th_slots_of(size_t bytes);
 void th_open_for(enum th_file_kind kind);
 /* Closes all uses, so that a failed test does not spoil the next. */
 void th_close(void);

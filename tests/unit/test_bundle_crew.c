@@ -147,12 +147,7 @@ static void world_make(struct world *w)
 {
 	memset(w, 0, sizeof(*w));
 	th_need_fake();
-	assert_int_equal(
-		cuFileSetParameterSizeT(
-			CUFILE_PARAM_PROPERTIES_PER_BUFFER_CACHE_SIZE_KB,
-			SLOT / TH_KIB)
-			.err,
-		0);
+	th_slots_of(SLOT);
 	th_pair_make(&w->pair, TH_BUFFERED, SIZE, MEM - SIZE);
 	w->bytes = th_bytes(OTHER_SIZE);
 	w->image = malloc(MEM);

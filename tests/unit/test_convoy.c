@@ -52,12 +52,7 @@ static void world_make(struct world *w, size_t slot, size_t size)
 {
 	*w = (struct world){ .convoy = { .next = next, .ended = ended } };
 	th_need_fake();
-	assert_int_equal(
-		cuFileSetParameterSizeT(
-			CUFILE_PARAM_PROPERTIES_PER_BUFFER_CACHE_SIZE_KB,
-			slot / TH_KIB)
-			.err,
-		0);
+	th_slots_of(slot);
 	th_pair_make(&w->pair, TH_BUFFERED, size, 2 * PAD);
 }
 

@@ -55,12 +55,7 @@ static void world_make(struct world *w, size_t slot, size_t size)
 		.fleet = { .next = next, .ended = ended, .flights = 4 }
 	};
 	th_need_fake();
-	assert_int_equal(
-		cuFileSetParameterSizeT(
-			CUFILE_PARAM_PROPERTIES_PER_BUFFER_CACHE_SIZE_KB,
-			slot / TH_KIB)
-			.err,
-		0);
+	th_slots_of(slot);
 	th_pair_make(&w->pair, TH_ODIRECT, size, 2 * PAD);
 	if (!cf_rings_usable()) { /* the driver's opening said so */
 		th_pair_end(&w->pair);

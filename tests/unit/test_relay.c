@@ -30,12 +30,7 @@ static void world_make(struct world *w, size_t size, size_t slot, size_t ring)
 {
 	*w = (struct world){ .begun = false };
 	th_need_fake();
-	assert_int_equal(
-		cuFileSetParameterSizeT(
-			CUFILE_PARAM_PROPERTIES_PER_BUFFER_CACHE_SIZE_KB,
-			slot / TH_KIB)
-			.err,
-		0);
+	th_slots_of(slot);
 	th_pair_make(&w->pair, TH_BUFFERED, size, 2 * PAD);
 	w->piece = (struct cf_piece){ .op = CF_READ,
 				      .size = size,
