@@ -271,6 +271,15 @@ static void a_write_that_is_not_copied_is_not_written(void **state)
 	world_end(&w);
 }
 
+/* Those that a round took: the disk chooses which land first. */
+static bool any_was_lost(const struct world *w)
+{
+	for (unsigned i = 0; i < w->taken; i++)
+		if (w->results[i] == LOST)
+			return true;
+	return false;
+}
+
 /* Others that were flying are copied, and that does not undo it. */
 static void after_trouble_with_the_device_none_is_taken(void **state)
 {
@@ -281,7 +290,7 @@ static void after_trouble_with_the_device_none_is_taken(void **state)
 	add_all(&w, CF_READ, 32);
 	run_with(&w, "cuStreamSynchronize:1=999");
 	ended_well_or_failed(&w);
-	assert_int_equal(w.results[0], LOST);
+	assert_true(any_was_lost(&w));
 	assert_true(w.taken < w.nr);
 	world_end(&w);
 }
