@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /* soak_memory - asks malloc and the kernel where the memory is. */
 #include <dlfcn.h>
+#include <pthread.h>
 #include <string.h>
 #include "soak.h"
 
@@ -52,7 +53,30 @@ static bool begins_mapping(const char *line, struct mapping *map)
 		      &map->to, map->perm, map->name) >= 3;
 }
 
-/* A stack is what lies on a guard. */
+/* Of a thread that nobody asked another for. */
+static unsigned long stack_size(void)
+{
+	pthread_attr_t attr;
+	size_t size;
+
+	pthread_attr_init(&attr);
+	pthread_attr_getstacksize(&attr, &size);
+	pthread_attr_destroy(&attr);
+	return size;
+}
+
+/*
+ * What lies on a guard and is no longer than a stack. A block that is mapped
+ * right behind one is one mapping with it, until the thread ends, and that is
+ * counted as what the block is.
+ */
+static bool is_stack(const struct mapping *map, const struct mapping *below)
+{
+	return !map->name[0] && below->to == map->from &&
+	       below->perm[0] == '-' && below->to - below->from <= GUARD &&
+	       map->to - map->from <= stack_size();
+}
+
 static enum soak_kind kind_of(const struct mapping *map,
 			      const struct mapping *below)
 {
@@ -60,9 +84,7 @@ static enum soak_kind kind_of(const struct mapping *map,
 		return SOAK_HEAP;
 	if (!strncmp(map->name, "/dev/nvidia", 11))
 		return SOAK_NVIDIA;
-	if (!strcmp(map->name, "[stack]") ||
-	    (!map->name[0] && below->to == map->from && below->perm[0] == '-' &&
-	     below->to - below->from <= GUARD))
+	if (!strcmp(map->name, "[stack]") || is_stack(map, below))
 		return SOAK_STACK;
 	return map->name[0] ? SOAK_FILE : SOAK_ANON;
 }
