@@ -20,7 +20,19 @@
 #define ERROR_SIZE 160
 
 enum memory { MEMORY_DEVICE, MEMORY_HOST, MEMORY_MANAGED, MEMORY_PINNED };
-enum medium { MEDIUM_CACHED, MEDIUM_UNCACHED, MEDIUM_DIRECT, MEDIUM_TMPFS };
+/* MEDIUM_SCAN: not cached, and read from front to end. */
+enum medium {
+	MEDIUM_CACHED,
+	MEDIUM_UNCACHED,
+	MEDIUM_DIRECT,
+	MEDIUM_TMPFS,
+	MEDIUM_SCAN,
+};
+
+static inline bool medium_is_uncached(enum medium medium)
+{
+	return medium == MEDIUM_UNCACHED || medium == MEDIUM_SCAN;
+}
 enum align { ALIGN_ALL, ALIGN_OFFSET, ALIGN_SIZE, ALIGN_BUFFER };
 enum mode { MODE_SYNC, MODE_BATCH, MODE_STREAM };
 

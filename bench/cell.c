@@ -71,18 +71,22 @@ static const struct way *way_of(const struct cell *c)
 				       &way_stream;
 }
 
+static size_t next_place(struct runner *r, size_t places)
+{
+	if (r->cell->medium == MEDIUM_SCAN)
+		return r->random++ % places;
+	r->random = r->random * 6364136223846793005ull + 1442695040888963407ull;
+	return (r->random >> 33) % places;
+}
+
 void choose_lots(struct runner *r)
 {
 	size_t places = r->cell->file_size / r->cell->size;
 	off_t skew = r->cell->align == ALIGN_OFFSET ? SKEW : 0;
 
-	for (unsigned i = 0; i < r->nr_lots; i++) {
-		r->random = r->random * 6364136223846793005ull +
-			    1442695040888963407ull;
+	for (unsigned i = 0; i < r->nr_lots; i++)
 		r->lots[i].file_off =
-			(off_t)((r->random >> 33) % places * r->cell->size) +
-			skew;
-	}
+			(off_t)(next_place(r, places) * r->cell->size) + skew;
 }
 
 /*
@@ -100,12 +104,20 @@ static void drop_pages(struct runner *r)
 			    (double)(after.tv_nsec - before.tv_nsec) * 1e-9;
 }
 
+/* A scan has its places in order: at the first one it begins anew. */
+static bool wants_drop(const struct runner *r)
+{
+	return r->cell->medium == MEDIUM_UNCACHED ||
+	       (r->cell->medium == MEDIUM_SCAN &&
+		r->lots->file_off < (off_t)r->cell->size);
+}
+
 static void measure(struct runner *r)
 {
 	double at, end;
 
 	/* or a library might find the file there, and leave the disk alone */
-	if (r->cell->medium == MEDIUM_DIRECT)
+	if (r->cell->medium == MEDIUM_DIRECT || r->cell->medium == MEDIUM_SCAN)
 		drop_pages(r);
 	at = now_s();
 	end = at + r->cell->seconds;
@@ -113,7 +125,7 @@ static void measure(struct runner *r)
 		double before = at;
 
 		choose_lots(r);
-		if (r->cell->medium == MEDIUM_UNCACHED) {
+		if (wants_drop(r)) {
 			drop_pages(r);
 			before = now_s();
 		}
@@ -266,6 +278,14 @@ static void add_up(const struct runner *runners, const struct cell *cell,
 	free(all);
 }
 
+/* Or a seed; scans share the file out. */
+static uint64_t first_place(const struct cell *c, unsigned thread)
+{
+	if (c->medium == MEDIUM_SCAN)
+		return c->file_size / c->size * thread / c->threads;
+	return thread * 77 + 1;
+}
+
 void cell_run(const struct mover *mover, const struct cell *cell,
 	      struct result *result)
 {
@@ -285,7 +305,7 @@ void cell_run(const struct mover *mover, const struct cell *cell,
 					      .stop = &stop,
 					      .writing = &writing,
 					      .fd = -1,
-					      .random = i * 77 + 1 };
+					      .random = first_place(cell, i) };
 		pthread_create(&runners[i].thread, NULL, run, &runners[i]);
 	}
 	pthread_barrier_wait(&start);

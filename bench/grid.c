@@ -137,7 +137,7 @@ static void walk(struct grid *g)
 			};
 
 			/* A written page is in the cache, dropped or not. */
-			if (cell.write && cell.medium == MEDIUM_UNCACHED)
+			if (cell.write && medium_is_uncached(cell.medium))
 				continue;
 			set_file(o, &cell);
 			walk_memory(g, &cell);

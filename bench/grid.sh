@@ -72,7 +72,7 @@ section_stream() {
 section_direct() {
 	cell direct --media direct --sizes 4K,1M,16M,256M
 	cell direct-threads --media direct --ops read --threads 16 --sizes 4K,1M,16M
-	cell uncached --media uncached --ops read --sizes 4K,1M,16M
+	cell uncached --media uncached,scan --ops read --sizes 4K,1M,16M
 }
 
 section_fresh() {

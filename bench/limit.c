@@ -37,7 +37,7 @@ static unsigned at_once(const struct cell *c)
 	long processors = sysconf(_SC_NPROCESSORS_ONLN);
 	size_t shares = c->size * c->depth / MIN_SHARE;
 
-	if (c->medium == MEDIUM_DIRECT || c->medium == MEDIUM_UNCACHED)
+	if (c->medium == MEDIUM_DIRECT || medium_is_uncached(c->medium))
 		return c->mode == MODE_BATCH ? MAX_BATCH :
 		       c->size > CREW_PART   ? MAX_DEPTH :
 					       1;
@@ -55,7 +55,7 @@ static void begin(const struct cell *c)
 	size_t parts = (c->size + CREW_PART - 1) / CREW_PART;
 
 	mine.link = device && !c->write && c->medium != MEDIUM_DIRECT &&
-		    c->medium != MEDIUM_UNCACHED;
+		    !medium_is_uncached(c->medium);
 	if (mine.link) {
 		mine.stage = gpu_alloc_pinned(STAGE_SIZE);
 		mine.stream = gpu_stream_new();

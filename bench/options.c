@@ -7,8 +7,8 @@
 #include <string.h>
 
 const char *const op_names[] = { "read", "write", NULL };
-const char *const medium_names[] = { "cached", "uncached", "direct", "tmpfs",
-				     NULL };
+const char *const medium_names[] = { "cached", "uncached", "direct",
+				     "tmpfs",  "scan",	   NULL };
 const char *const memory_names[] = { "device", "host", "managed", "pinned",
 				     NULL };
 const char *const align_names[] = { "aligned", "offset", "size", "buffer",
@@ -24,7 +24,8 @@ static void usage(void)
 	      "  --sizes LIST      4K,1M,16M,64M\n"
 	      "  --threads LIST    1\n"
 	      "  --ops LIST        read,write\n"
-	      "  --media LIST      cached,direct (also uncached, tmpfs)\n"
+	      "  --media LIST      cached,direct (also uncached; scan: uncached,\n"
+	      "                    from front to end; tmpfs)\n"
 	      "  --memory LIST     device, host where there is no GPU (also\n"
 	      "                    managed, pinned)\n"
 	      "  --align LIST      aligned (also offset, size, buffer: what\n"

@@ -58,13 +58,13 @@ def assert_measured(rows):
 
 
 def test_every_kind_of_memory_and_alignment_moves_the_right_bytes(bench):
-    rows, _ = bench("--sizes", "4K,64K", "--media", "cached,uncached,tmpfs",
+    rows, _ = bench("--sizes", "4K,64K", "--media", "cached,uncached,scan,tmpfs",
                     "--memory", "device,host,managed,pinned", "--register", "yes,no",
                     "--align", "aligned,offset,size,buffer", "--rounds", "1",
                     libraries=(OURS, "byhand"))
     assert_measured(cells(rows))
-    # uncached is for reads: five of the six pairs of operation and medium
-    assert len(cells(rows)) == 5 * 4 * 2 * 4 * 2 * 2
+    # uncached and scan are for reads: six of the eight pairs of operation and medium
+    assert len(cells(rows)) == 6 * 4 * 2 * 4 * 2 * 2
 
 
 def test_threads_share_a_file_and_move_the_right_bytes(bench):
