@@ -9,8 +9,10 @@
 #define CF_CORE_PAUSE_H
 
 #include <sched.h>
+#include <time.h>
 
 #define CF_PATIENCE 2000 /* looks in vain, before others go first */
+#define CF_NAP_NS 50000	 /* after as many again */
 
 static inline void cf_pause(void)
 {
@@ -21,13 +23,15 @@ static inline void cf_pause(void)
 #endif
 }
 
-/* What is waited for comes soon, or takes a disk. */
-static inline void cf_pause_or_yield(unsigned *looks)
+/* What is waited for comes soon, or when others have run, or takes a disk. */
+static inline void cf_pause_longer(unsigned *looks)
 {
 	if (++*looks < CF_PATIENCE)
 		cf_pause();
-	else
+	else if (*looks < 2 * CF_PATIENCE)
 		sched_yield();
+	else
+		nanosleep(&(struct timespec){ .tv_nsec = CF_NAP_NS }, NULL);
 }
 
 #endif

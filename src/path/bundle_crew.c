@@ -91,7 +91,7 @@ static void lead(void *arg)
 		if (nr)
 			send_some(work, nr);
 		else if (!fill_next(work))
-			cf_pause_or_yield(&looks);
+			cf_pause_longer(&looks);
 	}
 }
 

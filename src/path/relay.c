@@ -88,7 +88,7 @@ static void help(void *arg)
 		if (did > 0)
 			looks = 0;
 		else
-			cf_pause_or_yield(&looks);
+			cf_pause_longer(&looks);
 	}
 }
 
@@ -192,7 +192,7 @@ static void lead(void *arg)
 		if (should_send(relay, ready))
 			relay->err = send_parts(relay, ready);
 		else if (!look_for_room(relay) && fill_next(relay) <= 0) {
-			cf_pause_or_yield(&looks);
+			cf_pause_longer(&looks);
 			continue;
 		}
 		looks = 0;
