@@ -13,6 +13,7 @@
 #include <string.h>
 #include <unistd.h>
 #include "core/buffer.h"
+#include "core/cold.h"
 #include "core/log.h"
 #include "engine/plan.h"
 #include "engine/session.h"
@@ -67,8 +68,12 @@ void cf_explain_configure(const struct cf_config *config)
 
 static void describe_plan(const struct cf_request *req, ocf_explain_t *e)
 {
-	struct cf_plan plan = cf_plan_make(&req->piece, req->route.path, 1);
+	struct cf_piece piece = req->piece;
+	struct cf_cold cold;
+	struct cf_plan plan;
 
+	piece.cold = cf_cold_begin(&cold, &piece);
+	plan = cf_plan_make(&piece, req->route.path, 1);
 	e->part_size = plan.step;
 	e->parts = (plan.skew + e->size + plan.step - 1) / plan.step;
 	e->carriers = plan.helpers + 1;

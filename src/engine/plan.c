@@ -12,8 +12,9 @@
  * first parts, and nothing pushes the last ones out. Requests that run side by
  * side fill the link as they are; a few may still share the helpers. A buffered
  * write holds the inode's lock, so one thread writes while its copies run
- * ahead. A disk wants a few large requests at once: one thread keeps them under
- * way through io_uring, or a few threads make one each.
+ * ahead. A read that the page cache lacks goes there in one call, where it is
+ * not large (core/cold.h). A disk wants a few large requests at once: one
+ * thread keeps them under way through io_uring, or a few threads make one each.
  */
 #include "engine/plan.h"
 
@@ -109,6 +110,8 @@ static unsigned carriers_for(const struct cf_piece *piece, unsigned company)
 {
 	bool direct = cf_file_is_direct(piece->handle, piece->via);
 
+	if (piece->cold)
+		return 1;
 	if (piece->brisk)
 		return 1 +
 		       (unsigned)cf_clamp((piece->size - 1) / brisk_step(piece),
@@ -165,7 +168,7 @@ static size_t staged_step(const struct cf_piece *piece, unsigned carriers,
 		step = DIRECT_STEP;
 	else if (carriers > 1)
 		step = relay_step(piece, carriers, company);
-	else if (company == 1 && piece->size >= HALVE_FROM)
+	else if (company == 1 && !piece->cold && piece->size >= HALVE_FROM)
 		step = cf_clamp(cf_power_below(piece->size / 2), 0, MAX_HALF);
 	return step < slot ? step : slot;
 }

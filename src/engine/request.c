@@ -7,6 +7,7 @@
 
 #include <errno.h>
 #include <stdatomic.h>
+#include "core/cold.h"
 #include "core/device.h"
 #include "core/ferry.h"
 #include "core/haste.h"
@@ -103,7 +104,9 @@ static CF_APART ssize_t run_planned(struct cf_request *req)
 	struct cf_lent lent;
 	struct cf_feed feed;
 	struct cf_plan plan;
+	struct cf_cold cold;
 	unsigned company;
+	ssize_t n;
 
 	cf_settle(node); /* a task runs here too */
 	company = 1 + req->behind +
@@ -111,6 +114,7 @@ static CF_APART ssize_t run_planned(struct cf_request *req)
 	/* the one that it waits for will be over */
 	if (company > 1 && req->ferry && !cf_ferry_has_begun(req->ferry))
 		company--;
+	req->piece.cold = cf_cold_begin(&cold, &req->piece);
 	req->piece.brisk = company == 1 &&
 			   cf_plan_can_be_brisk(&req->piece, req->route.path) &&
 			   cf_haste_note(&brisk_reads, CF_PLAN_BRISK_GAP_NS,
@@ -125,7 +129,9 @@ static CF_APART ssize_t run_planned(struct cf_request *req)
 	req->route.path->run(&req->piece, &feed, &lent.crew);
 	atomic_fetch_sub_explicit(&running, 1, memory_order_relaxed);
 	req->code = feed.code;
-	return cf_feed_result(&feed);
+	n = cf_feed_result(&feed);
+	cf_cold_end(&cold, &req->piece, n, company);
+	return n;
 }
 
 static CF_WITHIN ssize_t run(struct cf_request *req)

@@ -116,6 +116,33 @@ static void reads_in_haste_are_split_sooner(void **state)
 	is_split(256 * TH_KIB - 1, HELPERS, 32 * TH_KIB);
 }
 
+/* All of it in one call, which the kernel reads ahead of as it likes. */
+static void cold_reads_are_one_part(void **state)
+{
+	static const size_t sizes[] = { 64 * TH_KIB, TH_MIB, 4 * TH_MIB };
+	struct cf_piece piece = brisk_read(0);
+	struct cf_plan p;
+
+	(void)state;
+	configure(0);
+	piece.brisk = false;
+	piece.cold = true;
+	for (unsigned i = 0; i < 3; i++) {
+		piece.size = sizes[i];
+		p = cf_plan_make(&piece, &cf_path_staged, 1);
+		assert_int_equal(p.helpers, 0);
+		assert_int_equal(p.step, 4 * TH_MIB);
+		p = cf_plan_make(&piece, &cf_path_host, 1);
+		assert_int_equal(p.helpers, 0);
+		assert_true(p.step >= piece.size);
+	}
+	/* or what the client's slots take */
+	configure(64);
+	p = cf_plan_make(&piece, &cf_path_staged, 1);
+	assert_int_equal(p.helpers, 0);
+	assert_int_equal(p.step, 64 * TH_KIB);
+}
+
 static void not_all_reads_can_be_brisk(void **state)
 {
 	struct cf_ferry ferry = { .blocks = 1 };
@@ -630,6 +657,7 @@ int main(void)
 			flights_are_shared_by_carriers_and_none_is_left),
 		cmocka_unit_test(small_reads_are_their_callers_own),
 		cmocka_unit_test(reads_in_haste_are_split_sooner),
+		cmocka_unit_test(cold_reads_are_one_part),
 		cmocka_unit_test(not_all_reads_can_be_brisk),
 		cmocka_unit_test(a_small_read_that_is_alone_has_a_flag),
 		cmocka_unit_test(no_flags_without_memory_operations),

@@ -1,0 +1,64 @@
+// SPDX-License-Identifier: Apache-2.0
+/* cold - takes the time of reads, and asks about both ends of those after. */
+#include "core/cold.h"
+
+#include <stdatomic.h>
+#include "core/file.h"
+#include "core/permit.h"
+
+#define FROM ((size_t)64 << 10) /* of less nothing is shared */
+#define SLACK_NS 50000
+
+/* What a handle remembers of its last read. Relaxed: a hint. */
+enum {
+	QUICK,
+	SLOW,	/* less than 4 GB/s, half of what a thread copies */
+	SLOWER, /* less than 1 GB/s */
+};
+
+/* A stream's reads wait for the stream, too. */
+static bool matters(const struct cf_piece *piece)
+{
+	return piece->op == CF_READ && piece->size >= FROM &&
+	       piece->size <= CF_COLD_MAX && !piece->ferry &&
+	       !piece->handle->fs_ops &&
+	       !cf_file_is_direct(piece->handle, piece->via);
+}
+
+/* The ends stand for the rest: what was read, or read ahead, lies together. */
+static bool lacks_an_end(const struct cf_piece *piece, bool unknown)
+{
+	off_t last = piece->file_off + (off_t)piece->size - 1;
+	ssize_t there = cf_file_cached(piece->handle, 1, piece->file_off);
+
+	if (there > 0)
+		there = cf_file_cached(piece->handle, 1, last);
+	return there < 0 ? unknown : !there;
+}
+
+bool cf_cold_begin(struct cf_cold *cold, const struct cf_piece *piece)
+{
+	int pace = atomic_load_explicit(&piece->handle->pace,
+					memory_order_relaxed);
+
+	cold->begun = matters(piece) ? cf_permit_clock() : 0;
+	return cold->begun && pace != QUICK &&
+	       lacks_an_end(piece, pace == SLOWER);
+}
+
+void cf_cold_end(const struct cf_cold *cold, const struct cf_piece *piece,
+		 ssize_t n, unsigned company)
+{
+	int64_t ns, least;
+	int pace;
+
+	if (!cold->begun || n <= 0)
+		return;
+	ns = cf_permit_clock() - cold->begun - SLACK_NS;
+	least = (int64_t)n * company; /* at 1 GB/s */
+	pace = ns > least ? SLOWER : ns > least / 4 ? SLOW : QUICK;
+	if (atomic_load_explicit(&piece->handle->pace, memory_order_relaxed) !=
+	    pace)
+		atomic_store_explicit(&piece->handle->pace, pace,
+				      memory_order_relaxed);
+}
