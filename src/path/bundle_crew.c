@@ -90,8 +90,11 @@ static void lead(void *arg)
 
 		if (nr)
 			send_some(work, nr);
-		else if (!fill_next(work))
+		else if (!fill_next(work)) {
 			cf_pause_longer(&looks);
+			continue;
+		}
+		looks = 0;
 	}
 }
 
