@@ -74,7 +74,7 @@ static const struct way *way_of(const struct cell *c)
 static size_t next_place(struct runner *r, size_t places)
 {
 	if (r->cell->medium == MEDIUM_SCAN)
-		return r->random++ % places;
+		return r->next++ % places;
 	r->random = r->random * 6364136223846793005ull + 1442695040888963407ull;
 	return (r->random >> 33) % places;
 }
@@ -278,12 +278,10 @@ static void add_up(const struct runner *runners, const struct cell *cell,
 	free(all);
 }
 
-/* Or a seed; scans share the file out. */
-static uint64_t first_place(const struct cell *c, unsigned thread)
+/* Scans share the file out. */
+static size_t first_place(const struct cell *c, unsigned thread)
 {
-	if (c->medium == MEDIUM_SCAN)
-		return c->file_size / c->size * thread / c->threads;
-	return thread * 77 + 1;
+	return c->file_size / c->size * thread / c->threads;
 }
 
 void cell_run(const struct mover *mover, const struct cell *cell,
@@ -305,7 +303,8 @@ void cell_run(const struct mover *mover, const struct cell *cell,
 					      .stop = &stop,
 					      .writing = &writing,
 					      .fd = -1,
-					      .random = first_place(cell, i) };
+					      .random = i * 77 + 1,
+					      .next = first_place(cell, i) };
 		pthread_create(&runners[i].thread, NULL, run, &runners[i]);
 	}
 	pthread_barrier_wait(&start);

@@ -37,7 +37,8 @@ struct runner {
 	const struct way *way;
 	pthread_barrier_t *start, *stop; /* shared by the cell's runners */
 	pthread_mutex_t *writing;	 /* while a write is checked */
-	uint64_t random;		 /* or, of a scan, the next place */
+	uint64_t random;
+	size_t next; /* place, of a scan */
 	int fd;
 	CUfileHandle_t fh;
 	char *mem;
