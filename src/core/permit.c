@@ -6,8 +6,8 @@
 #include "core/log.h"
 #include "seam/os.h"
 
-#define REST_NS (50 * 1000 * 1000ll)
-#define MAX_REST_NS (32 * REST_NS)
+#define REST_NS (1600 * 1000ll)
+#define MAX_REST_NS (1024 * REST_NS)
 
 enum ready { UNTRIED, READY, NEVER };
 

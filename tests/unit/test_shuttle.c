@@ -59,9 +59,14 @@ static void time_by_looks(int64_t ns)
 	cf_os = &timed;
 }
 
+static void later_us(int64_t us)
+{
+	atomic_fetch_add(&now_ns, us * 1000);
+}
+
 static void later_ms(int64_t ms)
 {
-	atomic_fetch_add(&now_ns, ms * 1000 * 1000);
+	later_us(1000 * ms);
 }
 
 static int begin(void **state)
@@ -337,13 +342,13 @@ static void rests_grow_until_it_goes_well(void **state)
 	th_need_fake();
 	(void)state;
 	atomic_store(&look_ns, 1000);
-	for (int64_t rest = 50; rest <= 200; rest *= 2) {
+	for (int64_t rest = 1600; rest <= 6400; rest *= 2) {
 		atomic_store(&held, true);
 		assert_int_equal(move_once(), -ENOTSUP);
 		let_come();
-		later_ms(rest - 10);
+		later_us(rest - 300);
 		assert_int_equal(move_once(), -ENOTSUP);
-		later_ms(20);
+		later_us(600);
 		atomic_store(&look_ns, 0);
 		assert_int_equal(move_once(), 0);
 		let_come();
@@ -363,7 +368,7 @@ static void rests_grow_until_it_goes_well(void **state)
 	assert_int_equal(move_once(), -ENOTSUP);
 	let_come();
 	atomic_store(&look_ns, 0);
-	later_ms(60);
+	later_ms(2);
 	assert_int_equal(move_once(), 0);
 }
 

@@ -73,9 +73,14 @@ static int clock_of_the_test(clockid_t id, struct timespec *ts)
 	return 0;
 }
 
+static void later_us(int64_t us)
+{
+	atomic_fetch_add(&now_ns, us * 1000);
+}
+
 static void later_ms(int64_t ms)
 {
-	atomic_fetch_add(&now_ns, ms * 1000 * 1000);
+	later_us(1000 * ms);
 }
 
 static int begin(void **state)
@@ -351,9 +356,9 @@ static void after_a_cancel_copies_go_alone_and_then_share_again(void **state)
 	live = fake->live("host_register");
 	small_shot(&s, true);
 	assert_int_equal(shoot(&s, 0, true), -ENOTSUP);
-	later_ms(49);
+	later_us(1500);
 	assert_int_equal(shoot(&s, 0, true), -ENOTSUP);
-	later_ms(1);
+	later_us(200);
 	gets_on(&s);
 	/* what was set aside is in use again */
 	assert_int_equal(fake->live("host_register"), live);
