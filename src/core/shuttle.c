@@ -22,7 +22,7 @@
 #include "core/stripes.h"
 
 #define GAP_NS (20 * 1000) /* between copies that come fast */
-#define FAST 32		   /* such copies, and a kernel pays */
+#define FAST 16		   /* such copies, and a kernel pays */
 #define SPINS 32	   /* between looks at the clock */
 #define LONG 256	   /* spins, longer than a trip takes to answer */
 #define GOOD 10000	   /* copies that make up for a rest */
@@ -66,13 +66,15 @@ void cf_shuttle_free(struct cf_shuttle *shuttle, bool alive)
 bool cf_shuttle_pays(struct cf_shuttle *shuttle)
 {
 	struct cf_trips *trips = &shuttle->trips;
+	bool fast;
 
 	/* also while one that has not come is on its way */
 	if (cf_permit_rests(&trips->permit))
 		return false;
-	if (cf_permit_is_ready(&trips->permit) && cf_trips_one_is_here(trips))
-		return true;
-	return cf_haste_note(&shuttle->haste, GAP_NS, FAST);
+	/* counted also while one is here, which leaves after one long gap */
+	fast = cf_haste_note(&shuttle->haste, GAP_NS, FAST);
+	return fast || (cf_permit_is_ready(&trips->permit) &&
+			cf_trips_one_is_here(trips));
 }
 
 /* --------------------------------------------------------------- seats */
