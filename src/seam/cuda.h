@@ -70,6 +70,24 @@ struct cf_cuda {
 	CUresult (*mem_get_handle_for_range)(void *handle, CUdeviceptr ptr,
 					     size_t size, int type,
 					     unsigned long long flags);
+	/* optional: addresses and memory apart, and memory as a descriptor */
+	CUresult (*mem_create)(CUmemGenericAllocationHandle *handle,
+			       size_t size, const CUmemAllocationProp *prop,
+			       unsigned long long flags);
+	CUresult (*mem_release)(CUmemGenericAllocationHandle handle);
+	CUresult (*mem_address_reserve)(CUdeviceptr *ptr, size_t size,
+					size_t alignment, CUdeviceptr addr,
+					unsigned long long flags);
+	CUresult (*mem_address_free)(CUdeviceptr ptr, size_t size);
+	CUresult (*mem_map)(CUdeviceptr ptr, size_t size, size_t offset,
+			    CUmemGenericAllocationHandle handle,
+			    unsigned long long flags);
+	CUresult (*mem_unmap)(CUdeviceptr ptr, size_t size);
+	CUresult (*mem_set_access)(CUdeviceptr ptr, size_t size,
+				   const CUmemAccessDesc *desc, size_t count);
+	CUresult (*mem_export_to_handle)(void *out,
+					 CUmemGenericAllocationHandle handle,
+					 int type, unsigned long long flags);
 	/* optional: what came over the bus is seen by the GPU */
 	CUresult (*flush_writes)(int target, int scope);
 	/* optional: work in the application's streams */

@@ -147,6 +147,9 @@ CUresult cuMemCreate(CUmemGenericAllocationHandle *handle, size_t size,
 CUresult cuMemRelease(CUmemGenericAllocationHandle handle);
 CUresult cuMemRetainAllocationHandle(CUmemGenericAllocationHandle *handle,
 				     void *addr);
+CUresult cuMemExportToShareableHandle(void *out,
+				      CUmemGenericAllocationHandle handle,
+				      int type, unsigned long long flags);
 CUresult cuMemMap(CUdeviceptr ptr, size_t size, size_t offset,
 		  CUmemGenericAllocationHandle handle,
 		  unsigned long long flags);

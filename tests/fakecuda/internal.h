@@ -264,6 +264,7 @@ struct fc_phys { /* a cuMemCreate allocation */
 	struct fc_handle *h;
 	size_t size;
 	int dev;
+	int types; /* of handles that it may be exported as */
 	int fd;
 	char *map;
 	int handles; /* cuMemCreate and retains, less releases */

@@ -524,6 +524,63 @@ static void dmabuf_shows_the_same_bytes(void **state)
 	OK(cuMemFree(p));
 }
 
+static void exported_memory_is_the_same_and_outlives_its_handle(void **state)
+{
+	CUmemAllocationProp prop = vmm_prop();
+	CUmemAccessDesc access = vmm_access();
+	CUmemGenericAllocationHandle h;
+	CUdeviceptr va;
+	int fd = -1;
+	char *view;
+
+	(void)state;
+	prop.requestedHandleTypes = (int)CF_CU_MEM_HANDLE_FD;
+	OK(cuMemCreate(&h, GRAN, &prop, 0));
+	OK(cuMemAddressReserve(&va, GRAN, 0, 0, 0));
+	OK(cuMemMap(va, GRAN, 0, h, 0));
+	OK(cuMemSetAccess(va, GRAN, &access, 1));
+	OK(cuMemExportToShareableHandle(&fd, h, CF_CU_MEM_HANDLE_FD, 0));
+	assert_true(fcntl(fd, F_GETFD) & FD_CLOEXEC);
+	OK(cuMemRelease(h));
+	view = mmap(NULL, GRAN, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+	assert_ptr_not_equal(view, MAP_FAILED);
+	view[77] = 42;
+	assert_int_equal(peek(va + 77), 42);
+	OK(cuMemsetD8(va + GRAN - 1, 43, 1));
+	OK(cuCtxSynchronize());
+	OK(cuMemUnmap(va, GRAN));
+	OK(cuMemAddressFree(va, GRAN));
+	assert_int_equal(view[77], 42);
+	assert_int_equal(view[GRAN - 1], 43);
+	munmap(view, GRAN);
+	close(fd);
+}
+
+static void only_what_was_made_for_it_is_exported(void **state)
+{
+	CUmemAllocationProp prop = vmm_prop();
+	CUmemGenericAllocationHandle h, plain;
+	int fd = -1;
+
+	(void)state;
+	OK(cuMemCreate(&plain, GRAN, &prop, 0));
+	prop.requestedHandleTypes = (int)CF_CU_MEM_HANDLE_FD;
+	OK(cuMemCreate(&h, GRAN, &prop, 0));
+	FAILS(cuMemExportToShareableHandle(&fd, plain, CF_CU_MEM_HANDLE_FD, 0),
+	      CF_CU_INVALID_VALUE);
+	FAILS(cuMemExportToShareableHandle(&fd, h, 2, 0), CF_CU_NOT_SUPPORTED);
+	FAILS(cuMemExportToShareableHandle(&fd, h, CF_CU_MEM_HANDLE_FD, 1),
+	      CF_CU_INVALID_VALUE);
+	FAILS(cuMemExportToShareableHandle(NULL, h, CF_CU_MEM_HANDLE_FD, 0),
+	      CF_CU_INVALID_VALUE);
+	OK(cuMemRelease(plain));
+	OK(cuMemRelease(h));
+	FAILS(cuMemExportToShareableHandle(&fd, h, CF_CU_MEM_HANDLE_FD, 0),
+	      CF_CU_INVALID_VALUE);
+	expect_complaint("destroyed memory handle");
+	assert_int_equal(fd, -1);
+}
+
 int memory_tests(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -548,6 +605,8 @@ int memory_tests(void)
 		TEST(mapped_memory_side_by_side_is_one_stretch),
 		TEST(vmm_refuses_what_does_not_fit),
 		TEST(dmabuf_shows_the_same_bytes),
+		TEST(exported_memory_is_the_same_and_outlives_its_handle),
+		TEST(only_what_was_made_for_it_is_exported),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

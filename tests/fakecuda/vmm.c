@@ -4,6 +4,7 @@
  *
  * A reservation is addresses only; mapping puts a range over a part of it.
  */
+#include <fcntl.h>
 #include <stdlib.h>
 #include <sys/mman.h>
 #include <unistd.h>
@@ -123,6 +124,7 @@ static int create(CUmemGenericAllocationHandle *out, size_t size,
 	ph = fc_zalloc(sizeof(*ph));
 	ph->size = size;
 	ph->dev = dev;
+	ph->types = prop->requestedHandleTypes;
 	ph->handles = 1;
 	ph->fd = fc_memfd(size);
 	ph->map = ph->fd < 0 ? MAP_FAILED :
@@ -207,6 +209,35 @@ CUresult cuMemRetainAllocationHandle(CUmemGenericAllocationHandle *handle,
 {
 	FC_ENTER(FC_NORMAL);
 	return FC_LOCKED(retain(handle, (uint64_t)(uintptr_t)addr));
+}
+
+/* The descriptor holds the memory whatever becomes of the handle. */
+static int export(int *out, CUmemGenericAllocationHandle handle, int type)
+{
+	struct fc_phys *ph = phys_find(handle);
+	int fd;
+
+	if (!out || !ph)
+		return CF_CU_INVALID_VALUE;
+	if (type != CF_CU_MEM_HANDLE_FD)
+		return CF_CU_NOT_SUPPORTED;
+	if (!(ph->types & type)) /* it was not made for that */
+		return CF_CU_INVALID_VALUE;
+	fd = fcntl(ph->fd, F_DUPFD_CLOEXEC, 0);
+	if (fd < 0)
+		return CF_CU_UNKNOWN;
+	*out = fd;
+	return 0;
+}
+
+CUresult cuMemExportToShareableHandle(void *out,
+				      CUmemGenericAllocationHandle handle,
+				      int type, unsigned long long flags)
+{
+	FC_ENTER(FC_NORMAL);
+	if (flags)
+		return (int)CF_CU_INVALID_VALUE;
+	return FC_LOCKED(export(out, handle, type));
 }
 
 static bool is_reserved(uint64_t base, size_t size)
