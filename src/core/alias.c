@@ -18,9 +18,6 @@
 #include "core/log.h"
 #include "seam/os.h"
 
-/* Its dma-bufs of a discrete GPU can be mapped from this driver on. */
-#define MAPPABLE_DMA_BUF 13030
-
 static pthread_mutex_t provider_lock = PTHREAD_MUTEX_INITIALIZER;
 static ocf_alias_provider_t the_provider; /* provider_lock; map NULL: none */
 
@@ -103,33 +100,13 @@ static void unmap_dma_buf(void *arg, void *mem, size_t size)
 	cf_os->unmap(mem, size);
 }
 
-static bool dma_bufs_can_be_mapped(int ordinal)
-{
-	const struct cf_cuda *cuda = cf_cuda_loaded();
-	int version = 0;
-
-	return cuda && cuda->driver_get_version &&
-	       cuda->driver_get_version(&version) == CF_CU_SUCCESS &&
-	       version >= MAPPABLE_DMA_BUF && cf_dma_buf_can(ordinal);
-}
-
-/*
- * A coherent GPU maps its memory as memory, another through its BAR. The
- * mapping keeps what it needs of the dma-buf.
- */
 static int from_dma_buf(const struct cf_memory *mem, struct cf_alias *alias)
 {
 	struct cf_dma_buf buf;
-	int err;
+	int err = -ENOTSUP;
 
-	if (mem->kind != CF_MEMORY_DEVICE ||
-	    !dma_bufs_can_be_mapped(mem->ordinal))
-		return -ENOTSUP;
-	err = cf_dma_buf_export(mem, alias->size, true, &buf);
-	if (err)
-		return err;
-	err = cf_os->map_shared(buf.fd, buf.size, &alias->map);
-	cf_os->close(buf.fd);
+	if (mem->kind == CF_MEMORY_DEVICE)
+		err = cf_dma_buf_map(mem, alias->size, &buf, &alias->map);
 	if (err)
 		return err;
 	alias->map_size = buf.size;

@@ -4,6 +4,10 @@
 
 #include <errno.h>
 #include <unistd.h>
+#include "seam/os.h"
+
+/* Those of a discrete GPU can be mapped from this driver on. */
+#define MAPPABLE 13030
 
 bool cf_dma_buf_can(int ordinal)
 {
@@ -45,4 +49,30 @@ int cf_dma_buf_export(const struct cf_memory *mem, size_t size, bool over_pci,
 	if (res != CF_CU_SUCCESS)
 		res = export_as(cuda, out, 0);
 	return res == CF_CU_SUCCESS ? 0 : -ENOTSUP;
+}
+
+static bool can_be_mapped(int ordinal)
+{
+	const struct cf_cuda *cuda = cf_cuda_loaded();
+	int version = 0;
+
+	return cuda && cuda->driver_get_version &&
+	       cuda->driver_get_version(&version) == CF_CU_SUCCESS &&
+	       version >= MAPPABLE && cf_dma_buf_can(ordinal);
+}
+
+/* The mapping keeps what it needs of the descriptor. */
+int cf_dma_buf_map(const struct cf_memory *mem, size_t size,
+		   struct cf_dma_buf *buf, void **map)
+{
+	int err = -ENOTSUP;
+
+	if (can_be_mapped(mem->ordinal))
+		err = cf_dma_buf_export(mem, size, true, buf);
+	if (err)
+		return err;
+	err = cf_os->map_shared(buf->fd, buf->size, map);
+	cf_os->close(buf->fd);
+	buf->fd = -1;
+	return err;
 }
