@@ -13,6 +13,7 @@
 #include "seam/os.h"
 #include "seam/uring.h"
 
+static const struct cf_os *behind = &cf_os_real;
 static struct fault rule;
 static atomic_uint calls[FAULT_NR_CALLS];
 static atomic_uint fired;
@@ -98,13 +99,13 @@ static int fault_open(const char *path, int flags, mode_t mode)
 		return -rule.err;
 	if (rule.no_direct_open && flags & O_DIRECT)
 		return -EINVAL;
-	return cf_os_real.open(path, flags, mode);
+	return behind->open(path, flags, mode);
 }
 
 /* As on Linux, the descriptor is gone whatever close answers. */
 static int fault_close(int fd)
 {
-	int err = cf_os_real.close(fd);
+	int err = behind->close(fd);
 
 	return should_fail(FAULT_CLOSE) ? -rule.err : err;
 }
@@ -112,13 +113,13 @@ static int fault_close(int fd)
 static ssize_t fault_read(int fd, void *buf, size_t size)
 {
 	return should_fail(FAULT_READ) ? -rule.err :
-					 cf_os_real.read(fd, buf, size);
+					 behind->read(fd, buf, size);
 }
 
 static ssize_t fault_write(int fd, const void *buf, size_t size)
 {
 	return should_fail(FAULT_WRITE) ? -rule.err :
-					  cf_os_real.write(fd, buf, size);
+					  behind->write(fd, buf, size);
 }
 
 /* What pread and pwrite share: 0 to go on, or -errno; *size may shrink. */
@@ -135,7 +136,7 @@ static int hinder(enum fault_call call, int fd, size_t *size)
 		fault_count(1);
 		return -EINTR;
 	}
-	if (rule.no_direct && cf_os_real.get_flags(fd) & O_DIRECT) {
+	if (rule.no_direct && behind->get_flags(fd) & O_DIRECT) {
 		fault_count(1);
 		return -EINVAL;
 	}
@@ -151,7 +152,7 @@ static size_t asked_of(int fd, size_t size, size_t allowed)
 {
 	size_t whole = (allowed + 4095) & ~(size_t)4095;
 
-	if (!(cf_os_real.get_flags(fd) & O_DIRECT))
+	if (!(behind->get_flags(fd) & O_DIRECT))
 		return allowed;
 	return whole < size ? whole : size;
 }
@@ -163,7 +164,7 @@ static ssize_t fault_pread(int fd, void *buf, size_t size, off_t off)
 
 	if (n)
 		return n;
-	n = cf_os_real.pread(fd, buf, asked_of(fd, size, allowed), off);
+	n = behind->pread(fd, buf, asked_of(fd, size, allowed), off);
 	return n < (ssize_t)allowed ? n : (ssize_t)allowed;
 }
 
@@ -174,37 +175,34 @@ static ssize_t fault_pwrite(int fd, const void *buf, size_t size, off_t off)
 
 	if (n)
 		return n;
-	n = cf_os_real.pwrite(fd, buf, asked_of(fd, size, allowed), off);
+	n = behind->pwrite(fd, buf, asked_of(fd, size, allowed), off);
 	return n < (ssize_t)allowed ? n : (ssize_t)allowed;
 }
 
 static int fault_fstat(int fd, struct stat *st)
 {
-	return should_fail(FAULT_FSTAT) ? -rule.err : cf_os_real.fstat(fd, st);
+	return should_fail(FAULT_FSTAT) ? -rule.err : behind->fstat(fd, st);
 }
 
 static int fault_statx(int fd, unsigned mask, struct statx *stx)
 {
 	return should_fail(FAULT_STATX) ? -rule.err :
-					  cf_os_real.statx(fd, mask, stx);
+					  behind->statx(fd, mask, stx);
 }
 
 static int fault_file_type(int fd)
 {
-	return should_fail(FAULT_FILE_TYPE) ? -rule.err :
-					      cf_os_real.file_type(fd);
+	return should_fail(FAULT_FILE_TYPE) ? -rule.err : behind->file_type(fd);
 }
 
 static int fault_fstatfs(int fd, struct statfs *fs)
 {
-	return should_fail(FAULT_FSTATFS) ? -rule.err :
-					    cf_os_real.fstatfs(fd, fs);
+	return should_fail(FAULT_FSTATFS) ? -rule.err : behind->fstatfs(fd, fs);
 }
 
 static int fault_get_flags(int fd)
 {
-	return should_fail(FAULT_GET_FLAGS) ? -rule.err :
-					      cf_os_real.get_flags(fd);
+	return should_fail(FAULT_GET_FLAGS) ? -rule.err : behind->get_flags(fd);
 }
 
 static int fault_cachestat(int fd, off_t off, size_t len,
@@ -212,171 +210,164 @@ static int fault_cachestat(int fd, off_t off, size_t len,
 {
 	return should_fail(FAULT_CACHESTAT) ?
 		       -rule.err :
-		       cf_os_real.cachestat(fd, off, len, out);
+		       behind->cachestat(fd, off, len, out);
 }
 
 static int fault_dup_above(int fd, int lowest)
 {
 	return should_fail(FAULT_DUP_ABOVE) ? -rule.err :
-					      cf_os_real.dup_above(fd, lowest);
+					      behind->dup_above(fd, lowest);
 }
 
 static void *fault_map_anon(size_t size)
 {
-	return should_fail(FAULT_MAP_ANON) ? NULL : cf_os_real.map_anon(size);
+	return should_fail(FAULT_MAP_ANON) ? NULL : behind->map_anon(size);
 }
 
 static int fault_map_shared(int fd, size_t size, void **mem)
 {
 	return should_fail(FAULT_MAP_SHARED) ?
 		       -rule.err :
-		       cf_os_real.map_shared(fd, size, mem);
+		       behind->map_shared(fd, size, mem);
 }
 
 static int fault_map_file(int fd, off_t off, size_t size, void **mem)
 {
 	return should_fail(FAULT_MAP_FILE) ?
 		       -rule.err :
-		       cf_os_real.map_file(fd, off, size, mem);
+		       behind->map_file(fd, off, size, mem);
 }
 
 static int fault_map_nothing(void *mem, size_t size)
 {
-	return should_fail(FAULT_MAP_NOTHING) ?
-		       -rule.err :
-		       cf_os_real.map_nothing(mem, size);
+	return should_fail(FAULT_MAP_NOTHING) ? -rule.err :
+						behind->map_nothing(mem, size);
 }
 
 static int fault_madvise(void *mem, size_t size, int advice)
 {
-	return should_fail(FAULT_MADVISE) ?
-		       -rule.err :
-		       cf_os_real.madvise(mem, size, advice);
+	return should_fail(FAULT_MADVISE) ? -rule.err :
+					    behind->madvise(mem, size, advice);
 }
 
 static int fault_ioctl(int fd, unsigned long request, void *arg)
 {
 	return should_fail(FAULT_IOCTL) ? -rule.err :
-					  cf_os_real.ioctl(fd, request, arg);
+					  behind->ioctl(fd, request, arg);
 }
 
 static int fault_unmap(void *mem, size_t size)
 {
-	return should_fail(FAULT_UNMAP) ? -rule.err :
-					  cf_os_real.unmap(mem, size);
+	return should_fail(FAULT_UNMAP) ? -rule.err : behind->unmap(mem, size);
 }
 
 static int fault_prefer_node(void *mem, size_t size, unsigned node)
 {
 	return should_fail(FAULT_PREFER_NODE) ?
 		       -rule.err :
-		       cf_os_real.prefer_node(mem, size, node);
+		       behind->prefer_node(mem, size, node);
 }
 
 static int fault_memory_policy(void)
 {
 	return should_fail(FAULT_MEMORY_POLICY) ? -rule.err :
-						  cf_os_real.memory_policy();
+						  behind->memory_policy();
 }
 
 static int fault_get_affinity(pid_t tid, unsigned long *mask, size_t size)
 {
 	return should_fail(FAULT_GET_AFFINITY) ?
 		       -rule.err :
-		       cf_os_real.get_affinity(tid, mask, size);
+		       behind->get_affinity(tid, mask, size);
 }
 
 static int fault_set_affinity(const unsigned long *mask, size_t size)
 {
 	return should_fail(FAULT_SET_AFFINITY) ?
 		       -rule.err :
-		       cf_os_real.set_affinity(mask, size);
+		       behind->set_affinity(mask, size);
 }
 
 static int fault_set_timer_slack(unsigned long ns)
 {
-	return should_fail(FAULT_SET_TIMER_SLACK) ?
-		       -rule.err :
-		       cf_os_real.set_timer_slack(ns);
+	return should_fail(FAULT_SET_TIMER_SLACK) ? -rule.err :
+						    behind->set_timer_slack(ns);
 }
 
 static ssize_t fault_get_dents(int fd, void *buf, size_t size)
 {
-	return should_fail(FAULT_GET_DENTS) ?
-		       -rule.err :
-		       cf_os_real.get_dents(fd, buf, size);
+	return should_fail(FAULT_GET_DENTS) ? -rule.err :
+					      behind->get_dents(fd, buf, size);
 }
 
 static ssize_t fault_read_link(const char *path, char *buf, size_t size)
 {
 	return should_fail(FAULT_READ_LINK) ?
 		       -rule.err :
-		       cf_os_real.read_link(path, buf, size);
+		       behind->read_link(path, buf, size);
 }
 
 static int fault_pipe(int fds[2])
 {
-	return should_fail(FAULT_PIPE) ? -rule.err : cf_os_real.pipe(fds);
+	return should_fail(FAULT_PIPE) ? -rule.err : behind->pipe(fds);
 }
 
 static ssize_t fault_splice_pages(int pipe, const void *mem, size_t size)
 {
 	return should_fail(FAULT_SPLICE_PAGES) ?
 		       -rule.err :
-		       cf_os_real.splice_pages(pipe, mem, size);
+		       behind->splice_pages(pipe, mem, size);
 }
 
 static int fault_memfd(const char *name)
 {
-	return should_fail(FAULT_MEMFD) ? -rule.err : cf_os_real.memfd(name);
+	return should_fail(FAULT_MEMFD) ? -rule.err : behind->memfd(name);
 }
 
 static int fault_set_mode(int fd, mode_t mode)
 {
 	return should_fail(FAULT_SET_MODE) ? -rule.err :
-					     cf_os_real.set_mode(fd, mode);
+					     behind->set_mode(fd, mode);
 }
 
 static int fault_resize(int fd, size_t size)
 {
-	return should_fail(FAULT_RESIZE) ? -rule.err :
-					   cf_os_real.resize(fd, size);
+	return should_fail(FAULT_RESIZE) ? -rule.err : behind->resize(fd, size);
 }
 
 static int fault_seal(int fd, int seals)
 {
-	return should_fail(FAULT_SEAL) ? -rule.err : cf_os_real.seal(fd, seals);
+	return should_fail(FAULT_SEAL) ? -rule.err : behind->seal(fd, seals);
 }
 
 static int fault_map_file_at(void *mem, size_t size, int fd)
 {
 	return should_fail(FAULT_MAP_FILE_AT) ?
 		       -rule.err :
-		       cf_os_real.map_file_at(mem, size, fd);
+		       behind->map_file_at(mem, size, fd);
 }
 
 static int fault_map_anon_at(void *mem, size_t size)
 {
-	return should_fail(FAULT_MAP_ANON_AT) ?
-		       -rule.err :
-		       cf_os_real.map_anon_at(mem, size);
+	return should_fail(FAULT_MAP_ANON_AT) ? -rule.err :
+						behind->map_anon_at(mem, size);
 }
 
 /* It cannot fail. */
 static int fault_clock(clockid_t clock, struct timespec *ts)
 {
 	return should_fail(FAULT_CLOCK) ? -rule.err :
-					  cf_os_real.clock_gettime(clock, ts);
+					  behind->clock_gettime(clock, ts);
 }
 
 static const char *fault_getenv(const char *name)
 {
-	return should_fail(FAULT_GETENV) ? NULL : cf_os_real.getenv(name);
+	return should_fail(FAULT_GETENV) ? NULL : behind->getenv(name);
 }
 
 static char **fault_environment(void)
 {
-	return should_fail(FAULT_ENVIRONMENT) ? NULL : cf_os_real.environment();
+	return should_fail(FAULT_ENVIRONMENT) ? NULL : behind->environment();
 }
 
 /* A row that is not here would be NULL, and the first caller would tell. */
@@ -537,6 +528,8 @@ void fault_begin(const struct fault *fault)
 	for (int i = 0; i < FAULT_NR_CALLS; i++)
 		atomic_store(&calls[i], 0);
 	atomic_store(&fired, 0);
+	if (cf_os != &faulty)
+		behind = cf_os;
 	cf_os = &faulty;
 	/* rings of the other table are not this one's */
 	cf_rings_close();
@@ -546,7 +539,8 @@ void fault_begin(const struct fault *fault)
 void fault_end(void)
 {
 	cf_workers_close();
-	cf_os = &cf_os_real;
+	if (cf_os == &faulty)
+		cf_os = behind;
 	cf_rings_close();
 	cf_uring = &cf_uring_real;
 }

@@ -3,9 +3,9 @@
  * fault - a system call table that fails by countdown, and one that is slow
  * to move: short counts, interruptions, no O_DIRECT.
  *
- * The tables stand in for cf_os and cf_uring between fault_begin and fault_end;
- * nothing of the library may run while it is swapped. Rules count calls from
- * fault_begin on.
+ * The tables stand in front of cf_os and cf_uring between fault_begin and
+ * fault_end; nothing of the library may run while they are swapped. Rules count
+ * calls from fault_begin on.
  */
 #ifndef TESTS_FAULT_H
 #define TESTS_FAULT_H

@@ -1,0 +1,60 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * fake_rm - NVIDIA's kernel driver inside the process, as far as it maps the
+ * memory of a GPU for a client of its own (core/rm.h): a machine with one GPU
+ * whose nodes are there.
+ *
+ * It answers for them in front of the table of system calls that stands when it
+ * begins, and refuses what the real one refuses. What it maps is the memory of
+ * the fake CUDA driver behind the descriptor that is imported. Its descriptors
+ * are of /dev/null and opened by the table behind it, and so is all that is
+ * asked of them asked there first: one that counts calls, or fails them, goes
+ * on doing so. Another (tests/fault) may as well stand in front of this.
+ */
+#ifndef TESTS_FAKE_RM_H
+#define TESTS_FAKE_RM_H
+
+#include <stdbool.h>
+
+/* What a client does, in its order. */
+enum fake_rm_step {
+	FAKE_RM_CTL, /* opens /dev/nvidiactl */
+	FAKE_RM_CLIENT,
+	FAKE_RM_INFO, /* of what was exported */
+	FAKE_RM_DEVICE,
+	FAKE_RM_IMPORT,
+	FAKE_RM_PROC, /* opens the GPU's file under /proc */
+	FAKE_RM_NODE, /* opens /dev/nvidiaN */
+	FAKE_RM_REGISTER,
+	FAKE_RM_MAP,  /* says what the node shows */
+	FAKE_RM_SHOW, /* maps the node */
+	FAKE_RM_NR_STEPS
+};
+
+struct fake_rm {
+	const char *address; /* of the GPU, as the kernel spells it */
+	unsigned minor;
+	const char *minor_line; /* of its file under /proc, if it is another */
+	bool is_535;		/* the driver is so old */
+	unsigned type;		/* of imported memory; 1: a GPU's */
+	/* what a step answers: -errno; of an ioctl also a status; 0: is well */
+	int refusal[FAKE_RM_NR_STEPS];
+};
+extern struct fake_rm fake_rm;
+
+/*
+ * A machine that is well, with the first GPU of the fake CUDA driver. Then
+ * change it. Nothing of the library may run while a table is swapped.
+ */
+void fake_rm_begin(void);
+/* The table of before is back; fails unless all is closed and unmapped. */
+void fake_rm_end(void);
+
+/* What there is now. A client is there as long as what it was made by. */
+unsigned fake_rm_descriptors(void);
+unsigned fake_rm_clients(void);
+unsigned fake_rm_maps(void);
+/* How often since the begin. */
+unsigned fake_rm_asked(enum fake_rm_step step);
+
+#endif
