@@ -21,11 +21,10 @@
 #include "core/shuttle_trips.h"
 #include "core/stripes.h"
 
-#define GAP_NS (20 * 1000) /* between copies that come fast */
-#define FAST 16		   /* such copies, and a kernel pays */
-#define SPINS 32	   /* between looks at the clock */
-#define LONG 256	   /* spins, longer than a trip takes to answer */
-#define GOOD 10000	   /* copies that make up for a rest */
+#define FAST 16	   /* such copies, and a kernel pays */
+#define SPINS 32   /* between looks at the clock */
+#define LONG 256   /* spins, longer than a trip takes to answer */
+#define GOOD 10000 /* copies that make up for a rest */
 
 /* What is pinned. */
 struct room {
@@ -63,7 +62,7 @@ void cf_shuttle_free(struct cf_shuttle *shuttle, bool alive)
 	free(shuttle);
 }
 
-bool cf_shuttle_pays(struct cf_shuttle *shuttle)
+bool cf_shuttle_pays(struct cf_shuttle *shuttle, int64_t gap_ns)
 {
 	struct cf_trips *trips = &shuttle->trips;
 	bool fast;
@@ -72,7 +71,7 @@ bool cf_shuttle_pays(struct cf_shuttle *shuttle)
 	if (cf_permit_rests(&trips->permit))
 		return false;
 	/* counted also while one is here, which leaves after one long gap */
-	fast = cf_haste_note(&shuttle->haste, GAP_NS, FAST);
+	fast = cf_haste_note(&shuttle->haste, gap_ns, FAST);
 	return fast || (cf_permit_is_ready(&trips->permit) &&
 			cf_trips_one_is_here(trips));
 }
@@ -112,38 +111,31 @@ void cf_shuttle_leave(struct cf_shuttle *shuttle, const struct cf_seat *seat)
 
 /* ------------------------------------------------------------- waiting */
 
-struct wait {
-	struct cf_trips *trips;
-	struct cf_shuttle_copy copy;
-	unsigned seat;
-	uint32_t number;
-};
-
-static bool is_done(const struct wait *wait)
+static bool is_done(const struct cf_trips *trips, const struct cf_ride *ride)
 {
-	return cf_shuttle_is_done(wait->trips->board, wait->seat, wait->number);
+	return cf_shuttle_is_done(trips->board, ride->seat, ride->number);
 }
 
 /*
  * Takes the order back, or waits for the trip that may have found it: its
  * block is on the GPU, and comes to its end unless the context breaks.
  */
-static int give_up(const struct wait *wait)
+static int give_up(struct cf_trips *trips, const struct cf_ride *ride)
 {
-	while (!is_done(wait)) {
+	while (!is_done(trips, ride)) {
 		CUresult res;
 
-		if (cf_shuttle_take_back(wait->trips->board, wait->seat,
-					 &wait->copy, wait->number)) {
+		if (cf_shuttle_take_back(trips->board, ride->seat, &ride->copy,
+					 ride->number)) {
 			/* all that came are gone, so this is the last word */
-			if (is_done(wait))
+			if (is_done(trips, ride))
 				return 0;
-			if (cf_trips_one_is_here(wait->trips))
-				cf_trips_rest(wait->trips,
+			if (cf_trips_one_is_here(trips))
+				cf_trips_rest(trips,
 					      "the GPU has no room for it");
 			return -ENOTSUP;
 		}
-		res = cf_trips_ask(wait->trips);
+		res = cf_trips_ask(trips);
 		if (res != CF_CU_SUCCESS && res != CF_CU_NOT_READY)
 			return cf_cuda_code(res);
 		sched_yield();
@@ -151,19 +143,19 @@ static int give_up(const struct wait *wait)
 	return 0;
 }
 
-static int wait_done(const struct wait *wait)
+static int wait_done(struct cf_trips *trips, const struct cf_ride *ride)
 {
 	int64_t since = 0;
 
-	for (unsigned spins = 1; !is_done(wait); spins++) {
-		if (!cf_trips_send_for(wait->trips))
-			return give_up(wait);
+	for (unsigned spins = 1; !is_done(trips, ride); spins++) {
+		if (!cf_trips_send_for(trips))
+			return give_up(trips, ride);
 		if (spins % SPINS) {
 			cf_pause();
 			continue;
 		}
-		if (cf_trips_are_late(wait->trips, &since))
-			return give_up(wait);
+		if (cf_trips_are_late(trips, &since))
+			return give_up(trips, ride);
 		/* who should launch may wait for this processor */
 		if (spins > LONG)
 			sched_yield();
@@ -183,24 +175,43 @@ static void note_good(struct cf_shuttle *shuttle)
 		cf_permit_renew(&shuttle->trips.permit);
 }
 
-int cf_shuttle_move(struct cf_shuttle *shuttle, const struct cf_seat *seat,
-		    size_t at, CUdeviceptr dst, size_t size)
+/* What the GPU calls a byte of a seat. */
+static uint64_t gpu_addr_of(const struct cf_trips *trips, const char *at)
 {
-	uint64_t src = shuttle->trips.pinned.gpu_addr +
-		       offsetof(struct room, seats) +
-		       seat->nr * CF_SHUTTLE_ROOM + at;
-	struct wait wait = { .trips = &shuttle->trips,
-			     .copy = { .dst = dst, .src = src, .size = size },
-			     .seat = seat->nr };
-	int err;
+	return trips->pinned.gpu_addr + (size_t)(at - trips->pinned.mem);
+}
+
+int cf_shuttle_begin(struct cf_shuttle *shuttle, const struct cf_seat *seat,
+		     const char *from, CUdeviceptr dst, size_t size,
+		     struct cf_ride *ride)
+{
+	struct cf_trips *trips = &shuttle->trips;
+	uint64_t src = gpu_addr_of(trips, from);
 
 	if ((dst | src) >> CF_SHUTTLE_ADDR_BITS)
 		return -ENOTSUP;
-	wait.number = cf_shuttle_order(wait.trips->board, seat->nr, &wait.copy);
-	err = wait_done(&wait);
+	ride->copy = (struct cf_shuttle_copy){ dst, src, size };
+	ride->seat = seat->nr;
+	ride->number = cf_shuttle_order(trips->board, seat->nr, &ride->copy);
+	return 0;
+}
+
+int cf_shuttle_end(struct cf_shuttle *shuttle, const struct cf_ride *ride)
+{
+	int err = wait_done(&shuttle->trips, ride);
+
 	if (!err)
 		note_good(shuttle);
 	else
 		atomic_store_explicit(&shuttle->good, 0, memory_order_relaxed);
 	return err;
+}
+
+int cf_shuttle_move(struct cf_shuttle *shuttle, const struct cf_seat *seat,
+		    const char *from, CUdeviceptr dst, size_t size)
+{
+	struct cf_ride ride;
+	int err = cf_shuttle_begin(shuttle, seat, from, dst, size, &ride);
+
+	return err ? err : cf_shuttle_end(shuttle, &ride);
 }

@@ -17,6 +17,7 @@
 
 #include <stdbool.h>
 #include <stddef.h>
+#include "core/shuttle_board.h"
 #include "seam/cuda.h"
 
 /* The largest copy: beyond it copy engines are as quick. */
@@ -37,19 +38,22 @@ struct cf_shuttle *cf_shuttle_new(CUcontext ctx);
 /* No seat is taken. alive: the context is current and can be asked. */
 void cf_shuttle_free(struct cf_shuttle *shuttle, bool alive);
 
+/* Between small copies that come fast. */
+#define CF_SHUTTLE_GAP_NS (20 * 1000)
+
 /*
- * Counts a small copy; true if they come so fast, one after the other or from
- * many threads, that a kernel pays.
+ * Counts a copy; true if they come so fast, each within the gap after the last
+ * or from many threads, that a kernel pays.
  */
-bool cf_shuttle_pays(struct cf_shuttle *shuttle);
+bool cf_shuttle_pays(struct cf_shuttle *shuttle, int64_t gap_ns);
 
 /* False: all are taken, or there is no kernel. Any context may be current. */
 bool cf_shuttle_take(struct cf_shuttle *shuttle, struct cf_seat *seat);
 void cf_shuttle_leave(struct cf_shuttle *shuttle, const struct cf_seat *seat);
 
 /*
- * Moves size bytes, 1 to CF_SHUTTLE_MAX_SIZE, from seat->mem + at to plain
- * device memory of the context; at and dst are alike modulo 16. The caller has
+ * Moves size bytes, 1 to CF_SHUTTLE_MAX_SIZE, from the seat to plain device
+ * memory of the context; from and dst are alike modulo 16. The caller has
  * checked the bounds: a kernel that strays breaks the context, and VMM and
  * managed memory are not for kernels of ours. 0 when every stream and thread
  * can see the bytes. -ENOTSUP: nothing has touched the memory, and nothing
@@ -57,6 +61,18 @@ void cf_shuttle_leave(struct cf_shuttle *shuttle, const struct cf_seat *seat);
  * still look at the seat, which nobody leaves then.
  */
 int cf_shuttle_move(struct cf_shuttle *shuttle, const struct cf_seat *seat,
-		    size_t at, CUdeviceptr dst, size_t size);
+		    const char *from, CUdeviceptr dst, size_t size);
+
+/* The same in two halves, between which the seat has one order. */
+struct cf_ride {
+	struct cf_shuttle_copy copy;
+	unsigned seat;
+	uint32_t number;
+};
+/* 0, or -ENOTSUP: there is nothing to end. */
+int cf_shuttle_begin(struct cf_shuttle *shuttle, const struct cf_seat *seat,
+		     const char *from, CUdeviceptr dst, size_t size,
+		     struct cf_ride *ride);
+int cf_shuttle_end(struct cf_shuttle *shuttle, const struct cf_ride *ride);
 
 #endif

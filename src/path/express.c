@@ -68,7 +68,7 @@ static ssize_t carry(struct cf_device *dev, const struct cf_piece *piece,
 		err = !is_still_there(piece) ?
 			      -ENOTSUP :
 			      cf_shuttle_move(dev->shuttle, seat,
-					      place_of(piece, part),
+					      seat->mem + place_of(piece, part),
 					      piece->mem.addr, (size_t)n);
 	if (err)
 		cf_device_failed(dev, err);
@@ -94,7 +94,7 @@ bool cf_express_run(const struct cf_piece *piece, struct cf_feed *feed)
 	ssize_t n;
 
 	if (!suits(piece, &part) || cf_device_find(&piece->mem, &dev) ||
-	    !cf_shuttle_pays(dev->shuttle) ||
+	    !cf_shuttle_pays(dev->shuttle, CF_SHUTTLE_GAP_NS) ||
 	    !cf_shuttle_take(dev->shuttle, &seat))
 		return false;
 	n = carry(dev, piece, &part, &seat);

@@ -33,12 +33,12 @@ static char *read_to;
 int __wrap_cf_device_find(const struct cf_memory *mem, struct cf_device **dev);
 bool __wrap_cf_device_failed(struct cf_device *dev, int code);
 void __wrap_cf_memory_facts(uintptr_t addr, struct cf_memory *mem);
-bool __wrap_cf_shuttle_pays(struct cf_shuttle *shuttle);
+bool __wrap_cf_shuttle_pays(struct cf_shuttle *shuttle, int64_t gap_ns);
 bool __wrap_cf_shuttle_take(struct cf_shuttle *shuttle, struct cf_seat *seat);
 void __wrap_cf_shuttle_leave(struct cf_shuttle *shuttle,
 			     const struct cf_seat *seat);
 int __wrap_cf_shuttle_move(struct cf_shuttle *shuttle,
-			   const struct cf_seat *seat, size_t at,
+			   const struct cf_seat *seat, const char *from,
 			   CUdeviceptr dst, size_t size);
 ssize_t __wrap_cf_file_read(struct cf_handle *handle, enum cf_via via,
 			    void *buf, size_t size, off_t off);
@@ -66,9 +66,10 @@ void __wrap_cf_memory_facts(uintptr_t addr, struct cf_memory *mem)
 	*mem = now;
 }
 
-bool __wrap_cf_shuttle_pays(struct cf_shuttle *shuttle)
+bool __wrap_cf_shuttle_pays(struct cf_shuttle *shuttle, int64_t gap_ns)
 {
 	(void)shuttle;
+	(void)gap_ns;
 	return pays;
 }
 
@@ -89,14 +90,16 @@ void __wrap_cf_shuttle_leave(struct cf_shuttle *shuttle,
 }
 
 int __wrap_cf_shuttle_move(struct cf_shuttle *shuttle,
-			   const struct cf_seat *seat, size_t at,
+			   const struct cf_seat *seat, const char *from,
 			   CUdeviceptr dst, size_t size)
 {
 	(void)shuttle;
 	assert_int_equal(seat->nr, 5);
 	assert_int_equal(dst, ADDR);
-	assert_int_equal(at % 16, ADDR % 16);
-	moved_at = at;
+	assert_true(from >= seat_mem);
+	assert_true(from + size <= seat_mem + sizeof(seat_mem));
+	moved_at = (size_t)(from - seat_mem);
+	assert_int_equal(moved_at % 16, ADDR % 16);
 	moved_size = size;
 	nr_moved++;
 	return move_says;

@@ -115,13 +115,15 @@ static int move(unsigned thread, size_t at, size_t dev_off, size_t size,
 		const unsigned char *bytes)
 {
 	struct cf_seat seat;
+	char *from;
 	int err;
 
 	if (!cf_shuttle_take(shuttle, &seat))
 		return -EBUSY;
+	from = seat.mem + at;
 	if (bytes)
-		memcpy(seat.mem + at, bytes, size);
-	err = cf_shuttle_move(shuttle, &seat, at, device_at(thread, dev_off),
+		memcpy(from, bytes, size);
+	err = cf_shuttle_move(shuttle, &seat, from, device_at(thread, dev_off),
 			      size);
 	cf_shuttle_leave(shuttle, &seat);
 	return err;
@@ -255,7 +257,7 @@ static void what_has_no_room_below_the_number_is_refused(void **state)
 
 	(void)state;
 	assert_true(cf_shuttle_take(shuttle, &seat));
-	assert_int_equal(cf_shuttle_move(shuttle, &seat, 0,
+	assert_int_equal(cf_shuttle_move(shuttle, &seat, seat.mem,
 					 (CUdeviceptr)1 << CF_SHUTTLE_ADDR_BITS,
 					 4096),
 			 -ENOTSUP);
@@ -269,7 +271,7 @@ static int until_it_pays(void)
 {
 	int nr = 1;
 
-	while (!cf_shuttle_pays(shuttle) && nr < 1000)
+	while (!cf_shuttle_pays(shuttle, CF_SHUTTLE_GAP_NS) && nr < 1000)
 		nr++;
 	return nr;
 }
@@ -283,9 +285,9 @@ static void a_kernel_pays_when_copies_come_fast(void **state)
 	assert_int_equal(until_it_pays(), 1000);
 	atomic_store(&look_ns, 15 * 1000);
 	assert_in_range(until_it_pays(), 16, 64);
-	assert_true(cf_shuttle_pays(shuttle));
+	assert_true(cf_shuttle_pays(shuttle, CF_SHUTTLE_GAP_NS));
 	later_ms(1);
-	assert_false(cf_shuttle_pays(shuttle));
+	assert_false(cf_shuttle_pays(shuttle, CF_SHUTTLE_GAP_NS));
 	/* asking makes nothing */
 	assert_int_equal(fake->live("module"), 0);
 }
@@ -300,17 +302,17 @@ static void one_that_is_here_pays_and_one_that_is_not_does_not(void **state)
 	atomic_store(&look_ns, 1000);
 	assert_true(cf_shuttle_take(shuttle, &seat));
 	/* on its way, and never has come: taken back, and no more for now */
-	assert_int_equal(
-		cf_shuttle_move(shuttle, &seat, 0, device_at(0, 0), 4096),
-		-ENOTSUP);
-	assert_false(cf_shuttle_pays(shuttle));
+	assert_int_equal(cf_shuttle_move(shuttle, &seat, seat.mem,
+					 device_at(0, 0), 4096),
+			 -ENOTSUP);
+	assert_false(cf_shuttle_pays(shuttle, CF_SHUTTLE_GAP_NS));
 	cf_shuttle_leave(shuttle, &seat);
 	let_come();
 	atomic_store(&look_ns, 0);
 	later_ms(60);
 	th_shuttle_stay(true);
 	assert_int_equal(move_once(), 0);
-	assert_true(cf_shuttle_pays(shuttle));
+	assert_true(cf_shuttle_pays(shuttle, CF_SHUTTLE_GAP_NS));
 }
 
 /* ----------------------------------------------- no room, and no answer */
