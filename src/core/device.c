@@ -84,7 +84,7 @@ static int device_make_locked(const struct cf_cuda *cuda,
 	dev->ctx = context_of(mem, gpu);
 	dev->ctx_id = id;
 	cf_lanes_init(&dev->lanes);
-	dev->shuttle = cf_shuttle_new(dev->ctx);
+	dev->shuttle = cf_shuttle_new(dev->ctx, gpu->ordinal);
 	dev->volleys = cf_volleys_new();
 	if (!dev->shuttle || !dev->volleys) {
 		cf_shuttle_free(dev->shuttle, false);

@@ -60,6 +60,7 @@ struct cf_handle {
 	_Atomic bool nvfs_refused;   /* the storage said no to nvidia-fs */
 	_Atomic bool rdma_refused;   /* the file system wants host memory */
 	_Atomic bool no_twin;	     /* a second one could not be opened */
+	_Atomic bool wants_pages;    /* of what it is read into */
 	_Atomic int pace;	     /* of its last read, core/cold.c's */
 	_Atomic bool lost;	     /* fd was closed, and is another's twin */
 };

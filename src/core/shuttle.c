@@ -32,6 +32,12 @@ struct room {
 	_Alignas(4096) char seats[CF_SHUTTLE_SEATS][CF_SHUTTLE_ROOM];
 };
 
+/* What the GPU has in an aperture. */
+struct near {
+	struct cf_shuttle_order orders[CF_SHUTTLE_SEATS];
+	_Alignas(4096) char seats[CF_SHUTTLE_SEATS][CF_SHUTTLE_ROOM];
+};
+
 struct cf_shuttle {
 	struct cf_trips trips;
 	/* relaxed, both: they guide, and a lost update does not matter */
@@ -42,7 +48,7 @@ struct cf_shuttle {
 	} seats[CF_SHUTTLE_SEATS]; /* acquire, release */
 };
 
-struct cf_shuttle *cf_shuttle_new(CUcontext ctx)
+struct cf_shuttle *cf_shuttle_new(CUcontext ctx, int ordinal)
 {
 	struct cf_shuttle *shuttle =
 		aligned_alloc(_Alignof(struct cf_shuttle), sizeof(*shuttle));
@@ -50,7 +56,8 @@ struct cf_shuttle *cf_shuttle_new(CUcontext ctx)
 	if (!shuttle)
 		return NULL;
 	__builtin_memset(shuttle, 0, sizeof(*shuttle));
-	cf_trips_init(&shuttle->trips, ctx, sizeof(struct room));
+	cf_trips_init(&shuttle->trips, ctx, ordinal, sizeof(struct room),
+		      sizeof(struct near));
 	return shuttle;
 }
 
@@ -76,11 +83,34 @@ bool cf_shuttle_pays(struct cf_shuttle *shuttle, int64_t gap_ns)
 			cf_trips_one_is_here(trips));
 }
 
+bool cf_shuttle_is_near(struct cf_shuttle *shuttle)
+{
+	return cf_trips_are_ready(&shuttle->trips) &&
+	       shuttle->trips.words.aperture;
+}
+
+void cf_shuttle_call(struct cf_shuttle *shuttle)
+{
+	if (cf_trips_are_ready(&shuttle->trips))
+		cf_trips_send_for(&shuttle->trips);
+}
+
 /* --------------------------------------------------------------- seats */
 
 static struct room *room_of(struct cf_shuttle *shuttle)
 {
 	return (struct room *)shuttle->trips.pinned.mem;
+}
+
+static void sit(struct cf_shuttle *shuttle, unsigned nr, struct cf_seat *seat)
+{
+	struct near *near = (struct near *)shuttle->trips.aperture.mem;
+
+	*seat = (struct cf_seat){
+		.nr = nr,
+		.mem = room_of(shuttle)->seats[nr],
+		.near = near ? near->seats[nr] : NULL,
+	};
 }
 
 /* A thread comes back to the seat whose lines its core has. */
@@ -97,7 +127,7 @@ bool cf_shuttle_take(struct cf_shuttle *shuttle, struct cf_seat *seat)
 		if (atomic_load_explicit(taken, memory_order_relaxed) ||
 		    atomic_exchange_explicit(taken, true, memory_order_acquire))
 			continue;
-		*seat = (struct cf_seat){ nr, room_of(shuttle)->seats[nr] };
+		sit(shuttle, nr, seat);
 		return true;
 	}
 	return false;
@@ -113,7 +143,7 @@ void cf_shuttle_leave(struct cf_shuttle *shuttle, const struct cf_seat *seat)
 
 static bool is_done(const struct cf_trips *trips, const struct cf_ride *ride)
 {
-	return cf_shuttle_is_done(trips->board, ride->seat, ride->number);
+	return cf_shuttle_is_done(trips->words.board, ride->seat, ride->number);
 }
 
 /*
@@ -125,7 +155,7 @@ static int give_up(struct cf_trips *trips, const struct cf_ride *ride)
 	while (!is_done(trips, ride)) {
 		CUresult res;
 
-		if (cf_shuttle_take_back(trips->board, ride->seat, &ride->copy,
+		if (cf_shuttle_take_back(&trips->words, ride->seat, &ride->copy,
 					 ride->number)) {
 			/* all that came are gone, so this is the last word */
 			if (is_done(trips, ride))
@@ -176,8 +206,11 @@ static void note_good(struct cf_shuttle *shuttle)
 }
 
 /* What the GPU calls a byte of a seat. */
-static uint64_t gpu_addr_of(const struct cf_trips *trips, const char *at)
+static uint64_t gpu_addr_of(const struct cf_trips *trips,
+			    const struct cf_seat *seat, const char *at)
 {
+	if (seat->near && at >= seat->near && at < seat->near + CF_SHUTTLE_ROOM)
+		return trips->aperture.gpu + (size_t)(at - trips->aperture.mem);
 	return trips->pinned.gpu_addr + (size_t)(at - trips->pinned.mem);
 }
 
@@ -186,13 +219,13 @@ int cf_shuttle_begin(struct cf_shuttle *shuttle, const struct cf_seat *seat,
 		     struct cf_ride *ride)
 {
 	struct cf_trips *trips = &shuttle->trips;
-	uint64_t src = gpu_addr_of(trips, from);
+	uint64_t src = gpu_addr_of(trips, seat, from);
 
 	if ((dst | src) >> CF_SHUTTLE_ADDR_BITS)
 		return -ENOTSUP;
 	ride->copy = (struct cf_shuttle_copy){ dst, src, size };
 	ride->seat = seat->nr;
-	ride->number = cf_shuttle_order(trips->board, seat->nr, &ride->copy);
+	ride->number = cf_shuttle_order(&trips->words, seat->nr, &ride->copy);
 	return 0;
 }
 

@@ -4,7 +4,8 @@
  *
  * A copy costs the driver a call, a copy engine and a wait; 16 threads that
  * copy at once wait for each other there. A kernel that is on the GPU already
- * looks for orders over the bus, and moves 4 KiB in less time than the driver
+ * looks for orders, over the bus or, where the CPU can write to the GPU's
+ * memory (aperture.h), without it, and moves 4 KiB in less time than the driver
  * takes to be called. It leaves when no order has come for some 50 us, and
  * after some 200 us in any case, so that who waits for an idle GPU gets one.
  *
@@ -31,10 +32,13 @@ struct cf_shuttle; /* of one context */
 struct cf_seat {
 	unsigned nr;
 	char *mem; /* CF_SHUTTLE_ROOM bytes */
+	/* as many on the GPU itself, to be written only; or NULL. No O_DIRECT
+	 */
+	char *near;
 };
 
 /* Makes no driver call. NULL: out of memory. */
-struct cf_shuttle *cf_shuttle_new(CUcontext ctx);
+struct cf_shuttle *cf_shuttle_new(CUcontext ctx, int ordinal);
 /* No seat is taken. alive: the context is current and can be asked. */
 void cf_shuttle_free(struct cf_shuttle *shuttle, bool alive);
 
@@ -46,6 +50,12 @@ void cf_shuttle_free(struct cf_shuttle *shuttle, bool alive);
  * or from many threads, that a kernel pays.
  */
 bool cf_shuttle_pays(struct cf_shuttle *shuttle, int64_t gap_ns);
+
+/* Whether seats lie on the GPU itself; makes the kernel, if it must. */
+bool cf_shuttle_is_near(struct cf_shuttle *shuttle);
+
+/* Sends for a trip, which comes while its first order is being prepared. */
+void cf_shuttle_call(struct cf_shuttle *shuttle);
 
 /* False: all are taken, or there is no kernel. Any context may be current. */
 bool cf_shuttle_take(struct cf_shuttle *shuttle, struct cf_seat *seat);

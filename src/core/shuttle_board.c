@@ -2,34 +2,55 @@
 /* shuttle_board - writes orders, and takes them back. */
 #include "core/shuttle_board.h"
 
+#include "core/aperture.h"
+
 /*
  * Each word has the number's bits, so the first three need no order. The last
  * is the one that meets what the kernel says of itself: see the header.
  */
-static void write_words(struct cf_shuttle_board *board, unsigned seat,
-			const struct cf_shuttle_copy *copy, uint32_t number)
+static void write_first(_Atomic uint64_t *words,
+			const struct cf_shuttle_copy *copy, uint64_t tag)
 {
-	_Atomic uint64_t *words = board->orders[seat].words;
-	uint64_t tag = (uint64_t)number << CF_SHUTTLE_ADDR_BITS;
-
 	atomic_store_explicit(&words[CF_SHUTTLE_DST], copy->dst | tag,
 			      memory_order_release);
 	atomic_store_explicit(&words[CF_SHUTTLE_SRC], copy->src | tag,
 			      memory_order_release);
 	atomic_store_explicit(&words[CF_SHUTTLE_SIZE], copy->size | tag,
 			      memory_order_release);
-	atomic_store_explicit(&words[CF_SHUTTLE_TAG], tag,
-			      memory_order_seq_cst);
+}
+
+/*
+ * Combined writes are in no order but that of fences; and a store that is a
+ * locked instruction, as a sequentially consistent one is, never gets there.
+ */
+static void write_order(const struct cf_shuttle_words *words, unsigned seat,
+			const struct cf_shuttle_copy *copy, uint32_t number)
+{
+	_Atomic uint64_t *order = words->orders[seat].words;
+	uint64_t tag = (uint64_t)number << CF_SHUTTLE_ADDR_BITS;
+
+	if (words->aperture)
+		cf_aperture_fence();
+	write_first(order, copy, tag);
+	if (!words->aperture) {
+		atomic_store_explicit(&order[CF_SHUTTLE_TAG], tag,
+				      memory_order_seq_cst);
+		return;
+	}
+	atomic_store_explicit(&order[CF_SHUTTLE_TAG], tag,
+			      memory_order_release);
+	cf_aperture_fence();
 }
 
 /* The last one was seen done, or taken back and its number left unused. */
-uint32_t cf_shuttle_order(struct cf_shuttle_board *board, unsigned seat,
+uint32_t cf_shuttle_order(const struct cf_shuttle_words *words, unsigned seat,
 			  const struct cf_shuttle_copy *copy)
 {
-	uint32_t number = 1 + atomic_load_explicit(&board->done[seat].number,
-						   memory_order_acquire);
+	uint32_t number =
+		1 + atomic_load_explicit(&words->board->done[seat].number,
+					 memory_order_acquire);
 
-	write_words(board, seat, copy, number);
+	write_order(words, seat, copy, number);
 	return number;
 }
 
@@ -50,15 +71,18 @@ static bool all_are_gone(struct cf_shuttle_board *board)
 	return atomic_load_explicit(&board->gone, memory_order_seq_cst) == came;
 }
 
-bool cf_shuttle_take_back(struct cf_shuttle_board *board, unsigned seat,
+bool cf_shuttle_take_back(const struct cf_shuttle_words *words, unsigned seat,
 			  const struct cf_shuttle_copy *copy, uint32_t number)
 {
 	static const struct cf_shuttle_copy nothing;
 
-	write_words(board, seat, &nothing, number - 1);
-	if (all_are_gone(board))
+	write_order(words, seat, &nothing, number - 1);
+	if (words->aperture) /* a read over the bus drives the writes on */
+		atomic_load_explicit(&words->orders[seat].words[CF_SHUTTLE_TAG],
+				     memory_order_seq_cst);
+	if (all_are_gone(words->board))
 		return true;
-	write_words(board, seat, copy, number);
+	write_order(words, seat, copy, number);
 	return false;
 }
 

@@ -13,6 +13,12 @@
  * kernel says that it has come, then it looks at the orders. Where all that
  * came are gone, none will ever see the order that is void.
  *
+ * Orders that lie in the GPU's own memory (core/aperture.h) are under way for a
+ * while after they are written. So a kernel that leaves may miss one though we
+ * do not see that it leaves; who waits for an order asks again and again, and
+ * sends the next. What is void is read back before it is asked who is here,
+ * and then it is there.
+ *
  * No lock: a seat has one owner at a time, and each word says what it orders.
  */
 #ifndef CF_CORE_SHUTTLE_BOARD_H
@@ -23,7 +29,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define CF_SHUTTLE_SEATS 16 /* warps of the kernel */
+#define CF_SHUTTLE_SEATS 32 /* warps of the kernel */
 #define CF_SHUTTLE_LINE 64
 /* An address has so many bits; above it stand those of the order's number. */
 #define CF_SHUTTLE_ADDR_BITS 57
@@ -36,6 +42,10 @@ enum {
 	CF_SHUTTLE_WORDS
 };
 
+struct cf_shuttle_order {
+	_Alignas(CF_SHUTTLE_LINE) _Atomic uint64_t words[CF_SHUTTLE_WORDS];
+};
+
 /*
  * In pinned memory, zero at first. The kernel writes came, leaves, gone, in
  * this order, and done; a fence of the whole system stands behind came and
@@ -45,10 +55,8 @@ struct cf_shuttle_board {
 	_Alignas(CF_SHUTTLE_LINE) _Atomic uint32_t came;
 	_Alignas(CF_SHUTTLE_LINE) _Atomic uint32_t leaves;
 	_Alignas(CF_SHUTTLE_LINE) _Atomic uint32_t gone;
-	_Alignas(4 * CF_SHUTTLE_LINE) struct {
-		_Alignas(CF_SHUTTLE_LINE) _Atomic uint64_t
-			words[CF_SHUTTLE_WORDS];
-	} orders[CF_SHUTTLE_SEATS];
+	_Alignas(4 * CF_SHUTTLE_LINE) struct cf_shuttle_order
+		orders[CF_SHUTTLE_SEATS]; /* or elsewhere */
 	struct {
 		_Alignas(CF_SHUTTLE_LINE) _Atomic uint32_t number;
 	} done[CF_SHUTTLE_SEATS];
@@ -57,7 +65,7 @@ struct cf_shuttle_board {
 _Static_assert(offsetof(struct cf_shuttle_board, leaves) == 64 &&
 		       offsetof(struct cf_shuttle_board, gone) == 128 &&
 		       offsetof(struct cf_shuttle_board, orders) == 256 &&
-		       offsetof(struct cf_shuttle_board, done) == 1280,
+		       offsetof(struct cf_shuttle_board, done) == 2304,
 	       "as the kernel has it");
 
 struct cf_shuttle_copy {
@@ -66,8 +74,18 @@ struct cf_shuttle_copy {
 	uint64_t size;
 };
 
-/* Of the seat's owner: its order; the number that it has. */
-uint32_t cf_shuttle_order(struct cf_shuttle_board *board, unsigned seat,
+/* Both sides' words, wherever they are. */
+struct cf_shuttle_words {
+	struct cf_shuttle_board *board;
+	struct cf_shuttle_order *orders; /* the board's, or in an aperture */
+	bool aperture;
+};
+
+/*
+ * Of the seat's owner: its order; the number that it has. What the owner has
+ * written for the kernel to move comes before it.
+ */
+uint32_t cf_shuttle_order(const struct cf_shuttle_words *words, unsigned seat,
 			  const struct cf_shuttle_copy *copy);
 
 /* Who sees it sees the bytes. */
@@ -78,7 +96,7 @@ bool cf_shuttle_is_done(struct cf_shuttle_board *board, unsigned seat,
  * False: a kernel may have found the order, which stands as before. True: none
  * will find it any more.
  */
-bool cf_shuttle_take_back(struct cf_shuttle_board *board, unsigned seat,
+bool cf_shuttle_take_back(const struct cf_shuttle_words *words, unsigned seat,
 			  const struct cf_shuttle_copy *copy, uint32_t number);
 
 /* The trip says that it leaves, or has left: what comes now waits for another.

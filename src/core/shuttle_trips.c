@@ -19,10 +19,13 @@
 
 /* ---------------------------------------------------------------- life */
 
-void cf_trips_init(struct cf_trips *trips, CUcontext ctx, size_t room)
+void cf_trips_init(struct cf_trips *trips, CUcontext ctx, int ordinal,
+		   size_t room, size_t near)
 {
 	trips->ctx = ctx;
+	trips->ordinal = ordinal;
 	trips->room = room;
+	trips->near = near;
 	cf_permit_init(&trips->permit);
 }
 
@@ -39,19 +42,34 @@ static void end_objects(const struct cf_cuda *cuda, struct cf_trips *trips)
 	trips->pinned.mem = NULL;
 }
 
+/*
+ * Of a context that broke nobody says whether its kernels are gone. The board
+ * does where they came to their end: others may look at the orders yet.
+ */
+static bool is_empty(const struct cf_cuda *cuda, const struct cf_trips *trips)
+{
+	return (cuda && trips->stream &&
+		cuda->stream_query(trips->stream) == CF_CU_SUCCESS) ||
+	       (trips->pinned.mem && atomic_load(&trips->words.board->gone) ==
+					     atomic_load(&trips->trip));
+}
+
 /* One that never came keeps what it will read. */
 void cf_trips_fini(struct cf_trips *trips, bool alive)
 {
 	const struct cf_cuda *cuda = alive ? cf_cuda_loaded() : NULL;
 
 	if (cuda && trips->stream &&
-	    !cf_lane_ends_by(cuda, trips->stream, CLOSE_NS))
+	    !cf_lane_ends_by(cuda, trips->stream, CLOSE_NS)) {
 		cf_log(CF_LOG_WARN,
 		       "shuttle: trip %u has not come by the close, what it "
 		       "will read is left to it",
 		       atomic_load(&trips->trip));
-	else
+	} else {
+		if (is_empty(cuda, trips))
+			cf_aperture_end(&trips->aperture);
 		end_objects(cuda, trips);
+	}
 	cf_permit_fini(&trips->permit);
 }
 
@@ -73,8 +91,33 @@ static CUresult make_board(struct cf_trips *trips)
 {
 	if (cf_pinned_make(&trips->pinned, trips->room, NULL, -1))
 		return CF_CU_OUT_OF_MEMORY;
-	trips->board = (struct cf_shuttle_board *)trips->pinned.mem;
+	trips->words.board = (struct cf_shuttle_board *)trips->pinned.mem;
+	trips->words.orders = trips->words.board->orders;
 	return trips->pinned.gpu_addr ? CF_CU_SUCCESS : CF_CU_NOT_SUPPORTED;
+}
+
+/* Orders that no kernel can have seen are void. */
+static void make_aperture(struct cf_trips *trips)
+{
+	struct cf_shuttle_order *orders;
+
+	trips->words.aperture = cf_aperture_make(
+		&trips->aperture, trips->ordinal, trips->near, trips->stream);
+	if (!trips->words.aperture)
+		return;
+	orders = (struct cf_shuttle_order *)trips->aperture.mem;
+	for (unsigned i = 0; i < CF_SHUTTLE_SEATS; i++)
+		for (unsigned k = 0; k < CF_SHUTTLE_WORDS; k++)
+			atomic_init(&orders[i].words[k], 0);
+	trips->words.orders = orders;
+}
+
+static uint64_t orders_addr(const struct cf_trips *trips)
+{
+	return trips->words.aperture ?
+		       trips->aperture.gpu :
+		       trips->pinned.gpu_addr +
+			       offsetof(struct cf_shuttle_board, orders);
 }
 
 /* 0, or why it cannot be current; then the driver is there to be called. */
@@ -101,7 +144,9 @@ static CUresult make(void *owner)
 	res = make_kernel(cuda, trips);
 	if (res == CF_CU_SUCCESS)
 		res = make_board(trips);
-	if (res != CF_CU_SUCCESS)
+	if (res == CF_CU_SUCCESS)
+		make_aperture(trips);
+	else
 		end_objects(cuda, trips);
 	cf_context_leave(&scope);
 	return res;
@@ -133,8 +178,8 @@ static bool are_blocked(struct cf_trips *trips, uint32_t trip)
 {
 	unsigned blocked = 0;
 
-	if (atomic_load_explicit(&trips->board->gone, memory_order_relaxed) ==
-	    trip)
+	if (atomic_load_explicit(&trips->words.board->gone,
+				 memory_order_relaxed) == trip)
 		blocked = 1 + atomic_load_explicit(&trips->blocked,
 						   memory_order_relaxed);
 	atomic_store_explicit(&trips->blocked, blocked % BLOCKED,
@@ -161,8 +206,10 @@ bool cf_trips_are_late(struct cf_trips *trips, int64_t *since)
 static CUresult launch(struct cf_trips *trips, uint32_t trip)
 {
 	uint64_t idle = IDLE_CLOCKS, stay = STAY_CLOCKS, grace = GRACE_CLOCKS;
-	void *params[] = { &trips->pinned.gpu_addr, &trip, &idle, &stay,
-			   &grace };
+	uint64_t orders = orders_addr(trips);
+	void *params[] = {
+		&trips->pinned.gpu_addr, &orders, &trip, &idle, &stay, &grace
+	};
 	struct cf_scope scope;
 	CUresult res = enter(trips, &scope);
 
@@ -181,7 +228,7 @@ static void launch_next(struct cf_trips *trips)
 	uint32_t trip = atomic_load(&trips->trip);
 	CUresult res;
 
-	if (!cf_shuttle_has_left(trips->board, trip))
+	if (!cf_shuttle_has_left(trips->words.board, trip))
 		return;
 	atomic_store(&trips->trip, trip + 1);
 	res = launch(trips, trip + 1);

@@ -11,17 +11,21 @@
 #include <stdatomic.h>
 #include <stdbool.h>
 #include <stdint.h>
+#include "core/aperture.h"
 #include "core/permit.h"
 #include "core/pinned.h"
 #include "core/shuttle_board.h"
 
 struct cf_trips {
 	CUcontext ctx;
+	int ordinal; /* of its GPU */
 	size_t room; /* bytes to pin, the board in front */
+	size_t near; /* of an aperture, the orders in front */
 	struct cf_permit permit;
 	/* once there is the permit */
 	struct cf_pinned pinned;
-	struct cf_shuttle_board *board;
+	struct cf_aperture aperture;
+	struct cf_shuttle_words words;
 	CUmodule module;
 	CUfunction function;
 	CUstream stream;
@@ -35,7 +39,8 @@ struct cf_trips {
 	_Alignas(CF_SHUTTLE_LINE) _Atomic uint32_t trip;
 };
 
-void cf_trips_init(struct cf_trips *trips, CUcontext ctx, size_t room);
+void cf_trips_init(struct cf_trips *trips, CUcontext ctx, int ordinal,
+		   size_t room, size_t near);
 /* alive: the context is current and can be asked. */
 void cf_trips_fini(struct cf_trips *trips, bool alive);
 
@@ -45,7 +50,8 @@ bool cf_trips_are_ready(struct cf_trips *trips);
 /* What is ordered now is found by the last trip that was launched. */
 static inline bool cf_trips_one_is_here(struct cf_trips *trips)
 {
-	return !cf_shuttle_has_left(trips->board, atomic_load(&trips->trip));
+	return !cf_shuttle_has_left(trips->words.board,
+				    atomic_load(&trips->trip));
 }
 
 /* Launches the next one if need be, or lets another do it. False: there is

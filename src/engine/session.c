@@ -28,6 +28,7 @@
 #include <stdatomic.h>
 #include <string.h>
 #include "core/alias.h"
+#include "core/aperture.h"
 #include "core/arrival.h"
 #include "core/buffer.h"
 #include "core/denylist.h"
@@ -98,6 +99,7 @@ void cf_session_apply(void)
 
 	cf_topology_configure(
 		cf_config_bool(config, CF_CFG_SKIP_TOPOLOGY_DETECTION));
+	cf_aperture_allow(cf_config_bool(config, CF_CFG_APERTURE));
 	cf_devices_configure(cf_plan_slot_size(config),
 			     cf_plan_staging_bytes(config));
 	cf_plan_configure(config);

@@ -47,28 +47,66 @@ static bool is_still_there(const struct cf_piece *piece)
 	       mem->addr + piece->size <= now.end;
 }
 
-static ssize_t fill(const struct cf_piece *piece, const struct cf_part *part,
-		    char *mem)
+/*
+ * Most file systems copy out of the page cache, to any address. One that lends
+ * the pages it reads into to somebody else (FUSE with direct_io) finds none;
+ * and a client's callback may well read what it has written, or more.
+ */
+static bool takes_any_address(struct cf_handle *handle)
 {
-	if (cf_file_is_direct(piece->handle, piece->via))
-		return cf_slot_fill(piece, part, mem);
-	return cf_file_read(piece->handle, piece->via,
-			    mem + place_of(piece, part), part->size,
+	return !handle->fs_ops && !atomic_load_explicit(&handle->wants_pages,
+							memory_order_relaxed);
+}
+
+static ssize_t fill_at(const struct cf_piece *piece, const struct cf_part *part,
+		       char *mem, const char **from)
+{
+	char *at = mem + place_of(piece, part);
+
+	*from = at;
+	return cf_file_read(piece->handle, piece->via, at, part->size,
 			    piece->file_off);
+}
+
+static ssize_t fill_cached(const struct cf_piece *piece,
+			   const struct cf_part *part,
+			   const struct cf_seat *seat, const char **from)
+{
+	ssize_t n, again;
+
+	if (!seat->near || !takes_any_address(piece->handle))
+		return fill_at(piece, part, seat->mem, from);
+	n = fill_at(piece, part, seat->near, from);
+	if (n == (ssize_t)part->size)
+		return n;
+	again = fill_at(piece, part, seat->mem, from);
+	if (again > 0 && again > n)
+		atomic_store_explicit(&piece->handle->wants_pages, true,
+				      memory_order_relaxed);
+	return again;
+}
+
+static ssize_t fill(const struct cf_piece *piece, const struct cf_part *part,
+		    const struct cf_seat *seat, const char **from)
+{
+	if (!cf_file_is_direct(piece->handle, piece->via))
+		return fill_cached(piece, part, seat, from);
+	*from = seat->mem + place_of(piece, part);
+	return cf_slot_fill(piece, part, seat->mem);
 }
 
 /* Bytes, or -error; -ENOTSUP: not by the shuttle. */
 static ssize_t carry(struct cf_device *dev, const struct cf_piece *piece,
 		     const struct cf_part *part, const struct cf_seat *seat)
 {
-	ssize_t n = fill(piece, part, seat->mem);
+	const char *from;
+	ssize_t n = fill(piece, part, seat, &from);
 	int err = 0;
 
 	if (n > 0)
 		err = !is_still_there(piece) ?
 			      -ENOTSUP :
-			      cf_shuttle_move(dev->shuttle, seat,
-					      seat->mem + place_of(piece, part),
+			      cf_shuttle_move(dev->shuttle, seat, from,
 					      piece->mem.addr, (size_t)n);
 	if (err)
 		cf_device_failed(dev, err);

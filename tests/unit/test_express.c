@@ -16,17 +16,23 @@
 #define CTX ((CUcontext)0x77)
 #define LOST CF_ECUDA(CF_CU_UNKNOWN)
 
+static struct cf_handle handle;
+static struct cf_piece piece;
+static struct cf_feed feed;
+
 /* ------------------------------------------------- instead of the real ones */
 
 static struct cf_device device;
 static struct cf_memory now; /* what the driver says if it is asked again */
-static char seat_mem[CF_SHUTTLE_ROOM];
+static char seat_mem[CF_SHUTTLE_ROOM], seat_near[CF_SHUTTLE_ROOM];
 static int find_says, move_says, failed_with;
-static bool pays, has_seat;
-static ssize_t file_says;
+static bool pays, has_seat, is_near;
+static ssize_t file_says, near_says;
 static unsigned nr_asked, nr_taken, nr_left, nr_moved, nr_failed;
 static size_t moved_at, moved_size;
-static char *read_to;
+static bool moved_near;
+static char *read_to; /* the last time; how often, of either memory */
+static unsigned nr_far_reads, nr_near_reads;
 
 /* Seen from outside, or the linker of a sanitizer does not find them. */
 #pragma GCC visibility push(default)
@@ -77,7 +83,9 @@ bool __wrap_cf_shuttle_take(struct cf_shuttle *shuttle, struct cf_seat *seat)
 {
 	(void)shuttle;
 	nr_taken += has_seat;
-	*seat = (struct cf_seat){ .nr = 5, .mem = seat_mem };
+	*seat = (struct cf_seat){ .nr = 5,
+				  .mem = seat_mem,
+				  .near = is_near ? seat_near : NULL };
 	return has_seat;
 }
 
@@ -89,6 +97,11 @@ void __wrap_cf_shuttle_leave(struct cf_shuttle *shuttle,
 	nr_left++;
 }
 
+static bool is_in(const char *at, size_t size, const char *room)
+{
+	return at >= room && at + size <= room + CF_SHUTTLE_ROOM;
+}
+
 int __wrap_cf_shuttle_move(struct cf_shuttle *shuttle,
 			   const struct cf_seat *seat, const char *from,
 			   CUdeviceptr dst, size_t size)
@@ -96,32 +109,32 @@ int __wrap_cf_shuttle_move(struct cf_shuttle *shuttle,
 	(void)shuttle;
 	assert_int_equal(seat->nr, 5);
 	assert_int_equal(dst, ADDR);
-	assert_true(from >= seat_mem);
-	assert_true(from + size <= seat_mem + sizeof(seat_mem));
-	moved_at = (size_t)(from - seat_mem);
+	moved_near = is_in(from, size, seat_near);
+	assert_true(moved_near || is_in(from, size, seat_mem));
+	moved_at = (size_t)(from - (moved_near ? seat_near : seat_mem));
 	assert_int_equal(moved_at % 16, ADDR % 16);
 	moved_size = size;
 	nr_moved++;
 	return move_says;
 }
 
-ssize_t __wrap_cf_file_read(struct cf_handle *handle, enum cf_via via,
-			    void *buf, size_t size, off_t off)
+ssize_t __wrap_cf_file_read(struct cf_handle *of, enum cf_via via, void *buf,
+			    size_t size, off_t off)
 {
-	(void)handle;
-	(void)via;
-	(void)off;
+	bool near = is_in(buf, size, seat_near);
+	ssize_t says = near ? near_says : file_says;
+
+	(void)of;
+	if (via == CF_VIA_CACHE)
+		assert_int_equal(off, piece.file_off);
+	assert_true(near || is_in(buf, size, seat_mem));
 	read_to = buf;
-	assert_true(read_to >= seat_mem);
-	assert_true(read_to + size <= seat_mem + sizeof(seat_mem));
-	return file_says > (ssize_t)size ? (ssize_t)size : file_says;
+	nr_near_reads += near;
+	nr_far_reads += !near;
+	return says > (ssize_t)size ? (ssize_t)size : says;
 }
 
 /* ------------------------------------------------------------------ world */
-
-static struct cf_handle handle;
-static struct cf_piece piece;
-static struct cf_feed feed;
 
 /* A read of 2 KiB at the file's start that nothing speaks against. */
 static int begin(void **state)
@@ -143,7 +156,11 @@ static int begin(void **state)
 	now = piece.mem;
 	find_says = move_says = 0;
 	pays = has_seat = true;
-	file_says = 1 << 20;
+	is_near = false;
+	file_says = near_says = 1 << 20;
+	atomic_store(&handle.wants_pages, false);
+	handle.fs_ops = NULL;
+	nr_far_reads = nr_near_reads = 0;
 	nr_asked = nr_taken = nr_left = nr_moved = nr_failed = 0;
 	return 0;
 }
@@ -223,6 +240,139 @@ static void a_file_that_fails_fails_it(void **state)
 	assert_int_equal(nr_left, 1);
 	assert_int_equal(nr_failed, 0);
 	assert_int_equal(cf_feed_result(&feed), -EIO);
+}
+
+/* ------------------------------------------ seats in the GPU's own memory */
+
+static void is_carried_from(bool near, size_t size)
+{
+	assert_true(run());
+	assert_int_equal(nr_moved, 1);
+	assert_int_equal(moved_near, near);
+	assert_int_equal(moved_at, ADDR % 16);
+	assert_int_equal(moved_size, size);
+	assert_int_equal(cf_feed_result(&feed), size);
+	assert_int_equal(nr_left, nr_taken);
+}
+
+static bool wants_pages(void)
+{
+	return atomic_load(&handle.wants_pages);
+}
+
+static void what_is_cached_is_read_into_the_gpu_s_memory(void **state)
+{
+	(void)state;
+	is_near = true;
+	piece.file_off = 1000;
+	is_carried_from(true, piece.size);
+	assert_int_equal(nr_near_reads, 1);
+	assert_int_equal(nr_far_reads, 0);
+	assert_false(wants_pages());
+}
+
+static void a_disk_does_not_reach_it(void **state)
+{
+	(void)state;
+	is_near = true;
+	piece.via = CF_VIA_DIRECT;
+	piece.file_off = 5 * PAGE + ADDR % 16;
+	is_carried_from(false, piece.size);
+	assert_int_equal(nr_near_reads, 0);
+}
+
+/* It may do with its memory what it likes. */
+static void a_client_s_callback_does_not_see_it(void **state)
+{
+	static const CUfileFSOps_t ops;
+
+	(void)state;
+	is_near = true;
+	handle.fs_ops = &ops;
+	is_carried_from(false, piece.size);
+	assert_int_equal(nr_near_reads, 0);
+	assert_false(wants_pages());
+}
+
+/* Whatever came of it there. */
+static void who_wants_pages_gets_them_and_is_known(void **state)
+{
+	static const ssize_t says[] = { -EFAULT, -EINVAL, 0, 1, 2047 };
+
+	for (size_t i = 0; i < sizeof(says) / sizeof(*says); i++) {
+		begin(state);
+		is_near = true;
+		near_says = says[i];
+		is_carried_from(false, piece.size);
+		assert_int_equal(nr_near_reads, 1);
+		assert_int_equal(nr_far_reads, 1);
+		assert_true(wants_pages());
+		/* and is not asked again */
+		nr_moved = 0;
+		is_carried_from(false, piece.size);
+		assert_int_equal(nr_near_reads, 1);
+		assert_int_equal(nr_far_reads, 2);
+		assert_true(wants_pages());
+	}
+}
+
+/* No page would have brought more. */
+static void the_end_of_a_file_is_no_want_of_pages(void **state)
+{
+	(void)state;
+	is_near = true;
+	near_says = file_says = 100;
+	is_carried_from(false, 100);
+	assert_int_equal(nr_far_reads, 1);
+	assert_false(wants_pages());
+	near_says = file_says = nr_moved = 0;
+	assert_true(run());
+	assert_int_equal(nr_moved, 0);
+	assert_int_equal(cf_feed_result(&feed), 0);
+	assert_false(wants_pages());
+}
+
+static void a_file_that_shrinks_meanwhile_wants_none_either(void **state)
+{
+	(void)state;
+	is_near = true;
+	near_says = 1000;
+	file_says = 100;
+	is_carried_from(false, 100);
+	assert_false(wants_pages());
+	nr_moved = 0;
+	file_says = 0;
+	assert_true(run());
+	assert_int_equal(cf_feed_result(&feed), 0);
+	assert_int_equal(nr_moved, 0);
+	assert_false(wants_pages());
+}
+
+static void a_file_that_fails_either_way_wants_none(void **state)
+{
+	static const ssize_t says[] = { -EIO, -EFAULT, 1000 };
+
+	for (size_t i = 0; i < sizeof(says) / sizeof(*says); i++) {
+		begin(state);
+		is_near = true;
+		near_says = says[i];
+		file_says = -EIO;
+		assert_true(run());
+		assert_int_equal(nr_far_reads, 1);
+		assert_int_equal(nr_moved, 0);
+		assert_int_equal(nr_left, 1);
+		assert_int_equal(cf_feed_result(&feed), -EIO);
+		assert_false(wants_pages());
+	}
+}
+
+/* No seat of the GPU was asked for anything. */
+static void without_such_seats_nobody_is_taken_to_want_pages(void **state)
+{
+	(void)state;
+	is_carried_from(false, piece.size);
+	assert_int_equal(nr_far_reads, 1);
+	assert_false(wants_pages());
 }
 
 /* ------------------------------------------------------ who does not suit */
@@ -354,6 +504,14 @@ int main(void)
 		TEST(blocks_are_read_whole),
 		TEST(a_file_that_ends_ends_it),
 		TEST(a_file_that_fails_fails_it),
+		TEST(what_is_cached_is_read_into_the_gpu_s_memory),
+		TEST(a_disk_does_not_reach_it),
+		TEST(a_client_s_callback_does_not_see_it),
+		TEST(who_wants_pages_gets_them_and_is_known),
+		TEST(the_end_of_a_file_is_no_want_of_pages),
+		TEST(a_file_that_shrinks_meanwhile_wants_none_either),
+		TEST(a_file_that_fails_either_way_wants_none),
+		TEST(without_such_seats_nobody_is_taken_to_want_pages),
 		TEST(only_what_is_small_and_asks_for_it_goes),
 		TEST(only_plain_device_memory_of_known_bounds_goes),
 		TEST(blocks_that_lie_otherwise_do_not_go),

@@ -84,7 +84,7 @@ static int begin(void **state)
 	(void)th_shuttle_kernel(come_when_let);
 	/* time stands: here a trip may come as late as it likes */
 	time_by_looks(0);
-	shuttle = cf_shuttle_new(ctx);
+	shuttle = cf_shuttle_new(ctx, 0);
 	assert_non_null(shuttle);
 	return 0;
 }
@@ -120,7 +120,7 @@ static int move(unsigned thread, size_t at, size_t dev_off, size_t size,
 
 	if (!cf_shuttle_take(shuttle, &seat))
 		return -EBUSY;
-	from = seat.mem + at;
+	from = (seat.near ? seat.near : seat.mem) + at;
 	if (bytes)
 		memcpy(from, bytes, size);
 	err = cf_shuttle_move(shuttle, &seat, from, device_at(thread, dev_off),
@@ -528,13 +528,13 @@ static void refused_for_ever(const char *plan)
 	assert_int_equal(fake->live("stream"), 0);
 	assert_int_equal(fake->live("host_register"), registered);
 	cf_shuttle_free(shuttle, true);
-	shuttle = cf_shuttle_new(ctx);
+	shuttle = cf_shuttle_new(ctx, 0);
 	assert_int_equal(move_once(), 0);
 	cf_shuttle_free(shuttle, true);
 	assert_int_equal(fake->live("module"), 0);
 	assert_int_equal(fake->live("stream"), 0);
 	assert_int_equal(fake->live("host_register"), registered);
-	shuttle = cf_shuttle_new(ctx);
+	shuttle = cf_shuttle_new(ctx, 0);
 }
 
 static void a_driver_that_cannot_is_asked_once(void **state)
