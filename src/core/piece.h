@@ -35,6 +35,7 @@ struct cf_piece {
 	unsigned flights; /* parts kept under way by a ring; 0: no ring */
 	bool flagged; /* a copy that is alone is looked for, not waited for */
 	bool express; /* a read that is small enough for the shuttle */
+	bool near;    /* a larger one that may go by it, see hops */
 	bool cold;    /* a read that the disk has to bring */
 	bool brisk;   /* a read of some size, soon after others like it */
 	bool through_alias; /* mem.addr is the alias's, for the CPU */

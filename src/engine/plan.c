@@ -41,8 +41,14 @@
 #define BRISK_FROM (64 * KIB)
 #define BRISK_STEP (16 * KIB) /* a part, twice that from BRISK_LARGE on */
 #define BRISK_LARGE (128 * KIB)
-#define BRISK_WORKERS 3	 /* fewer are no use */
-#define LARGE (64 * MIB) /* of less too much lies near an end */
+#define BRISK_WORKERS 3 /* fewer are no use */
+/* reads by way of the GPU's own seats (path/hops.h) */
+#define NEAR_STEP CF_SHUTTLE_MAX_SIZE
+#define NEAR_ALONE (32 * KIB)  /* one keeps its seats busy */
+#define NEAR_SHARE (32 * KIB)  /* of one carrier */
+#define NEAR_CROWD (128 * KIB) /* of many; copy engines make more of more */
+#define NEAR_MAX (1 * MIB)     /* of one alone */
+#define LARGE (64 * MIB)       /* of less too much lies near an end */
 #define LARGE_STEP (512 * KIB)
 #define LARGE_END (2 * MIB) /* of it, either of which is demoted */
 /* of a ferry's carriers: more are in the way of its kernel's loads */
@@ -106,12 +112,25 @@ static size_t shares_of(const struct cf_piece *piece, bool direct)
 	return piece->size / MIN_SHARE;
 }
 
+/* Who has said from where to split has it so. */
+static unsigned near_carriers(const struct cf_piece *piece, unsigned company)
+{
+	if (piece->size <= NEAR_ALONE ||
+	    (piece->size >= cf_plan_bound(brisk_to) &&
+	     piece->size < cf_plan_bound(split_from)))
+		return 1;
+	return 1 + (unsigned)cf_clamp((piece->size - 1) / NEAR_SHARE, 0,
+				      helpers_for(false, company));
+}
+
 static unsigned carriers_for(const struct cf_piece *piece, unsigned company)
 {
 	bool direct = cf_file_is_direct(piece->handle, piece->via);
 
 	if (piece->cold)
 		return 1;
+	if (piece->near)
+		return near_carriers(piece, company);
 	if (piece->brisk)
 		return 1 +
 		       (unsigned)cf_clamp((piece->size - 1) / brisk_step(piece),
@@ -162,7 +181,9 @@ static size_t staged_step(const struct cf_piece *piece, unsigned carriers,
 	size_t slot = cf_plan_bound(step);
 	size_t step = slot;
 
-	if (piece->ferry && carriers > 1)
+	if (piece->near)
+		step = NEAR_STEP;
+	else if (piece->ferry && carriers > 1)
 		step = ferry_step(piece->size, company);
 	else if (cf_file_is_direct(piece->handle, piece->via))
 		step = DIRECT_STEP;
@@ -226,6 +247,16 @@ static bool may_go_express(const struct cf_piece *piece, unsigned carriers,
 	return piece->combine && piece->op == CF_READ && carriers == 1 &&
 	       piece->size <= (company < EXPRESS_CROWD ? EXPRESS_ALONE :
 							 CF_SHUTTLE_MAX_SIZE);
+}
+
+bool cf_plan_can_be_near(const struct cf_piece *piece,
+			 const struct cf_path_ops *path, unsigned company)
+{
+	return path == &cf_path_staged && piece->op == CF_READ &&
+	       piece->combine && piece->size > EXPRESS_ALONE &&
+	       piece->size <= (company == 1 ? NEAR_MAX : NEAR_CROWD) &&
+	       !piece->cold && !piece->ferry && !piece->handle->fs_ops &&
+	       !cf_file_is_direct(piece->handle, piece->via);
 }
 
 bool cf_plan_can_be_brisk(const struct cf_piece *piece,

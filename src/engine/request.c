@@ -19,6 +19,7 @@
 #include "engine/explain.h"
 #include "engine/plan.h"
 #include "engine/settle.h"
+#include "path/hops.h"
 #include "seam/frames.h"
 #include "seam/nvtx.h"
 
@@ -115,7 +116,10 @@ static CF_APART ssize_t run_planned(struct cf_request *req)
 	if (company > 1 && req->ferry && !cf_ferry_has_begun(req->ferry))
 		company--;
 	req->piece.cold = cf_cold_begin(&cold, &req->piece);
-	req->piece.brisk = company == 1 &&
+	req->piece.near =
+		cf_plan_can_be_near(&req->piece, req->route.path, company) &&
+		cf_hops_pay(&req->piece.mem, req->piece.size);
+	req->piece.brisk = company == 1 && !req->piece.near &&
 			   cf_plan_can_be_brisk(&req->piece, req->route.path) &&
 			   cf_haste_note(&brisk_reads, CF_PLAN_BRISK_GAP_NS,
 					 CF_PLAN_BRISK_AFTER);

@@ -187,6 +187,7 @@ static void fill_in(struct cf_request *req, const struct cf_call *call,
 	piece->via = cf_via_choose(piece, rules->hybrid);
 	piece->combine = rules->combine;
 	piece->brisk = false;
+	piece->near = false;
 	piece->ordered = rules->ordered;
 }
 

@@ -17,7 +17,12 @@ static size_t place_of(const struct cf_piece *piece, const struct cf_part *part)
 {
 	return cf_file_is_direct(piece->handle, piece->via) ?
 		       cf_slot_delta(piece, part) :
-		       piece->mem.addr % 16;
+		       (piece->mem.addr + part->at) % 16;
+}
+
+bool cf_express_suits(const struct cf_memory *mem)
+{
+	return mem->kind == CF_MEMORY_DEVICE && !mem->chained && mem->end;
 }
 
 static bool suits(const struct cf_piece *piece, const struct cf_part *part)
@@ -26,16 +31,11 @@ static bool suits(const struct cf_piece *piece, const struct cf_part *part)
 
 	return piece->express &&
 	       piece->size + 2 * piece->handle->page_align <= CF_SHUTTLE_ROOM &&
-	       mem->kind == CF_MEMORY_DEVICE && !mem->chained && mem->end &&
+	       cf_express_suits(mem) &&
 	       place_of(piece, part) % 16 == mem->addr % 16;
 }
 
-/*
- * A kernel that strays breaks the client's context. What is not registered may
- * have been freed since the request was checked, which a copy is only refused
- * for: it is asked for once more.
- */
-static bool is_still_there(const struct cf_piece *piece)
+bool cf_express_is_there(const struct cf_piece *piece)
 {
 	const struct cf_memory *mem = &piece->mem;
 	struct cf_memory now = *mem;
@@ -65,7 +65,7 @@ static ssize_t fill_at(const struct cf_piece *piece, const struct cf_part *part,
 
 	*from = at;
 	return cf_file_read(piece->handle, piece->via, at, part->size,
-			    piece->file_off);
+			    piece->file_off + (off_t)part->at);
 }
 
 static ssize_t fill_cached(const struct cf_piece *piece,
@@ -86,8 +86,9 @@ static ssize_t fill_cached(const struct cf_piece *piece,
 	return again;
 }
 
-static ssize_t fill(const struct cf_piece *piece, const struct cf_part *part,
-		    const struct cf_seat *seat, const char **from)
+ssize_t cf_express_fill(const struct cf_piece *piece,
+			const struct cf_part *part, const struct cf_seat *seat,
+			const char **from)
 {
 	if (!cf_file_is_direct(piece->handle, piece->via))
 		return fill_cached(piece, part, seat, from);
@@ -100,11 +101,11 @@ static ssize_t carry(struct cf_device *dev, const struct cf_piece *piece,
 		     const struct cf_part *part, const struct cf_seat *seat)
 {
 	const char *from;
-	ssize_t n = fill(piece, part, seat, &from);
+	ssize_t n = cf_express_fill(piece, part, seat, &from);
 	int err = 0;
 
 	if (n > 0)
-		err = !is_still_there(piece) ?
+		err = !cf_express_is_there(piece) ?
 			      -ENOTSUP :
 			      cf_shuttle_move(dev->shuttle, seat, from,
 					      piece->mem.addr, (size_t)n);

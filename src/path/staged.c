@@ -8,6 +8,7 @@
 #include "core/visit.h"
 #include "path/express.h"
 #include "path/ferried.h"
+#include "path/hops.h"
 #include "path/path.h"
 #include "path/relay.h"
 #include "path/stage.h"
@@ -112,6 +113,8 @@ static void staged_run(const struct cf_piece *piece, struct cf_feed *feed,
 		cf_ferried_run(piece, feed, crew);
 		return;
 	}
+	if (piece->near && cf_hops_run(piece, feed, crew))
+		return;
 	if (crew->helpers && piece->op == CF_WRITE) {
 		write_together(piece, feed, crew);
 		return;

@@ -31,6 +31,7 @@ static ssize_t file_says, near_says;
 static unsigned nr_asked, nr_taken, nr_left, nr_moved, nr_failed;
 static size_t moved_at, moved_size;
 static bool moved_near;
+static off_t off_of_part;
 static char *read_to; /* the last time; how often, of either memory */
 static unsigned nr_far_reads, nr_near_reads;
 
@@ -126,7 +127,7 @@ ssize_t __wrap_cf_file_read(struct cf_handle *of, enum cf_via via, void *buf,
 
 	(void)of;
 	if (via == CF_VIA_CACHE)
-		assert_int_equal(off, piece.file_off);
+		assert_int_equal(off, piece.file_off + off_of_part);
 	assert_true(near || is_in(buf, size, seat_mem));
 	read_to = buf;
 	nr_near_reads += near;
@@ -157,6 +158,7 @@ static int begin(void **state)
 	find_says = move_says = 0;
 	pays = has_seat = true;
 	is_near = false;
+	off_of_part = 0;
 	file_says = near_says = 1 << 20;
 	atomic_store(&handle.wants_pages, false);
 	handle.fs_ops = NULL;
@@ -375,6 +377,24 @@ static void without_such_seats_nobody_is_taken_to_want_pages(void **state)
 	assert_false(wants_pages());
 }
 
+static void a_part_is_filled_from_its_own_place(void **state)
+{
+	const struct cf_part part = { .at = 4096 + 5, .size = 1000 };
+	struct cf_seat seat = { .nr = 5, .mem = seat_mem, .near = seat_near };
+	const char *from = NULL;
+
+	(void)state;
+	piece.size = 1 << 20;
+	off_of_part = (off_t)part.at;
+	assert_int_equal(cf_express_fill(&piece, &part, &seat, &from), 1000);
+	assert_ptr_equal(from, read_to);
+	assert_int_equal((from - seat_near) % 16, (ADDR + part.at) % 16);
+	near_says = -EFAULT;
+	assert_int_equal(cf_express_fill(&piece, &part, &seat, &from), 1000);
+	assert_ptr_equal(from, read_to);
+	assert_int_equal((from - seat_mem) % 16, (ADDR + part.at) % 16);
+}
+
 /* ------------------------------------------------------ who does not suit */
 
 static void only_what_is_small_and_asks_for_it_goes(void **state)
@@ -512,6 +532,7 @@ int main(void)
 		TEST(a_file_that_shrinks_meanwhile_wants_none_either),
 		TEST(a_file_that_fails_either_way_wants_none),
 		TEST(without_such_seats_nobody_is_taken_to_want_pages),
+		TEST(a_part_is_filled_from_its_own_place),
 		TEST(only_what_is_small_and_asks_for_it_goes),
 		TEST(only_plain_device_memory_of_known_bounds_goes),
 		TEST(blocks_that_lie_otherwise_do_not_go),

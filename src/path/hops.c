@@ -1,0 +1,180 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * hops - parts through seats, as many under way as a carrier has seats.
+ *
+ * A part whose order is taken back goes the staged way, by itself: the others
+ * may be through. A seat whose order broke with its context is nobody's.
+ */
+#include "path/hops.h"
+
+#include <errno.h>
+#include "core/device.h"
+#include "path/express.h"
+
+/* what one thread copies in this time comes fast */
+#define GAP_NS(size) (CF_SHUTTLE_GAP_NS + (int64_t)((size) / 4))
+
+bool cf_hops_pay(const struct cf_memory *mem, size_t size)
+{
+	struct cf_device *dev;
+
+	return cf_express_suits(mem) && !cf_device_find(mem, &dev) &&
+	       cf_shuttle_pays(dev->shuttle, GAP_NS(size)) &&
+	       cf_shuttle_is_near(dev->shuttle);
+}
+
+/* ---------------------------------------------------------------- a part */
+
+static void end_short(const struct cf_leg *leg, ssize_t n, int code)
+{
+	if (n < (ssize_t)leg->part.size)
+		cf_feed_short(leg->feed, leg->part.at + (n > 0 ? (size_t)n : 0),
+			      code);
+}
+
+static void carry_plainly(const struct cf_leg *leg)
+{
+	struct cf_piece alone = *leg->piece;
+	struct cf_crew nobody = { .helpers = 0 };
+	struct cf_feed inner;
+	ssize_t n;
+
+	alone.mem.addr += leg->part.at;
+	alone.file_off += (off_t)leg->part.at;
+	alone.size = leg->part.size;
+	alone.near = alone.express = alone.flagged = false;
+	alone.demote = 0;
+	cf_feed_init(&inner, alone.size, 0, alone.size);
+	cf_path_staged.run(&alone, &inner, &nobody);
+	n = cf_feed_result(&inner);
+	end_short(leg, n, inner.code);
+}
+
+static void end_hop(struct cf_device *dev, struct cf_hop *hop)
+{
+	int err;
+
+	if (!hop->under_way)
+		return;
+	hop->under_way = false;
+	err = cf_shuttle_end(dev->shuttle, &hop->ride);
+	if (err == -ENOTSUP) {
+		carry_plainly(&hop->leg);
+	} else if (err) {
+		hop->lost = cf_is_cuda_error(err);
+		cf_device_failed(dev, err);
+		end_short(&hop->leg, 0, err);
+	}
+}
+
+static void begin_hop(struct cf_device *dev, struct cf_hop *hop,
+		      const struct cf_leg *leg)
+{
+	const struct cf_piece *piece = leg->piece;
+	const char *from;
+	ssize_t n = cf_express_fill(piece, &leg->part, &hop->seat, &from);
+
+	end_short(leg, n, n < 0 ? (int)n : 0);
+	if (n <= 0)
+		return;
+	hop->leg = *leg;
+	hop->leg.part.size = (size_t)n;
+	hop->under_way = cf_express_is_there(piece) &&
+			 !cf_shuttle_begin(dev->shuttle, &hop->seat, from,
+					   piece->mem.addr + leg->part.at,
+					   (size_t)n, &hop->ride);
+	/* who frees the memory meanwhile waits for a trip that is on its way;
+	 * one that came later would find the order, and no memory */
+	if (hop->under_way)
+		cf_shuttle_call(dev->shuttle);
+	else
+		carry_plainly(&hop->leg);
+}
+
+/* --------------------------------------------------------------- carriers */
+
+bool cf_hops_take(struct cf_hops *hops, struct cf_device *dev)
+{
+	*hops = (struct cf_hops){ .dev = dev };
+	while (hops->nr < CF_HOPS &&
+	       cf_shuttle_take(dev->shuttle, &hops->hops[hops->nr].seat))
+		hops->nr++;
+	return hops->nr;
+}
+
+static void leave_seats(struct cf_hops *hops)
+{
+	for (unsigned i = 0; i < hops->nr; i++)
+		if (!hops->hops[i].lost)
+			cf_shuttle_leave(hops->dev->shuttle,
+					 &hops->hops[i].seat);
+}
+
+void cf_hops_carry(struct cf_hops *hops,
+		   bool (*next)(void *arg, struct cf_leg *leg), void *arg)
+{
+	struct cf_leg leg;
+
+	for (unsigned i = 0; next(arg, &leg); i++) {
+		struct cf_hop *hop = &hops->hops[i % hops->nr];
+
+		end_hop(hops->dev, hop);
+		if (hop->lost)
+			end_short(&leg, 0, -EIO);
+		else
+			begin_hop(hops->dev, hop, &leg);
+	}
+	for (unsigned i = 0; i < hops->nr; i++)
+		end_hop(hops->dev, &hops->hops[i]);
+	leave_seats(hops);
+}
+
+/* ------------------------------------------------------------- one piece */
+
+struct load {
+	const struct cf_piece *piece;
+	struct cf_feed *feed;
+	struct cf_hops hops; /* the caller's */
+};
+
+static bool next(void *arg, struct cf_leg *leg)
+{
+	const struct load *load = arg;
+
+	leg->piece = load->piece;
+	leg->feed = load->feed;
+	return cf_feed_next(load->feed, &leg->part);
+}
+
+static void lead(void *arg)
+{
+	struct load *load = arg;
+
+	cf_hops_carry(&load->hops, next, load);
+}
+
+/* Who comes when all seats are taken is not needed. */
+static void help(void *arg)
+{
+	const struct load *load = arg;
+	struct cf_hops hops;
+
+	if (cf_hops_take(&hops, load->hops.dev))
+		cf_hops_carry(&hops, next, arg);
+}
+
+bool cf_hops_run(const struct cf_piece *piece, struct cf_feed *feed,
+		 struct cf_crew *crew)
+{
+	struct load load = { .piece = piece, .feed = feed };
+	struct cf_device *dev;
+
+	if (cf_device_find(&piece->mem, &dev) || !cf_hops_take(&load.hops, dev))
+		return false;
+	cf_shuttle_call(dev->shuttle);
+	if (crew->helpers)
+		crew->work(crew, lead, help, &load);
+	else
+		lead(&load);
+	return true;
+}

@@ -1,0 +1,210 @@
+// SPDX-License-Identifier: Apache-2.0
+/* test_plan_near - which reads go by way of the GPU's own seats, in what parts
+ * and by how many. */
+#include "core/ferry.h"
+#include "core/shuttle.h"
+#include "engine/plan.h"
+#include "engine/plan_limits.h"
+#include "engine/worker.h"
+#include "harness.h"
+
+#include <fcntl.h>
+
+#define KIB TH_KIB
+#define HELPERS 6 /* asked for, so that the machine does not matter */
+
+static struct cf_handle file, direct_file;
+static struct cf_piece piece;
+
+static void configure(uint64_t slot_kib)
+{
+	struct cf_config_staged *staged = cf_config_staged();
+	struct cf_config *config = cf_config_new();
+
+	assert_non_null(config);
+	assert_int_equal(cf_staged_set_size(staged, CF_CFG_MAX_IO_THREADS, 16),
+			 0);
+	assert_int_equal(cf_staged_set_size(staged,
+					    CF_CFG_MAX_REQUEST_PARALLELISM,
+					    HELPERS + 1),
+			 0);
+	assert_int_equal(cf_staged_set_size(staged,
+					    CF_CFG_PER_BUFFER_CACHE_SIZE_KB,
+					    slot_kib),
+			 0);
+	assert_int_equal(cf_config_load(config, staged), 0);
+	cf_staged_reset(staged);
+	cf_plan_configure(config);
+	cf_config_free(config);
+}
+
+/* A read of 64 KiB that nothing speaks against. */
+static int begin(void **state)
+{
+	(void)state;
+	configure(16384);
+	file = (struct cf_handle){ .open_flags = O_RDWR,
+				   .dio_align = 4096,
+				   .page_align = 4096 };
+	direct_file = file;
+	direct_file.open_flags |= O_DIRECT;
+	direct_file.direct = true;
+	piece = (struct cf_piece){ .op = CF_READ,
+				   .handle = &file,
+				   .via = CF_VIA_CACHE,
+				   .mem.kind = CF_MEMORY_DEVICE,
+				   .combine = true,
+				   .size = 64 * KIB };
+	return 0;
+}
+
+static int end(void **state)
+{
+	(void)state;
+	cf_workers_configure(0);
+	return 0;
+}
+
+static bool can(unsigned company)
+{
+	return cf_plan_can_be_near(&piece, &cf_path_staged, company);
+}
+
+static bool can_be_of(size_t size, unsigned company)
+{
+	piece.size = size;
+	return can(company);
+}
+
+static void larger_than_express_and_no_larger_than_it_pays(void **state)
+{
+	(void)state;
+	assert_false(can_be_of(0, 1));
+	assert_false(can_be_of(4 * KIB, 1));
+	assert_false(can_be_of(8 * KIB, 1));
+	assert_true(can_be_of(8 * KIB + 1, 1));
+	assert_true(can_be_of(1024 * KIB, 1));
+	assert_false(can_be_of(1024 * KIB + 1, 1));
+}
+
+static void of_many_only_the_smaller_ones(void **state)
+{
+	static const unsigned companies[] = { 2, 3, 4, 16, 1000 };
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(companies) / sizeof(*companies); i++) {
+		assert_false(can_be_of(8 * KIB, companies[i]));
+		assert_true(can_be_of(8 * KIB + 1, companies[i]));
+		assert_true(can_be_of(128 * KIB, companies[i]));
+		assert_false(can_be_of(128 * KIB + 1, companies[i]));
+	}
+}
+
+static void only_cached_reads_that_may_be_combined(void **state)
+{
+	static const CUfileFSOps_t ops;
+	struct cf_ferry ferry = { .blocks = 1 };
+
+	assert_true(can(1));
+	piece.op = CF_WRITE;
+	assert_false(can(1));
+	begin(state);
+	piece.combine = false;
+	assert_false(can(1));
+	begin(state);
+	piece.cold = true;
+	assert_false(can(1));
+	begin(state);
+	piece.ferry = &ferry;
+	assert_false(can(1));
+	begin(state);
+	file.fs_ops = &ops;
+	assert_false(can(1));
+	begin(state);
+	piece.handle = &direct_file;
+	piece.via = CF_VIA_DIRECT;
+	assert_false(can(1));
+	begin(state);
+	assert_false(cf_plan_can_be_near(&piece, &cf_path_host, 1));
+	assert_false(cf_plan_can_be_near(&piece, &cf_path_nvfs, 1));
+	assert_false(cf_plan_can_be_near(&piece, &cf_path_mapped, 1));
+	assert_true(can(1));
+}
+
+static struct cf_plan plan(size_t size, unsigned company)
+{
+	piece.size = size;
+	piece.near = true;
+	return cf_plan_make(&piece, &cf_path_staged, company);
+}
+
+static void a_carrier_has_32_kib(void **state)
+{
+	static const struct {
+		size_t size;
+		unsigned helpers;
+	} rows[] = {
+		{ 9 * KIB, 0 },		 { 32 * KIB, 0 },
+		{ 32 * KIB + 1, 1 },	 { 64 * KIB, 1 },
+		{ 64 * KIB + 1, 2 },	 { 128 * KIB, 3 },
+		{ 192 * KIB, 5 },	 { 192 * KIB + 1, HELPERS },
+		{ 1024 * KIB, HELPERS },
+	};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(rows) / sizeof(*rows); i++)
+		assert_int_equal(plan(rows[i].size, 1).helpers,
+				 rows[i].helpers);
+}
+
+/* What there is of workers is shared. */
+static void who_has_company_has_fewer_helpers(void **state)
+{
+	(void)state;
+	assert_int_equal(plan(128 * KIB, 4).helpers, 3);
+	assert_int_equal(plan(128 * KIB, 8).helpers, 2);
+	assert_int_equal(plan(128 * KIB, 16).helpers, 1);
+	assert_int_equal(plan(128 * KIB, 17).helpers, 0);
+	atomic_store(&cf_plan_bounds.workers, 0);
+	assert_int_equal(plan(1024 * KIB, 1).helpers, 0);
+}
+
+/* A seat takes no more. */
+static void parts_are_a_shuttle_s_largest(void **state)
+{
+	(void)state;
+	for (size_t size = 9 * KIB; size <= 1024 * KIB; size *= 2) {
+		assert_int_equal(plan(size, 1).step, CF_SHUTTLE_MAX_SIZE);
+		assert_int_equal(plan(size, 8).step, CF_SHUTTLE_MAX_SIZE);
+		assert_int_equal(plan(size, 1).flights, 0);
+	}
+}
+
+/* What is demoted or split by haste is so for the link to copy engines. */
+static void haste_makes_no_difference(void **state)
+{
+	struct cf_plan calm = plan(64 * KIB, 1), brisk;
+
+	(void)state;
+	piece.brisk = true;
+	brisk = plan(64 * KIB, 1);
+	assert_int_equal(brisk.helpers, calm.helpers);
+	assert_int_equal(brisk.step, calm.step);
+}
+
+#define TEST(name) cmocka_unit_test_setup_teardown(name, begin, end)
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		TEST(larger_than_express_and_no_larger_than_it_pays),
+		TEST(of_many_only_the_smaller_ones),
+		TEST(only_cached_reads_that_may_be_combined),
+		TEST(a_carrier_has_32_kib),
+		TEST(who_has_company_has_fewer_helpers),
+		TEST(parts_are_a_shuttle_s_largest),
+		TEST(haste_makes_no_difference),
+	};
+
+	return cmocka_run_group_tests_name("plan_near", tests, NULL, NULL);
+}
