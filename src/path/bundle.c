@@ -11,6 +11,7 @@
 #include "core/cache.h"
 #include "core/file.h"
 #include "core/visit.h"
+#include "path/bundle_near.h"
 #include "path/copies.h"
 
 #define ALIGN 16
@@ -188,8 +189,12 @@ void cf_bundle_run(const struct cf_piece *const *pieces, ssize_t *results,
 		.kernel = kernel,
 		.crew = crew,
 	};
-	int err = cf_visit(&pieces[0]->mem, carry, &b);
+	int err;
 
+	if (kernel && crew->helpers && pieces[0]->op == CF_READ &&
+	    cf_bundle_run_near(pieces, results, nr, crew))
+		return;
+	err = cf_visit(&pieces[0]->mem, carry, &b);
 	for (unsigned i = 0; i < nr && err; i++)
 		results[i] = err;
 }

@@ -1,0 +1,260 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * test_bundle_near - many small reads through the GPU's own seats: all come to
+ * their places, each ends as one read of it would, and what does not suit
+ * leaves the bundle to others.
+ */
+#include "path/bundle_near.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+#include "harness.h"
+#include "seam/os.h"
+
+#define MEM (4 * TH_MIB)
+#define FILE_SIZE (500 * TH_KIB + 123)
+#define MOST (32 * TH_KIB)
+#define NR 100
+#define CANARY 0xa5
+#define UNTOUCHED 12345
+
+/* ---------------------------------------------------------------- crews */
+
+struct lent {
+	void (*help)(void *arg);
+	void *arg;
+};
+
+static void *help_thread(void *lent)
+{
+	struct lent *l = lent;
+
+	l->help(l->arg);
+	return NULL;
+}
+
+static void work(struct cf_crew *crew, void (*lead)(void *arg),
+		 void (*help)(void *arg), void *arg)
+{
+	struct lent lent = { help, arg };
+	pthread_t threads[16];
+
+	for (unsigned i = 0; i < crew->helpers; i++)
+		assert_int_equal(
+			pthread_create(&threads[i], NULL, help_thread, &lent),
+			0);
+	lead(arg);
+	for (unsigned i = 0; i < crew->helpers; i++)
+		assert_int_equal(pthread_join(threads[i], NULL), 0);
+}
+
+/* ---------------------------------------------------------------- world */
+
+static struct cf_os os;
+static off_t bad_from, bad_to; /* cannot be read; both 0: all can */
+
+/* Reads come fast where no time goes by. */
+static int clock_that_stands(clockid_t id, struct timespec *ts)
+{
+	(void)id;
+	*ts = (struct timespec){ .tv_sec = 1000 };
+	return 0;
+}
+
+static ssize_t pread_but(int fd, void *buf, size_t size, off_t off)
+{
+	if (off >= bad_from && off < bad_to)
+		return -EIO;
+	if (off < bad_from && off + (off_t)size > bad_from)
+		size = (size_t)(bad_from - off);
+	return cf_os_real.pread(fd, buf, size, off);
+}
+
+static struct th_file file;
+static struct th_mem mem;
+static unsigned char *bytes;
+static CUfileHandle_t fh;
+static struct cf_piece piece[NR];
+static const struct cf_piece *pieces[NR];
+static ssize_t results[NR];
+
+static int begin(void **state)
+{
+	(void)state;
+	th_need_fake();
+	(void)th_shuttle_kernel(NULL);
+	bytes = th_bytes(FILE_SIZE);
+	th_file_make(&file, TH_BUFFERED, O_RDWR, bytes, FILE_SIZE);
+	th_mem_alloc(&mem, TH_DEVICE, MEM);
+	fh = th_handle(file.fd);
+	os = cf_os_real;
+	os.clock_gettime = clock_that_stands;
+	os.pread = pread_but;
+	bad_from = bad_to = 0;
+	cf_os = &os;
+	return 0;
+}
+
+static int end(void **state)
+{
+	(void)state;
+	cf_os = &cf_os_real;
+	cuFileHandleDeregister(fh);
+	th_file_end(&file);
+	th_mem_free(&mem);
+	free(bytes);
+	th_close();
+	return 0;
+}
+
+/* Of any place in the file, its end and beyond it too; apart in memory. */
+static void make_pieces(size_t most)
+{
+	size_t at = 512;
+
+	for (unsigned i = 0; i < NR; i++) {
+		piece[i] = (struct cf_piece){
+			.op = CF_READ,
+			.combine = true,
+			.size = 1 + th_below(most),
+			.file_off = (off_t)th_below(FILE_SIZE + 4096),
+			.handle = cf_handle_get(fh),
+		};
+		cf_handle_put(piece[i].handle); /* it stays registered */
+		at += th_below(40);
+		cf_memory_facts((uintptr_t)mem.ptr + at, &piece[i].mem);
+		at += piece[i].size;
+		assert_true(at < MEM);
+		pieces[i] = &piece[i];
+		results[i] = UNTOUCHED;
+	}
+}
+
+static bool run(unsigned helpers)
+{
+	struct cf_crew crew = { .helpers = helpers, .work = work };
+
+	return cf_bundle_run_near(pieces, results, NR, &crew);
+}
+
+/* Sixteen come fast, and one more may find the kernel being made. */
+static void run_until_near(unsigned helpers)
+{
+	for (int i = 0; i < 40; i++) {
+		th_mem_set(&mem, CANARY);
+		if (run(helpers))
+			return;
+	}
+	fail_msg("it never went near");
+}
+
+/* What one read of the piece would answer. */
+static ssize_t wanted(const struct cf_piece *p)
+{
+	off_t from = p->file_off, end = (off_t)FILE_SIZE;
+
+	if (from >= bad_from && from < bad_to)
+		return -EIO;
+	if (from < bad_from)
+		end = bad_from;
+	if (from >= end)
+		return 0;
+	return end - from < (off_t)p->size ? end - from : (ssize_t)p->size;
+}
+
+static void check(void)
+{
+	unsigned char *want = th_same(CANARY, MEM), *got = malloc(MEM);
+
+	for (unsigned i = 0; i < NR; i++) {
+		size_t at = piece[i].mem.addr - (uintptr_t)mem.ptr;
+
+		assert_int_equal(results[i], wanted(&piece[i]));
+		if (results[i] > 0)
+			memcpy(want + at, bytes + piece[i].file_off,
+			       (size_t)results[i]);
+	}
+	th_mem_get(&mem, 0, got, MEM);
+	th_equal("memory", got, want, MEM);
+	free(want);
+	free(got);
+}
+
+/* ---------------------------------------------------------------- tests */
+
+static void all_come_to_their_places(void **state)
+{
+	static const unsigned helpers[] = { 0, 1, 3, 12 };
+
+	(void)state;
+	for (unsigned i = 0; i < 4 * TH_SCALE(4); i++) {
+		unsigned long orders = th_shuttle_orders();
+
+		make_pieces(i % 2 ? MOST : 4096);
+		run_until_near(helpers[i % 4]);
+		check();
+		assert_true(th_shuttle_orders() > orders + NR / 2);
+	}
+}
+
+static void an_error_ends_what_it_meets(void **state)
+{
+	(void)state;
+	for (unsigned i = 0; i < TH_SCALE(8); i++) {
+		bad_from = (off_t)(1 + th_below(FILE_SIZE / 2));
+		bad_to = bad_from + (off_t)(1 + th_below(FILE_SIZE / 3));
+		make_pieces(MOST);
+		run_until_near(3);
+		check();
+	}
+}
+
+static void is_left_to_others(void)
+{
+	for (int i = 0; i < 40; i++)
+		assert_false(run(3));
+	for (unsigned i = 0; i < NR; i++)
+		assert_int_equal(results[i], UNTOUCHED);
+	th_mem_get(&mem, 0, bytes, FILE_SIZE);
+	th_all("not moved", bytes, CANARY, FILE_SIZE);
+}
+
+static void one_that_does_not_suit_keeps_all_away(void **state)
+{
+	(void)state;
+	for (int what = 0; what < 4; what++) {
+		struct cf_piece *one = &piece[th_below(NR)];
+
+		make_pieces(4096);
+		th_mem_set(&mem, CANARY);
+		if (what == 0)
+			one->combine = false;
+		else if (what == 1)
+			one->size = MOST + 1;
+		else if (what == 2)
+			one->mem.kind = CF_MEMORY_MANAGED;
+		else
+			one->mem.chained = true;
+		is_left_to_others();
+	}
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test_setup_teardown(all_come_to_their_places, begin,
+						end),
+		cmocka_unit_test_setup_teardown(an_error_ends_what_it_meets,
+						begin, end),
+		cmocka_unit_test_setup_teardown(
+			one_that_does_not_suit_keeps_all_away, begin, end),
+	};
+
+	setenv("FAKECUDA_VERSION", "13030", 0);
+	th_start(120);
+	return th_finish(
+		cmocka_run_group_tests_name("bundle_near", tests, NULL, NULL));
+}
