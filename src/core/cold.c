@@ -36,10 +36,14 @@ static bool lacks_an_end(const struct cf_piece *piece, bool unknown)
 	return there < 0 ? unknown : !there;
 }
 
+static int pace_of(const struct cf_handle *handle)
+{
+	return atomic_load_explicit(&handle->pace, memory_order_relaxed);
+}
+
 bool cf_cold_begin(struct cf_cold *cold, const struct cf_piece *piece)
 {
-	int pace = atomic_load_explicit(&piece->handle->pace,
-					memory_order_relaxed);
+	int pace = pace_of(piece->handle);
 
 	cold->begun = matters(piece) ? cf_permit_clock() : 0;
 	return cold->begun && pace != QUICK &&
@@ -49,16 +53,26 @@ bool cf_cold_begin(struct cf_cold *cold, const struct cf_piece *piece)
 void cf_cold_end(const struct cf_cold *cold, const struct cf_piece *piece,
 		 ssize_t n, unsigned company)
 {
+	cf_cold_note(piece->handle, cold->begun, n, company);
+}
+
+bool cf_cold_lately(const struct cf_handle *handle)
+{
+	return pace_of(handle) != QUICK;
+}
+
+void cf_cold_note(struct cf_handle *handle, int64_t begun, ssize_t n,
+		  unsigned company)
+{
 	int64_t ns, least;
 	int pace;
 
-	if (!cold->begun || n <= 0)
+	if (!begun || n <= 0)
 		return;
-	ns = cf_permit_clock() - cold->begun - SLACK_NS;
+	ns = cf_permit_clock() - begun - SLACK_NS;
 	least = (int64_t)n * company; /* at 1 GB/s */
 	pace = ns > least ? SLOWER : ns > least / 4 ? SLOW : QUICK;
-	if (atomic_load_explicit(&piece->handle->pace, memory_order_relaxed) !=
-	    pace)
-		atomic_store_explicit(&piece->handle->pace, pace,
+	if (pace_of(handle) != pace)
+		atomic_store_explicit(&handle->pace, pace,
 				      memory_order_relaxed);
 }

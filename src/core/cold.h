@@ -26,4 +26,12 @@ bool cf_cold_begin(struct cf_cold *cold, const struct cf_piece *piece);
 void cf_cold_end(const struct cf_cold *cold, const struct cf_piece *piece,
 		 ssize_t n, unsigned company);
 
+/*
+ * For who has many to share out, and no time to ask about each: whether the
+ * last read of the handle was slow. And one that was begun then has ended.
+ */
+bool cf_cold_lately(const struct cf_handle *handle);
+void cf_cold_note(struct cf_handle *handle, int64_t begun, ssize_t n,
+		  unsigned company);
+
 #endif

@@ -148,6 +148,39 @@ static void what_has_failed_tells_nothing(void **state)
 	assert_true(takes(1, 1));
 }
 
+/* Of any size, and nobody asks for pages. */
+static void what_is_noted_is_known_of_its_handle(void **state)
+{
+	static const struct {
+		int64_t ns;
+		ssize_t n;
+		unsigned company;
+		bool slow;
+	} rows[] = {
+		{ 50000 + 100, 400, 1, false }, { 50000 + 101, 400, 1, true },
+		{ 50000 + 201, 400, 2, true },	{ 1000000, 0, 1, true },
+		{ 50000 + 200, 400, 2, false }, { 1000000, 0, 1, false },
+		{ 1000000, -EIO, 1, false },	{ 1000000, 400, 1, true },
+		{ 0, -EIO, 1, true },		{ 0, 1, 1, false },
+	};
+
+	(void)state;
+	assert_false(cf_cold_lately(&handle));
+	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+		cf_cold_note(&handle, now_ns - rows[i].ns, rows[i].n,
+			     rows[i].company);
+		assert_int_equal(cf_cold_lately(&handle), rows[i].slow);
+	}
+	cf_cold_note(&handle, 0, 400, 1); /* nobody has looked at the clock */
+	assert_false(cf_cold_lately(&handle));
+	assert_int_equal(asked, 0);
+	assert_false(takes(AT_4_GBS + 1, 1));
+	assert_true(cf_cold_lately(&handle));
+	cf_cold_note(&handle, now_ns, 400, 1);
+	assert_false(takes(1, 1));
+	assert_int_equal(asked, 0);
+}
+
 static void other_requests_do_not_matter(void **state)
 {
 	static const CUfileFSOps_t ops;
@@ -184,6 +217,7 @@ int main(void)
 		TEST(where_the_kernel_does_not_tell_the_slower_ones_count),
 		TEST(one_of_many_has_so_much_more_time),
 		TEST(what_has_failed_tells_nothing),
+		TEST(what_is_noted_is_known_of_its_handle),
 		TEST(other_requests_do_not_matter),
 	};
 
