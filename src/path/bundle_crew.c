@@ -8,56 +8,36 @@
  */
 #include "path/bundle_crew.h"
 
-#include <stdatomic.h>
-#include "core/numbers.h"
 #include "core/pause.h"
 #include "path/copies.h"
+#include "path/shares.h"
 
 /* but for the last: many small copies are slow ones */
 #define SEND_MIN ((size_t)256 << 10)
-#define SHARES 2 /* of each of the crew, at least */
-#define MAX_STEP 8
 
 struct work {
 	struct cf_bundle *b;
-	unsigned step;	       /* pieces that one takes at a time */
-	_Atomic unsigned next; /* that nobody has taken */
-	unsigned sent;	       /* the caller's own; all before it */
-	int err;	       /* the same */
-	/* released by who filled it, acquired by the caller */
-	_Atomic bool filled[CF_BUNDLE_MAX];
+	struct cf_shares shares;
+	unsigned sent; /* the caller's own; all before it */
+	int err;       /* the same */
 };
-
-static bool fill_next(struct work *work)
-{
-	unsigned first = atomic_fetch_add_explicit(&work->next, work->step,
-						   memory_order_relaxed);
-	unsigned end = cf_least(first + work->step, work->b->nr);
-
-	if (first >= work->b->nr)
-		return false;
-	cf_bundle_move_files(work->b, first, end);
-	for (unsigned i = first; i < end; i++)
-		atomic_store_explicit(&work->filled[i], true,
-				      memory_order_release);
-	return true;
-}
 
 static void help(void *arg)
 {
-	while (fill_next(arg))
+	struct work *work = arg;
+
+	while (cf_shares_fill_next(&work->shares))
 		continue;
 }
 
 /* Those from `sent` on that are ready, if they are worth a copy. */
-static unsigned count_ready(const struct work *work)
+static unsigned count_ready(struct work *work)
 {
 	const struct cf_bundle *b = work->b;
 	unsigned end = work->sent;
 	size_t size = 0;
 
-	while (end < b->nr &&
-	       atomic_load_explicit(&work->filled[end], memory_order_acquire))
+	while (end < b->nr && cf_shares_collect(&work->shares, end))
 		size += b->pieces[end++]->size;
 	return size >= SEND_MIN || end == b->nr ? end - work->sent : 0;
 }
@@ -90,7 +70,7 @@ static void lead(void *arg)
 
 		if (nr)
 			send_some(work, nr);
-		else if (!fill_next(work)) {
+		else if (!cf_shares_fill_next(&work->shares)) {
 			cf_pause_longer(&looks);
 			continue;
 		}
@@ -109,13 +89,10 @@ static int fail(struct cf_bundle *b, int err)
 
 int cf_bundle_read_together(struct cf_bundle *b)
 {
-	struct work work = {
-		.b = b,
-		.step = (unsigned)cf_clamp(
-			b->nr / (b->crew->helpers + 1) / SHARES, 1, MAX_STEP),
-	};
+	struct work work = { .b = b };
 	CUresult res;
 
+	cf_shares_init(&work.shares, b);
 	b->crew->work(b->crew, lead, help, &work);
 	res = cf_cuda_entered()->stream_synchronize(b->lane->stream);
 	return res == CF_CU_SUCCESS ? work.err : fail(b, CF_ECUDA(res));

@@ -23,6 +23,7 @@
 #define SIZE (2 * TH_MIB)
 #define OTHER_SIZE (300 * TH_KIB + 77)
 #define SMALL (16 * TH_KIB)
+#define LARGE (64 * TH_KIB) /* is read by halves */
 #define SEND_MIN (256 * TH_KIB)
 
 /* ---------------------------------------------------------------- crews */
@@ -93,14 +94,14 @@ static struct cf_crew *const crews[] = { &nobody, &busy, &early, &one,
 
 static struct cf_os ours;
 static atomic_uint reads;
-static off_t bad_from; /* of any file; 0: none */
+static off_t bad_from, bad_to; /* of any file; both 0: none */
 
 static ssize_t count_read(int fd, void *buf, size_t size, off_t off)
 {
 	atomic_fetch_add(&reads, 1);
-	if (bad_from && off >= bad_from)
+	if (off >= bad_from && off < bad_to)
 		return -EIO;
-	if (bad_from && off + (off_t)size > bad_from)
+	if (off < bad_from && off + (off_t)size > bad_from)
 		size = (size_t)(bad_from - off);
 	return cf_os_real.pread(fd, buf, size, off);
 }
@@ -157,7 +158,7 @@ static void world_make(struct world *w)
 	w->at = PAD;
 	ours = cf_os_real;
 	ours.pread = count_read;
-	bad_from = 0;
+	bad_from = bad_to = 0;
 	cf_os = &ours;
 }
 
@@ -393,6 +394,21 @@ static void what_lies_together_is_few_copies(void **state)
 	world_end(&w);
 }
 
+static void large_ones_are_sent_whole(void **state)
+{
+	struct world w;
+
+	world_make(&w);
+	ours.clock_gettime = clock_that_stands; /* no read is slow */
+	add_row(&w, false, 30, LARGE, 0);
+	assert_int_equal(copies_by(&w, &nobody), 1);
+	assert_int_equal(copies_by(&w, &early), 1);
+	assert_int_equal(copies_by(&w, &busy), 8);
+	for (unsigned i = 0; i < TH_SCALE(20); i++)
+		assert_in_range(copies_by(&w, &several), 1, 8);
+	world_end(&w);
+}
+
 /* What is less than a copy's worth, at the end, goes with nothing else. */
 static void the_last_copy_is_as_large_as_what_is_left(void **state)
 {
@@ -464,23 +480,28 @@ static void with_a_held_one(struct cf_crew *crew, void (*lead)(void *arg),
 	pthread_join(h.thread, NULL);
 }
 
+/* Of a large one its first half. */
 static void nothing_is_sent_before_what_is_first_is_there(void **state)
 {
+	static const size_t sizes[] = { SMALL, LARGE };
 	struct cf_crew held = { .helpers = 1, .work = with_a_held_one };
-	struct world w;
 
-	world_make(&w);
-	add_row(&w, false, 64, SMALL, 0);
-	ours.pread = hold_first;
-	bytes_of_all = 64 * SMALL;
-	atomic_store(&is_held, false);
-	atomic_store(&read_by_others, 0);
-	copies_before = copies();
-	run(&w, &held);
-	assert_int_equal(atomic_load(&copies_while_held), 0);
-	assert_int_equal(copies() - copies_before, 1);
-	all_are_there(&w);
-	world_end(&w);
+	for (unsigned i = 0; i < 2; i++) {
+		struct world w;
+
+		world_make(&w);
+		add_row(&w, false, (unsigned)(TH_MIB / sizes[i]), sizes[i], 0);
+		ours.pread = hold_first;
+		bytes_of_all = TH_MIB;
+		atomic_store(&is_held, false);
+		atomic_store(&read_by_others, 0);
+		copies_before = copies();
+		run(&w, &held);
+		assert_int_equal(atomic_load(&copies_while_held), 0);
+		assert_int_equal(copies() - copies_before, 1);
+		all_are_there(&w);
+		world_end(&w);
+	}
 }
 
 /* ------------------------------------------------------ what goes wrong */
@@ -493,9 +514,31 @@ static void a_read_that_fails_fails_its_piece_alone(void **state)
 	add_row(&w, false, 32, SMALL, 0);
 	add(&w, true, 0, SMALL, 0);
 	bad_from = 19 * SMALL + 100;
+	bad_to = SIZE;
 	w.want[19] = 100;
 	for (unsigned i = 20; i < 32; i++)
 		w.want[i] = -EIO;
+	for (unsigned i = 0; i < NR_CREWS; i++) {
+		forget(&w);
+		run(&w, crews[i]);
+		all_are_there(&w);
+	}
+	world_end(&w);
+}
+
+/* Of the ninth the second half is read, and does not count. */
+static void a_half_that_fails_ends_its_piece_alone(void **state)
+{
+	struct world w;
+
+	world_make(&w);
+	add_row(&w, false, 20, LARGE, 0);
+	add_row(&w, true, 6, LARGE, 0); /* the file ends in the fifth */
+	add(&w, true, OTHER_SIZE - 100, LARGE, 0);
+	bad_from = 7 * LARGE + LARGE / 2 + 100;
+	bad_to = 8 * LARGE + 10;
+	w.want[7] = LARGE / 2 + 100;
+	w.want[8] = -EIO;
 	for (unsigned i = 0; i < NR_CREWS; i++) {
 		forget(&w);
 		run(&w, crews[i]);
@@ -564,6 +607,7 @@ static void a_wait_that_fails_fails_all_that_were_sent(void **state)
 	add_row(&w, false, 32, SMALL, 0);
 	add(&w, true, OTHER_SIZE + 1, SMALL, 0);
 	bad_from = 30 * SMALL;
+	bad_to = SIZE;
 	w.want[30] = w.want[31] = -EIO;
 	for (unsigned i = 0; i < NR_CREWS; i++)
 		assert_int_equal(
@@ -831,10 +875,12 @@ int main(void)
 		TEST(as_many_as_a_bundle_holds_come_whole),
 		TEST(the_end_of_a_file_is_that_of_its_pieces_alone),
 		TEST(what_lies_together_is_few_copies),
+		TEST(large_ones_are_sent_whole),
 		TEST(the_last_copy_is_as_large_as_what_is_left),
 		TEST(neighbours_in_a_file_are_few_reads),
 		TEST(nothing_is_sent_before_what_is_first_is_there),
 		TEST(a_read_that_fails_fails_its_piece_alone),
+		TEST(a_half_that_fails_ends_its_piece_alone),
 		TEST(a_copy_that_fails_is_made_piece_by_piece),
 		TEST(a_copy_that_fails_fails_its_piece_alone),
 		TEST(a_wait_that_fails_fails_all_that_were_sent),

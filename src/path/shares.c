@@ -1,0 +1,173 @@
+// SPDX-License-Identifier: Apache-2.0
+/* shares - deals out pieces and halves, and puts the halves together. */
+#include "path/shares.h"
+
+#include <stdatomic.h>
+#include "core/cache.h"
+#include "core/cold.h"
+#include "core/file.h"
+#include "core/numbers.h"
+#include "core/permit.h"
+
+#define HALVES CF_SHARES_HALVES
+#define PER_CARRIER 2 /* at least */
+#define MAX_STEP 8
+#define BLOCK 4096
+
+_Static_assert(CF_BUNDLE_MAX_SIZE <= HALVES * CF_SHARES_PART,
+	       "of larger pieces a half is too much");
+
+/* -------------------------------------------------------------- dealing */
+
+static enum cf_share_kind kind_of(const struct cf_piece *piece)
+{
+	if (piece->size <= CF_SHARES_PART)
+		return CF_SHARE_SMALL;
+	return cf_cold_lately(piece->handle) ? CF_SHARE_LARGE : CF_SHARE_HALVES;
+}
+
+/* Kinds are settled now: what is known of a file changes while it is read. */
+void cf_shares_init(struct cf_shares *shares, struct cf_bundle *b)
+{
+	unsigned carriers = b->crew->helpers + 1;
+
+	*shares = (struct cf_shares){
+		.b = b,
+		.step = (unsigned)cf_clamp(b->nr / carriers / PER_CARRIER, 1,
+					   MAX_STEP),
+	};
+	for (unsigned i = 0; i < b->nr; i++)
+		shares->kind[i] = (unsigned char)kind_of(b->pieces[i]);
+}
+
+/* Of the share that begins there: a half, or pieces of one kind. */
+static unsigned end_of(const struct cf_shares *shares, unsigned first)
+{
+	unsigned i = first / HALVES;
+	unsigned most = cf_least(i + shares->step, shares->b->nr);
+	unsigned char kind = shares->kind[i];
+
+	if (kind == CF_SHARE_HALVES)
+		return first + 1;
+	while (i < most && shares->kind[i] == kind)
+		i++;
+	return i * HALVES;
+}
+
+/* Relaxed: it carries no data. */
+static bool take(struct cf_shares *shares, unsigned *first, unsigned *end)
+{
+	*first = atomic_load_explicit(&shares->next, memory_order_relaxed);
+	do {
+		if (*first >= shares->b->nr * HALVES)
+			return false;
+		*end = end_of(shares, *first);
+	} while (!atomic_compare_exchange_weak_explicit(
+		&shares->next, first, *end, memory_order_relaxed,
+		memory_order_relaxed));
+	return true;
+}
+
+/* -------------------------------------------------------------- reading */
+
+/* Between blocks of the file; neither is tiny, for each is a call. */
+static struct cf_part half_of(const struct cf_piece *piece, unsigned half)
+{
+	size_t off = (size_t)piece->file_off;
+	size_t cut = (off + piece->size / HALVES + BLOCK - 1) / BLOCK * BLOCK;
+	size_t first = cut - off;
+
+	return half ? (struct cf_part){ first, piece->size - first } :
+		      (struct cf_part){ 0, first };
+}
+
+static ssize_t read_half(const struct cf_piece *piece,
+			 const struct cf_part *part, char *at)
+{
+	int64_t begun = cf_permit_clock();
+	ssize_t n = cf_file_read(piece->handle, piece->via, at, part->size,
+				 piece->file_off + (off_t)part->at);
+
+	cf_cold_note(piece->handle, begun, n, 1);
+	if (n > 0 && piece->demote)
+		cf_cache_demote(at, (size_t)n);
+	return n;
+}
+
+static void fill_half(struct cf_shares *shares, unsigned i, unsigned half)
+{
+	const struct cf_piece *piece = shares->b->pieces[i];
+	struct cf_part part = half_of(piece, half);
+
+	shares->got[i][half] =
+		read_half(piece, &part, shares->b->at[i] + part.at);
+	atomic_store_explicit(&shares->filled[i][half], true,
+			      memory_order_release);
+}
+
+/* Or they would never be found to be quick again. */
+static void note_large(const struct cf_bundle *b, unsigned first, unsigned end,
+		       int64_t begun)
+{
+	ssize_t n = 0;
+
+	for (unsigned i = first; i < end; i++)
+		n += b->results[i] > 0 ? b->results[i] : 0;
+	cf_cold_note(b->pieces[first]->handle, begun, n, 1);
+}
+
+static void fill_whole(struct cf_shares *shares, unsigned first, unsigned end)
+{
+	bool large = shares->kind[first] == CF_SHARE_LARGE;
+	int64_t begun = large ? cf_permit_clock() : 0;
+
+	cf_bundle_move_files(shares->b, first, end);
+	if (large)
+		note_large(shares->b, first, end, begun);
+	for (unsigned i = first; i < end; i++)
+		atomic_store_explicit(&shares->filled[i][0], true,
+				      memory_order_release);
+}
+
+bool cf_shares_fill_next(struct cf_shares *shares)
+{
+	unsigned first, end;
+
+	if (!take(shares, &first, &end))
+		return false;
+	if (end - first < HALVES)
+		fill_half(shares, first / HALVES, first % HALVES);
+	else
+		fill_whole(shares, first / HALVES, end / HALVES);
+	return true;
+}
+
+/* ----------------------------------------------------------- collecting */
+
+static bool is_filled(const struct cf_shares *shares, unsigned i, unsigned half)
+{
+	return atomic_load_explicit(&shares->filled[i][half],
+				    memory_order_acquire);
+}
+
+/* What is behind a gap does not count, nor why it was not read. */
+static ssize_t joined(const struct cf_shares *shares, unsigned i)
+{
+	struct cf_part first = half_of(shares->b->pieces[i], 0);
+	const ssize_t *got = shares->got[i];
+
+	return got[0] == (ssize_t)first.size && got[1] > 0 ? got[0] + got[1] :
+							     got[0];
+}
+
+bool cf_shares_collect(struct cf_shares *shares, unsigned i)
+{
+	if (!is_filled(shares, i, 0))
+		return false;
+	if (shares->kind[i] != CF_SHARE_HALVES)
+		return true;
+	if (!is_filled(shares, i, 1))
+		return false;
+	shares->b->results[i] = joined(shares, i);
+	return true;
+}
