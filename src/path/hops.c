@@ -44,6 +44,7 @@ static void carry_plainly(const struct cf_leg *leg)
 	alone.size = leg->part.size;
 	alone.near = alone.express = alone.flagged = false;
 	alone.demote = 0;
+	alone.flights = 0; /* nobody has planned the pieces of a bundle */
 	cf_feed_init(&inner, alone.size, 0, alone.size);
 	cf_path_staged.run(&alone, &inner, &nobody);
 	n = cf_feed_result(&inner);

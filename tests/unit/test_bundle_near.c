@@ -9,8 +9,11 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <pthread.h>
+#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
+#include "core/ring.h"
 #include "harness.h"
 #include "seam/os.h"
 
@@ -56,12 +59,23 @@ static void work(struct cf_crew *crew, void (*lead)(void *arg),
 static struct cf_os os;
 static off_t bad_from, bad_to; /* cannot be read; both 0: all can */
 
-/* Reads come fast where no time goes by. */
-static int clock_that_stands(clockid_t id, struct timespec *ts)
+/* Reads come fast where no time goes by; or so much by each look at it. */
+static _Atomic int64_t now_ns, look_ns;
+
+static int clock_by_looks(clockid_t id, struct timespec *ts)
 {
+	int64_t ns = atomic_fetch_add(&now_ns, atomic_load(&look_ns));
+
 	(void)id;
-	*ts = (struct timespec){ .tv_sec = 1000 };
+	*ts = (struct timespec){ .tv_sec = 1000 + ns / 1000000000,
+				 .tv_nsec = ns % 1000000000 };
 	return 0;
+}
+
+/* What rests has rested then. */
+static void pass_time(void)
+{
+	atomic_fetch_add(&now_ns, 10 * (int64_t)1000000000);
 }
 
 static ssize_t pread_but(int fd, void *buf, size_t size, off_t off)
@@ -91,9 +105,10 @@ static int begin(void **state)
 	th_mem_alloc(&mem, TH_DEVICE, MEM);
 	fh = th_handle(file.fd);
 	os = cf_os_real;
-	os.clock_gettime = clock_that_stands;
+	os.clock_gettime = clock_by_looks;
 	os.pread = pread_but;
 	bad_from = bad_to = 0;
+	atomic_store(&look_ns, 0);
 	cf_os = &os;
 	return 0;
 }
@@ -138,6 +153,16 @@ static bool run(unsigned helpers)
 	struct cf_crew crew = { .helpers = helpers, .work = work };
 
 	return cf_bundle_run_near(pieces, results, NR, &crew);
+}
+
+static unsigned nr_rings; /* that were wanted */
+
+struct cf_ring *__real_cf_ring_lease(void);
+struct cf_ring *__wrap_cf_ring_lease(void);
+struct cf_ring *__wrap_cf_ring_lease(void)
+{
+	nr_rings++;
+	return __real_cf_ring_lease();
 }
 
 /* Sixteen come fast, and one more may find the kernel being made. */
@@ -212,6 +237,28 @@ static void an_error_ends_what_it_meets(void **state)
 	}
 }
 
+/* Nobody plans the pieces of a bundle: what a plan has to say is not said. */
+static void orders_that_are_taken_back_need_no_plan(void **state)
+{
+	unsigned long copies;
+
+	(void)state;
+	make_pieces(MOST);
+	for (unsigned i = 0; i < NR; i++)
+		piece[i].flights = 8;
+	run_until_near(0);
+	copies = th_fake()->calls("cuMemcpyHtoDAsync_v2");
+	assert_int_equal(th_fake()->plan("cuLaunchKernel:*=701"), 0);
+	while (th_fake()->calls("cuMemcpyHtoDAsync_v2") == copies) {
+		usleep(1000); /* the trip that is here leaves */
+		pass_time();
+		run_until_near(0);
+		check();
+	}
+	th_fake()->plan_clear();
+	assert_int_equal(nr_rings, 0);
+}
+
 static void is_left_to_others(void)
 {
 	for (int i = 0; i < 40; i++)
@@ -249,6 +296,8 @@ int main(void)
 						end),
 		cmocka_unit_test_setup_teardown(an_error_ends_what_it_meets,
 						begin, end),
+		cmocka_unit_test_setup_teardown(
+			orders_that_are_taken_back_need_no_plan, begin, end),
 		cmocka_unit_test_setup_teardown(
 			one_that_does_not_suit_keeps_all_away, begin, end),
 	};
