@@ -3,7 +3,8 @@
  * hops - parts through seats, as many under way as a carrier has seats.
  *
  * A part whose order is taken back goes the staged way, by itself: the others
- * may be through. A seat whose order broke with its context is nobody's.
+ * may be through. A seat whose order broke with its context is nobody's, and
+ * what would have gone by it goes the staged way, too.
  */
 #include "path/hops.h"
 
@@ -121,7 +122,7 @@ void cf_hops_carry(struct cf_hops *hops,
 
 		end_hop(hops->dev, hop);
 		if (hop->lost)
-			end_short(&leg, 0, -EIO);
+			carry_plainly(&leg);
 		else
 			begin_hop(hops->dev, hop, &leg);
 	}

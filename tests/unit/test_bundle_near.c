@@ -116,6 +116,7 @@ static int begin(void **state)
 static int end(void **state)
 {
 	(void)state;
+	th_shuttle_stay(false);
 	cf_os = &cf_os_real;
 	cuFileHandleDeregister(fh);
 	th_file_end(&file);
@@ -259,6 +260,46 @@ static void orders_that_are_taken_back_need_no_plan(void **state)
 	assert_int_equal(nr_rings, 0);
 }
 
+/* What was ordered by it may yet be moved. */
+static void *let_go_on(void *arg)
+{
+	unsigned long *asked = arg;
+
+	while (th_fake()->calls("cuStreamQuery") == *asked)
+		usleep(100);
+	th_shuttle_hold(false);
+	return NULL;
+}
+
+/* All orders are late, and the driver says once that the context is lost. */
+static void run_and_lose_a_seat(void)
+{
+	unsigned long asked = th_fake()->calls("cuStreamQuery");
+	pthread_t thread;
+
+	assert_int_equal(th_fake()->plan("cuStreamQuery:1=700"), 0);
+	th_shuttle_hold(true);
+	assert_int_equal(pthread_create(&thread, NULL, let_go_on, &asked), 0);
+	atomic_store(&look_ns, 1000);
+	assert_true(run(0));
+	assert_int_equal(pthread_join(thread, NULL), 0);
+	th_fake()->plan_clear();
+}
+
+static void who_comes_to_a_lost_seat_goes_another_way(void **state)
+{
+	unsigned ended = 0;
+
+	(void)state;
+	make_pieces(MOST);
+	th_shuttle_stay(true);
+	run_until_near(0);
+	run_and_lose_a_seat();
+	for (unsigned i = 0; i < NR; i++)
+		ended += results[i] == wanted(&piece[i]);
+	assert_int_equal(ended, NR - 1);
+}
+
 static void is_left_to_others(void)
 {
 	for (int i = 0; i < 40; i++)
@@ -298,6 +339,8 @@ int main(void)
 						begin, end),
 		cmocka_unit_test_setup_teardown(
 			orders_that_are_taken_back_need_no_plan, begin, end),
+		cmocka_unit_test_setup_teardown(
+			who_comes_to_a_lost_seat_goes_another_way, begin, end),
 		cmocka_unit_test_setup_teardown(
 			one_that_does_not_suit_keeps_all_away, begin, end),
 	};
