@@ -8,11 +8,11 @@
 #include "core/arrival.h"
 #include "core/device.h"
 #include "core/log.h"
+#include "core/trial.h"
 #include "seam/os.h"
 
 #define OWN_SIZE ((size_t)64 << 10) /* of what a pattern is written to */
 #define STRIDE ((size_t)20 << 10)   /* chunks of it, the last one included */
-#define CHUNK ((size_t)4096)	    /* no more than a pipe holds */
 #define LOOK ((size_t)512)	    /* at each end of a buffer */
 #define TRIES 3			    /* a kernel may be writing there */
 #define MAX_GPUS 64
@@ -52,18 +52,6 @@ struct bench {
 	struct cf_lane *lane;
 };
 
-/* One memory to another by the kernel, so that a bad address is an error. */
-static int move(struct bench *b, void *dst, const void *src, size_t size)
-{
-	ssize_t n = cf_os->write(b->pipe[1], src, size);
-
-	if (n == (ssize_t)size)
-		n = cf_os->read(b->pipe[0], dst, size);
-	if (n < 0)
-		return (int)n;
-	return n == (ssize_t)size ? 0 : -EIO;
-}
-
 static int copy(struct bench *b, CUresult res)
 {
 	if (res == CF_CU_SUCCESS)
@@ -86,36 +74,29 @@ static int to_gpu(struct bench *b, CUdeviceptr dst, const void *src,
 
 /* ------------------------------------------------------------ own memory */
 
-/* No two words of it are alike, nor those of two rounds. */
-static void pattern(uint64_t *words, size_t at, uint64_t round)
-{
-	for (size_t i = 0; i < CHUNK / sizeof(*words); i++)
-		words[i] = (at + i + 1) * 0x9e3779b97f4a7c15ull ^ round << 56;
-}
-
 /* A chunk written by one is what the other reads, both ways. */
 static int prove_chunk(struct bench *b, const struct cf_alias *alias, size_t at)
 {
 	char *cpu = (char *)alias->cpu + at;
 	CUdeviceptr gpu = (CUdeviceptr)alias->device + at;
-	uint64_t sent[CHUNK / 8], got[CHUNK / 8];
+	uint64_t sent[CF_TRIAL_WORDS], got[CF_TRIAL_WORDS];
 	int err;
 
-	pattern(sent, at, 1);
-	err = move(b, cpu, sent, CHUNK);
+	cf_trial_pattern(sent, at, 1);
+	err = cf_trial_move(b->pipe, cpu, sent, CF_TRIAL_CHUNK);
 	if (!err)
 		err = cf_arrival_flush_here(b->dev->gpu->ordinal);
 	if (!err)
-		err = from_gpu(b, got, gpu, CHUNK);
-	if (!err && memcmp(sent, got, CHUNK))
+		err = from_gpu(b, got, gpu, CF_TRIAL_CHUNK);
+	if (!err && memcmp(sent, got, CF_TRIAL_CHUNK))
 		err = -EILSEQ;
 	if (err)
 		return err;
-	pattern(sent, at, 2);
-	err = to_gpu(b, gpu, sent, CHUNK);
+	cf_trial_pattern(sent, at, 2);
+	err = to_gpu(b, gpu, sent, CF_TRIAL_CHUNK);
 	if (!err)
-		err = move(b, got, cpu, CHUNK);
-	return err || !memcmp(sent, got, CHUNK) ? err : -EILSEQ;
+		err = cf_trial_move(b->pipe, got, cpu, CF_TRIAL_CHUNK);
+	return err || !memcmp(sent, got, CF_TRIAL_CHUNK) ? err : -EILSEQ;
 }
 
 static int prove_mapping(struct bench *b, unsigned provider,
@@ -197,7 +178,7 @@ static bool looks_alike(struct bench *b, const struct cf_alias *alias,
 	for (int i = 0; i < TRIES; i++) {
 		if (from_gpu(b, theirs, (CUdeviceptr)alias->device + at,
 			     size) ||
-		    move(b, ours, (char *)alias->cpu + at, size))
+		    cf_trial_move(b->pipe, ours, (char *)alias->cpu + at, size))
 			return false;
 		if (!memcmp(ours, theirs, size))
 			return true;
@@ -229,7 +210,7 @@ static enum cf_alias_state kind_of(struct bench *b,
 /* The same place in a page, so that what is aligned here is so there. */
 static bool lies_alike(const struct cf_alias *alias)
 {
-	return !((alias->cpu ^ alias->device) & (CHUNK - 1));
+	return !((alias->cpu ^ alias->device) & (CF_TRIAL_CHUNK - 1));
 }
 
 static enum cf_alias_state test_in(struct bench *b, unsigned provider,

@@ -5,44 +5,39 @@
 #include <errno.h>
 #include <string.h>
 #include "core/permit.h"
+#include "core/trial.h"
 #include "seam/os.h"
 
-#define CHUNK ((size_t)4096) /* no more than a pipe holds */
-#define TIMES 16	     /* it is written for the time it takes */
-#define SLOWER 4	     /* than other memory, and */
-#define SLOWER_NS 10000	     /* is all right; combined it is half of that */
+#define CHUNK CF_TRIAL_CHUNK
+#define TIMES 16	/* it is written for the time it takes */
+#define SLOWER 4	/* than other memory, and */
+#define SLOWER_NS 10000 /* is all right; combined it is half of that */
 
 /* Others each time: memory may hold what an earlier trial has left in it. */
-static void pattern(uint64_t *words, size_t at)
+static uint64_t new_round(void)
 {
-	static _Atomic uint64_t trials;
-	uint64_t first = at + (++trials << 40);
+	static _Atomic uint64_t rounds;
 
-	for (size_t i = 0; i < CHUNK / sizeof(*words); i++)
-		words[i] = (first + i + 1) * 0x9e3779b97f4a7c15ull;
+	return ++rounds;
 }
 
 /* A read by the kernel is what it is for. */
 static int put(const int pipe[2], char *mem, const void *bytes)
 {
-	ssize_t n = cf_os->write(pipe[1], bytes, CHUNK);
+	int err = cf_trial_move(pipe, mem, bytes, CHUNK);
 
-	if (n == (ssize_t)CHUNK)
-		n = cf_os->read(pipe[0], mem, CHUNK);
 	cf_aperture_fence();
-	if (n < 0)
-		return (int)n;
-	return n == (ssize_t)CHUNK ? 0 : -EIO;
+	return err;
 }
 
 static int try_chunk(const struct cf_cuda *cuda, const struct cf_aperture *a,
 		     const int pipe[2], size_t at, CUstream stream)
 {
-	uint64_t sent[CHUNK / 8], got[CHUNK / 8] = { 0 };
+	uint64_t sent[CF_TRIAL_WORDS], got[CF_TRIAL_WORDS] = { 0 };
 	CUresult res;
 	int err;
 
-	pattern(sent, at);
+	cf_trial_pattern(sent, at, new_round());
 	err = put(pipe, a->mem + at, sent);
 	if (err)
 		return err;
