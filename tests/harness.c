@@ -108,7 +108,7 @@ void th_start(unsigned watchdog_s)
 		offer_aliases();
 	if (!getenv("OCF_TEST_NO_FERRY"))
 		th_ferry_kernel();
-	th_shuttle_kernel(NULL);
+	th_shuttle_kernel();
 	alarm(watchdog_s * 4);
 }
 

@@ -153,12 +153,15 @@ unsigned long th_ferry_launches(void);
 unsigned long th_ferry_orders(void);
 
 /*
- * Likewise core/shuttle_ptx.h; th_start does it. before: called as each trip
- * comes, with its number (may be NULL). Trips that have ended, and orders that
- * were carried out.
+ * Likewise core/shuttle_ptx.h; th_start does it. Trips that have ended, and
+ * orders that were carried out.
  */
-bool th_shuttle_kernel(void (*before)(uint32_t trip));
+bool th_shuttle_kernel(void);
 unsigned long th_shuttle_trips(void);
+unsigned long th_shuttle_orders(void);
+/* From now on none comes; all that were launched have come and left then. */
+void th_shuttle_keep(void);
+void th_shuttle_let(void);
 /* It finds an order, and moves nothing until it is let. */
 void th_shuttle_hold(bool orders_found);
 /* It has come, and does not look until it is let; whether one does so now. */
@@ -166,7 +169,6 @@ void th_shuttle_blind(bool is_here);
 bool th_shuttle_blinded(void);
 /* Time ends none that comes from now on; they leave when they are let. */
 void th_shuttle_stay(bool for_good);
-unsigned long th_shuttle_orders(void);
 
 /* For such kernels: a copy of words moves each of them whole. */
 void th_move_words(char *to, const char *from, size_t n);

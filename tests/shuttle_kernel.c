@@ -8,6 +8,7 @@
 #include <stdatomic.h>
 #include <string.h>
 #include <time.h>
+#include <unistd.h>
 #include "core/shuttle_board.h"
 #include "fakecuda.h"
 #include "harness.h"
@@ -20,9 +21,8 @@
 static void *(*map)(CUdeviceptr ptr, size_t size);
 static int (*over)(void);
 static void (*leave)(void);
-static void (*_Atomic on_trip)(uint32_t trip);
 static atomic_ulong trips, orders;
-static atomic_bool holds, blind, blinded, stays;
+static atomic_bool away, holds, blind, blinded, stays;
 
 struct trip {
 	struct cf_shuttle_board *board;
@@ -154,7 +154,6 @@ static int64_t wide(const struct fakecuda_launch *launch, unsigned n)
 static int kernel(const struct fakecuda_launch *launch)
 {
 	struct trip t = { .idle = wide(launch, 3), .grace = wide(launch, 5) };
-	void (*before)(uint32_t trip);
 	int err;
 
 	memcpy(&t.number, launch->params[2], sizeof(t.number));
@@ -164,9 +163,8 @@ static int kernel(const struct fakecuda_launch *launch)
 	if (!t.board || !t.orders ||
 	    launch->block[0] != 32 * CF_SHUTTLE_SEATS || launch->grid[0] != 1)
 		return CF_CU_ILLEGAL_ADDRESS;
-	before = atomic_load(&on_trip);
-	if (before)
-		before(t.number);
+	while (atomic_load(&away))
+		usleep(100);
 	t.busy = clocks();
 	t.until = t.busy + wide(launch, 4);
 	atomic_store(&t.board->came, t.number);
@@ -180,18 +178,26 @@ static int kernel(const struct fakecuda_launch *launch)
 	return err;
 }
 
-bool th_shuttle_kernel(void (*before)(uint32_t trip))
+bool th_shuttle_kernel(void)
 {
-	static int (*run_as)(const char *name, fakecuda_kernel fn);
+	int (*run_as)(const char *name, fakecuda_kernel fn);
 
-	atomic_store(&on_trip, before);
-	if (run_as) /* trips may be under way */
-		return true;
 	*(void **)&map = dlsym(RTLD_DEFAULT, "fakecuda_map");
 	*(void **)&leave = dlsym(RTLD_DEFAULT, "fakecuda_leave");
 	*(void **)&over = dlsym(RTLD_DEFAULT, "fakecuda_over");
 	*(void **)&run_as = dlsym(RTLD_DEFAULT, "fakecuda_register_kernel");
 	return run_as && !run_as("cf_shuttle", kernel);
+}
+
+void th_shuttle_keep(void)
+{
+	atomic_store(&away, true);
+}
+
+void th_shuttle_let(void)
+{
+	atomic_store(&away, false);
+	cuCtxSynchronize();
 }
 
 void th_shuttle_hold(bool orders_found)

@@ -233,15 +233,6 @@ static void it_can_be_switched_off(void **state)
 
 /* ---------------------------------------------------------- no room */
 
-static atomic_bool held;
-
-static void come_when_let(uint32_t trip)
-{
-	(void)trip;
-	while (atomic_load(&held))
-		usleep(100);
-}
-
 /* Nothing here waits for an idle GPU but the end. */
 static void without_room_reads_go_the_plain_way(void **state)
 {
@@ -251,17 +242,15 @@ static void without_room_reads_go_the_plain_way(void **state)
 	launches = th_need_fake()->calls("cuLaunchKernel");
 	(void)state;
 	atomic_store(&step_ns, 100);
-	atomic_store(&held, true);
-	(void)th_shuttle_kernel(come_when_let);
+	th_shuttle_keep();
 	world_make(TH_BUFFERED, TH_DEVICE);
 	for (size_t at = 0; at < FILE_SIZE; at += 2 * KIB)
 		assert_int_equal(
 			cuFileRead(fh, mem.ptr, 2 * KIB, (off_t)at, (off_t)at),
 			2 * KIB);
 	assert_true(th_fake()->calls("cuLaunchKernel") > launches);
-	atomic_store(&held, false);
+	th_shuttle_let();
 	atomic_store(&step_ns, 0);
-	(void)th_shuttle_kernel(NULL);
 	got = malloc(FILE_SIZE);
 	th_mem_get(&mem, 0, got, FILE_SIZE);
 	assert_memory_equal(got, bytes, FILE_SIZE);

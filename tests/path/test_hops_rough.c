@@ -206,15 +206,6 @@ static void memory_freed_meanwhile_is_an_error(void **state)
 
 /* -------------------------------------------------------------- the GPU */
 
-static atomic_bool held;
-
-static void come_when_let(uint32_t trip)
-{
-	(void)trip;
-	while (atomic_load(&held))
-		usleep(100);
-}
-
 static unsigned long launches(void)
 {
 	return th_fake()->calls("cuLaunchKernel");
@@ -225,7 +216,7 @@ static void read_while_full(void)
 {
 	unsigned long orders = th_shuttle_orders(), trips;
 
-	atomic_store(&held, true);
+	th_shuttle_keep();
 	atomic_store(&hw_look_ns, 1000);
 	assert_int_equal(read_all(), SIZE);
 	atomic_store(&hw_look_ns, 0);
@@ -242,22 +233,15 @@ static void read_while_full(void)
 
 static void a_full_gpu_has_the_parts_copied_plainly(void **state)
 {
-	unsigned long before;
-
-	th_need_fake();
 	(void)state;
-	(void)th_shuttle_kernel(come_when_let);
-	before = launches() - th_shuttle_trips();
 	begin();
 	for (int round = 0; round < 4; round++) {
-		/* all that came have left */
-		while (launches() - th_shuttle_trips() > before)
-			usleep(100);
+		th_shuttle_let();
 		th_fill(hw.bytes, SIZE);
 		th_file_put(&hw.file, 0, hw.bytes, SIZE);
 		th_mem_set(&hw.mem, HW_CANARY);
 		read_while_full();
-		atomic_store(&held, false);
+		th_shuttle_let();
 		has_right_bytes(SIZE);
 		hw_pass_time();
 		hw_warm_up();

@@ -99,7 +99,6 @@ static int begin(void **state)
 {
 	(void)state;
 	th_need_fake();
-	(void)th_shuttle_kernel(NULL);
 	bytes = th_bytes(FILE_SIZE);
 	th_file_make(&file, TH_BUFFERED, O_RDWR, bytes, FILE_SIZE);
 	th_mem_alloc(&mem, TH_DEVICE, MEM);

@@ -24,17 +24,6 @@ static CUcontext ctx;
 
 /* ------------------------------------------------------------- fixture */
 
-/* How a trip comes: at once, or when it is let. */
-static atomic_bool held;
-static unsigned long launches_before, trips_before;
-
-static void come_when_let(uint32_t trip)
-{
-	(void)trip;
-	while (atomic_load(&held))
-		usleep(100);
-}
-
 /* Time goes on by so much with each look at the clock. */
 static _Atomic int64_t now_ns, look_ns;
 
@@ -77,11 +66,6 @@ static int begin(void **state)
 	th_mem_alloc(&device, TH_DEVICE, THREADS * AREA);
 	assert_int_equal(cf_cuda_loaded()->ctx_pop(&ctx), 0);
 	assert_int_equal(cf_cuda_loaded()->ctx_push(ctx), 0);
-	atomic_store(&held, false);
-	if (th_fake())
-		launches_before = th_fake()->calls("cuLaunchKernel");
-	trips_before = th_shuttle_trips();
-	(void)th_shuttle_kernel(come_when_let);
 	/* time stands: here a trip may come as late as it likes */
 	time_by_looks(0);
 	shuttle = cf_shuttle_new(ctx, 0);
@@ -96,9 +80,8 @@ static int end(void **state)
 	if (th_fake())
 		th_fake()->plan_clear();
 	/* a trip may come late, and then what it keeps is not of the next */
-	atomic_store(&held, false);
 	th_shuttle_stay(false);
-	cuCtxSynchronize();
+	th_shuttle_let();
 	cf_shuttle_free(shuttle, true);
 	if (device.ptr)
 		th_mem_free(&device);
@@ -139,15 +122,6 @@ static int begin_ready(void **state)
 {
 	begin(state);
 	return move_once();
-}
-
-/* All trips that were launched come, and go. */
-static void let_come(void)
-{
-	atomic_store(&held, false);
-	while (th_fake()->calls("cuLaunchKernel") - launches_before >
-	       th_shuttle_trips() - trips_before)
-		usleep(100);
 }
 
 /* --------------------------------------------------------- right bytes */
@@ -221,7 +195,7 @@ static void one_trip_carries_many_and_leaves(void **state)
 	assert_int_equal(fake->calls("cuLaunchKernel"), before + 1);
 	/* it leaves by itself, and who comes then gets the next */
 	th_shuttle_stay(false);
-	let_come();
+	th_shuttle_let();
 	assert_int_equal(fake->calls("cuLaunchKernel"), before + 1);
 	th_shuttle_stay(true);
 	assert_int_equal(move_once(), 0);
@@ -298,7 +272,7 @@ static void one_that_is_here_pays_and_one_that_is_not_does_not(void **state)
 
 	th_need_fake();
 	(void)state;
-	atomic_store(&held, true);
+	th_shuttle_keep();
 	atomic_store(&look_ns, 1000);
 	assert_true(cf_shuttle_take(shuttle, &seat));
 	/* on its way, and never has come: taken back, and no more for now */
@@ -307,7 +281,7 @@ static void one_that_is_here_pays_and_one_that_is_not_does_not(void **state)
 			 -ENOTSUP);
 	assert_false(cf_shuttle_pays(shuttle, CF_SHUTTLE_GAP_NS));
 	cf_shuttle_leave(shuttle, &seat);
-	let_come();
+	th_shuttle_let();
 	atomic_store(&look_ns, 0);
 	later_ms(60);
 	th_shuttle_stay(true);
@@ -330,10 +304,10 @@ static void no_room_is_told_in_time_and_touches_nothing(void **state)
 	memset(want, CANARY, sizeof(want));
 	th_mem_put(&all, 0, want, sizeof(want));
 	orders = th_shuttle_orders();
-	atomic_store(&held, true);
+	th_shuttle_keep();
 	atomic_store(&look_ns, 1000);
 	assert_int_equal(move(0, 0, 0, 4096, NULL), -ENOTSUP);
-	let_come();
+	th_shuttle_let();
 	assert_int_equal(th_shuttle_orders(), orders);
 	th_mem_get(&all, 0, got, sizeof(got));
 	assert_memory_equal(got, want, sizeof(got));
@@ -345,15 +319,15 @@ static void rests_grow_until_it_goes_well(void **state)
 	(void)state;
 	atomic_store(&look_ns, 1000);
 	for (int64_t rest = 1600; rest <= 6400; rest *= 2) {
-		atomic_store(&held, true);
+		th_shuttle_keep();
 		assert_int_equal(move_once(), -ENOTSUP);
-		let_come();
+		th_shuttle_let();
 		later_us(rest - 300);
 		assert_int_equal(move_once(), -ENOTSUP);
 		later_us(600);
 		atomic_store(&look_ns, 0);
 		assert_int_equal(move_once(), 0);
-		let_come();
+		th_shuttle_let();
 		atomic_store(&look_ns, 1000);
 	}
 	/* so many that all is forgotten, most of them gone well before: one
@@ -364,11 +338,11 @@ static void rests_grow_until_it_goes_well(void **state)
 	for (int i = 0; i < 200; i++)
 		assert_int_equal(move_once(), 0);
 	th_shuttle_stay(false);
-	let_come();
-	atomic_store(&held, true);
+	th_shuttle_let();
+	th_shuttle_keep();
 	atomic_store(&look_ns, 1000);
 	assert_int_equal(move_once(), -ENOTSUP);
-	let_come();
+	th_shuttle_let();
 	atomic_store(&look_ns, 0);
 	later_ms(2);
 	assert_int_equal(move_once(), 0);
@@ -430,7 +404,7 @@ static void an_order_that_is_not_taken_back_stands(void **state)
 	th_need_fake();
 	(void)state;
 	assert_int_equal(move_once(), 0);
-	let_come();
+	th_shuttle_let();
 	th_shuttle_blind(true);
 	assert_int_equal(pthread_create(&thread, NULL, let_see_late, NULL), 0);
 	err = move(0, 0, 0, 4096, want);
@@ -448,7 +422,7 @@ static void a_trip_that_never_came_does_not_hold_up_the_close(void **state)
 	const struct th_fake *fake = th_need_fake();
 
 	(void)state;
-	atomic_store(&held, true);
+	th_shuttle_keep();
 	atomic_store(&look_ns, 1000);
 	assert_int_equal(move_once(), -ENOTSUP);
 	atomic_store(&look_ns, 1000 * 1000);
@@ -456,7 +430,7 @@ static void a_trip_that_never_came_does_not_hold_up_the_close(void **state)
 	shuttle = NULL;
 	assert_int_equal(fake->live("module"), 1);
 	assert_int_equal(fake->live("host_register"), 1);
-	let_come();
+	th_shuttle_let();
 	fake->reset();
 	device.ptr = NULL;
 }

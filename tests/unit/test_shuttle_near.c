@@ -29,23 +29,7 @@ static CUresult can_map_dma_buf(int *version)
 	return CF_CU_SUCCESS;
 }
 
-static atomic_bool held;
-static unsigned long launches_before, trips_before;
-
-static void come_when_let(uint32_t trip)
-{
-	(void)trip;
-	while (atomic_load(&held))
-		usleep(100);
-}
-
-static void let_come(void)
-{
-	atomic_store(&held, false);
-	while (th_fake()->calls("cuLaunchKernel") - launches_before >
-	       th_shuttle_trips() - trips_before)
-		usleep(100);
-}
+static unsigned long launches_before;
 
 /* Time goes on by so much with each look at the clock. */
 static _Atomic int64_t now_ns, look_ns;
@@ -96,10 +80,7 @@ static int begin(void **state)
 	atomic_store(&look_ns, 0);
 	th_mem_alloc(&device, TH_DEVICE, AREA);
 	th_mem_set(&device, CANARY);
-	atomic_store(&held, false);
 	launches_before = th_fake()->calls("cuLaunchKernel");
-	trips_before = th_shuttle_trips();
-	(void)th_shuttle_kernel(come_when_let);
 	shuttle = new_shuttle();
 	assert_non_null(shuttle);
 	return 0;
@@ -109,7 +90,7 @@ static int end(void **state)
 {
 	(void)state;
 	th_shuttle_stay(false);
-	let_come();
+	th_shuttle_let();
 	cf_shuttle_free(shuttle, true);
 	assert_int_equal(th_fake()->live("vmm_map"), 0);
 	assert_int_equal(th_fake()->live("vmm_reserve"), 0);
@@ -267,7 +248,7 @@ static void orders_of_whoever_had_the_memory_are_not_carried_out(void **state)
 		cf_shuttle_move(shuttle, &seat, seat.near, at(2 * SIZE), SIZE),
 		0);
 	cf_shuttle_leave(shuttle, &seat);
-	let_come();
+	th_shuttle_let();
 	assert_int_equal(th_shuttle_orders(), orders + 1);
 }
 
@@ -306,8 +287,8 @@ static void two_seats_are_under_way_for_one_thread(void **state)
 
 static void not_taken(struct cf_seat *seat, size_t off, struct cf_ride *ride)
 {
-	let_come(); /* whoever is here has left */
-	atomic_store(&held, true);
+	th_shuttle_let(); /* whoever is here has left */
+	th_shuttle_keep();
 	atomic_store(&look_ns, 1000);
 	assert_int_equal(cf_shuttle_begin(shuttle, seat, seat->near, at(off),
 					  SIZE, ride),
@@ -330,7 +311,7 @@ static void an_order_that_was_taken_back_is_nobody_s(void **state)
 	void_tag = (uint64_t)(ride.number - 1) << CF_SHUTTLE_ADDR_BITS;
 	for (int i = 0; i < CF_SHUTTLE_WORDS; i++)
 		assert_int_equal(orders[seat.nr].words[i], void_tag);
-	let_come();
+	th_shuttle_let();
 	has_nothing_at(0);
 	cf_shuttle_leave(shuttle, &seat);
 }
@@ -346,7 +327,7 @@ static void its_number_is_the_next_one_s(void **state)
 	for (int i = 0; i < 5; i++) {
 		memset(seat.near, 0x77, SIZE);
 		not_taken(&seat, 0, &before);
-		let_come();
+		th_shuttle_let();
 		atomic_fetch_add(&now_ns, (int64_t)10 * 1000000000);
 		th_fill(bytes, SIZE);
 		memcpy(seat.near, bytes, SIZE);
@@ -387,7 +368,7 @@ static void who_calls_in_a_rest_has_none(void **state)
 	(void)state;
 	take(&seat);
 	not_taken(&seat, 0, &ride);
-	let_come();
+	th_shuttle_let();
 	assert_int_equal(launches(), 1);
 	cf_shuttle_call(shuttle);
 	assert_int_equal(launches(), 1);
