@@ -7,11 +7,9 @@
 #include "engine/worker.h"
 #include "path/bundle.h"
 #include "path/fleet.h"
-#include "harness.h"
+#include "plan_asked.h"
 
 #include <fcntl.h>
-
-#define HELPERS 6 /* asked for, so that the machine does not matter */
 
 static struct cf_handle file = { .open_flags = O_RDWR,
 				 .dio_align = 4096,
@@ -20,30 +18,6 @@ static struct cf_handle direct_file = { .open_flags = O_RDWR | O_DIRECT,
 					.direct = true,
 					.dio_align = 4096,
 					.page_align = 4096 };
-
-static void configure(uint64_t slot_kib)
-{
-	struct cf_config_staged *staged = cf_config_staged();
-	struct cf_config *config = cf_config_new();
-
-	assert_non_null(config);
-	assert_int_equal(cf_staged_set_size(staged, CF_CFG_MAX_IO_THREADS, 16),
-			 0);
-	assert_int_equal(cf_staged_set_size(staged,
-					    CF_CFG_MAX_REQUEST_PARALLELISM,
-					    HELPERS + 1),
-			 0);
-	if (slot_kib)
-		assert_int_equal(
-			cf_staged_set_size(staged,
-					   CF_CFG_PER_BUFFER_CACHE_SIZE_KB,
-					   slot_kib),
-			0);
-	assert_int_equal(cf_config_load(config, staged), 0);
-	cf_staged_reset(staged);
-	cf_plan_configure(config);
-	cf_config_free(config);
-}
 
 static struct cf_plan plan(struct cf_handle *handle, enum cf_op op, size_t size,
 			   unsigned company)

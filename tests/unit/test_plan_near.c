@@ -6,37 +6,14 @@
 #include "engine/plan.h"
 #include "engine/plan_limits.h"
 #include "engine/worker.h"
-#include "harness.h"
+#include "plan_asked.h"
 
 #include <fcntl.h>
 
 #define KIB TH_KIB
-#define HELPERS 6 /* asked for, so that the machine does not matter */
 
 static struct cf_handle file, direct_file;
 static struct cf_piece piece;
-
-static void configure(uint64_t slot_kib)
-{
-	struct cf_config_staged *staged = cf_config_staged();
-	struct cf_config *config = cf_config_new();
-
-	assert_non_null(config);
-	assert_int_equal(cf_staged_set_size(staged, CF_CFG_MAX_IO_THREADS, 16),
-			 0);
-	assert_int_equal(cf_staged_set_size(staged,
-					    CF_CFG_MAX_REQUEST_PARALLELISM,
-					    HELPERS + 1),
-			 0);
-	assert_int_equal(cf_staged_set_size(staged,
-					    CF_CFG_PER_BUFFER_CACHE_SIZE_KB,
-					    slot_kib),
-			 0);
-	assert_int_equal(cf_config_load(config, staged), 0);
-	cf_staged_reset(staged);
-	cf_plan_configure(config);
-	cf_config_free(config);
-}
 
 /* A read of 64 KiB that nothing speaks against. */
 static int begin(void **state)
@@ -169,6 +146,16 @@ static void who_has_company_has_fewer_helpers(void **state)
 	assert_int_equal(plan(1024 * KIB, 1).helpers, 0);
 }
 
+/* Who has said from where to split has it so. */
+static void less_than_was_asked_for_is_not_split(void **state)
+{
+	(void)state;
+	atomic_store(&cf_plan_bounds.brisk_to, 0);
+	atomic_store(&cf_plan_bounds.split_from, 512 * KIB);
+	assert_int_equal(plan(512 * KIB - 1, 1).helpers, 0);
+	assert_int_equal(plan(512 * KIB, 1).helpers, HELPERS);
+}
+
 /* A seat takes no more. */
 static void parts_are_a_shuttle_s_largest(void **state)
 {
@@ -202,6 +189,7 @@ int main(void)
 		TEST(only_cached_reads_that_may_be_combined),
 		TEST(a_carrier_has_32_kib),
 		TEST(who_has_company_has_fewer_helpers),
+		TEST(less_than_was_asked_for_is_not_split),
 		TEST(parts_are_a_shuttle_s_largest),
 		TEST(haste_makes_no_difference),
 	};

@@ -1,0 +1,39 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * plan_asked - plans of helpers and slots that were asked for, so that the
+ * machine does not matter.
+ */
+#ifndef TESTS_UNIT_PLAN_ASKED_H
+#define TESTS_UNIT_PLAN_ASKED_H
+
+#include "engine/plan_limits.h"
+#include "harness.h"
+
+#define HELPERS 6
+
+/* slot_kib 0: the default */
+static inline void configure(uint64_t slot_kib)
+{
+	struct cf_config_staged *staged = cf_config_staged();
+	struct cf_config *config = cf_config_new();
+
+	assert_non_null(config);
+	assert_int_equal(cf_staged_set_size(staged, CF_CFG_MAX_IO_THREADS, 16),
+			 0);
+	assert_int_equal(cf_staged_set_size(staged,
+					    CF_CFG_MAX_REQUEST_PARALLELISM,
+					    HELPERS + 1),
+			 0);
+	if (slot_kib)
+		assert_int_equal(
+			cf_staged_set_size(staged,
+					   CF_CFG_PER_BUFFER_CACHE_SIZE_KB,
+					   slot_kib),
+			0);
+	assert_int_equal(cf_config_load(config, staged), 0);
+	cf_staged_reset(staged);
+	cf_plan_configure(config);
+	cf_config_free(config);
+}
+
+#endif
