@@ -9,7 +9,7 @@ void cf_feed_init(struct cf_feed *feed, size_t size, size_t skew, size_t step)
 {
 	feed->size = size;
 	feed->step = step;
-	feed->skew = skew;
+	feed->skew = skew < step ? skew : skew % step;
 	atomic_init(&feed->next, 0);
 	atomic_init(&feed->limit, size);
 	/* no object of the system: nothing of it needs an end */

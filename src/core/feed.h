@@ -31,7 +31,8 @@ struct cf_feed {
 
 /*
  * Parts of step bytes; the first is skew bytes shorter, so that a piece that
- * begins in the middle of a block goes on at the start of one.
+ * begins in the middle of a block goes on at the start of one. Of a skew that
+ * is larger what is over whole steps counts.
  */
 void cf_feed_init(struct cf_feed *feed, size_t size, size_t skew, size_t step);
 

@@ -22,6 +22,7 @@
 #include "core/numbers.h"
 #include "core/ring.h"
 #include "core/shuttle.h"
+#include "core/slot.h"
 #include "engine/plan_limits.h"
 
 #define KIB (1ul << 10)
@@ -123,6 +124,12 @@ static unsigned near_carriers(const struct cf_piece *piece, unsigned company)
 				      helpers_for(false, company));
 }
 
+/* Slots that somebody wanted smaller than the kernel's pages are. */
+static bool parts_tear_pages(const struct cf_piece *piece)
+{
+	return cf_plan_bound(step) < piece->handle->page_align;
+}
+
 static unsigned carriers_for(const struct cf_piece *piece, unsigned company)
 {
 	bool direct = cf_file_is_direct(piece->handle, piece->via);
@@ -138,7 +145,7 @@ static unsigned carriers_for(const struct cf_piece *piece, unsigned company)
 	/* whether a client's callbacks may run side by side is not known */
 	if (piece->handle->fs_ops || piece->size < least_split(direct, company))
 		return 1;
-	if (piece->op == CF_WRITE && !direct)
+	if (piece->op == CF_WRITE && (!direct || parts_tear_pages(piece)))
 		return 1;
 	return (unsigned)cf_clamp(shares_of(piece, direct), 1,
 				  1 + helpers_for(direct, company));
@@ -270,10 +277,16 @@ bool cf_plan_can_be_brisk(const struct cf_piece *piece,
 	       cf_plan_bound(workers) >= BRISK_WORKERS;
 }
 
-/* Parts that wrote one page, each its way, would collide. */
+/*
+ * Parts that wrote one page, each its way, would collide. Those that are read
+ * go on in a slot where the one before ended, as blocks of the file do.
+ */
 static size_t skew_of(const struct cf_piece *piece)
 {
-	return (size_t)piece->file_off & (piece->handle->page_align - 1);
+	size_t align = piece->op == CF_WRITE ? piece->handle->page_align :
+					       CF_SLOT_ALIGN;
+
+	return (size_t)piece->file_off & (align - 1);
 }
 
 /* What nvidia-fs does not carry, and it may be all, is staged. */
@@ -309,7 +322,8 @@ static unsigned flights_for(const struct cf_piece *piece,
 	    ((path != &cf_path_host && path != &cf_path_alias) ||
 	     !cf_piece_blocks_match(piece)))
 		return 0;
-	if (!cf_rings_usable())
+	if (!cf_rings_usable() ||
+	    (piece->op == CF_WRITE && parts_tear_pages(piece)))
 		return 0;
 	return (unsigned)cf_clamp(RING_TOTAL / company, 2, RING_FLIGHTS);
 }

@@ -10,7 +10,7 @@
 
 static void cut(struct cf_carrier *c, char *mem, size_t size)
 {
-	size_t blocks = 2 * c->piece->handle->page_align;
+	size_t blocks = (size_t)2 * CF_SLOT_ALIGN;
 	size_t half = size / 2 & ~(size_t)(CF_SLOT_ALIGN - 1);
 	bool two = half >= blocks + c->feed->step;
 
@@ -23,7 +23,7 @@ static void cut(struct cf_carrier *c, char *mem, size_t size)
 static bool take_slot(struct cf_carrier *c)
 {
 	const struct cf_gpu *gpu = c->ferry->gpu;
-	size_t size = c->piece->size + 2 * c->piece->handle->page_align;
+	size_t size = c->piece->size + (size_t)2 * CF_SLOT_ALIGN;
 
 	if (!gpu || size <= CF_FERRY_HOLD)
 		return false;

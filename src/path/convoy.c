@@ -38,7 +38,6 @@ struct journey {
 bool cf_convoy_can(const struct cf_piece *piece)
 {
 	return piece->op == CF_READ && piece->mem.kind != CF_MEMORY_HOST &&
-	       piece->handle->page_align <= CF_SLOT_ALIGN &&
 	       !piece->handle->fs_ops &&
 	       !cf_file_is_direct(piece->handle, piece->via);
 }

@@ -132,7 +132,6 @@ struct stage {
 	const struct cf_piece *piece;
 	const struct cf_cuda *cuda;
 	struct cf_ring *ring;
-	size_t mask; /* of a page */
 	struct cf_slot *more[MAX_SLOTS];
 	unsigned nr_more;
 	struct cells cells;
@@ -207,10 +206,9 @@ static void begin_reads(struct stage *stage)
 
 	while ((cell = next_cell(&stage->cells, stage->given->feed))) {
 		size_t delta = cf_slot_delta(stage->piece, &cell->part);
-		size_t whole =
-			(delta + cell->part.size + stage->mask) & ~stage->mask;
 
-		begin(stage->ring, stage->piece, cell, cell->mem, delta, whole);
+		begin(stage->ring, stage->piece, cell, cell->mem, delta,
+		      cf_slot_whole(stage->piece, &cell->part));
 	}
 }
 
@@ -351,7 +349,6 @@ int cf_direct_staged(struct cf_ring *ring, const struct cf_direct_stage *given)
 	stage.piece = given->piece;
 	stage.cuda = given->cuda;
 	stage.ring = ring;
-	stage.mask = given->piece->handle->page_align - 1;
 	stage.nr_more = stage.begun = stage.ended = stage.cells.nr_idle = 0;
 	make_cells(&stage);
 	err = given->piece->op == CF_READ ? read_parts(&stage) :

@@ -30,7 +30,7 @@ static bool suits(const struct cf_piece *piece, const struct cf_part *part)
 	const struct cf_memory *mem = &piece->mem;
 
 	return piece->express &&
-	       piece->size + 2 * piece->handle->page_align <= CF_SHUTTLE_ROOM &&
+	       piece->size + 2 * CF_SLOT_ALIGN <= CF_SHUTTLE_ROOM &&
 	       cf_express_suits(mem) &&
 	       place_of(piece, part) % 16 == mem->addr % 16;
 }

@@ -4,15 +4,18 @@
 
 #include "core/cache.h"
 #include "core/file.h"
+#include "core/slot.h"
 
-static size_t mask_of(const struct cf_piece *piece)
-{
-	return piece->handle->page_align - 1;
-}
+#define MASK ((size_t)CF_SLOT_ALIGN - 1)
 
 size_t cf_slot_delta(const struct cf_piece *piece, const struct cf_part *part)
 {
-	return ((size_t)piece->file_off + part->at) & mask_of(piece);
+	return ((size_t)piece->file_off + part->at) & MASK;
+}
+
+size_t cf_slot_whole(const struct cf_piece *piece, const struct cf_part *part)
+{
+	return (cf_slot_delta(piece, part) + part->size + MASK) & ~MASK;
 }
 
 static ssize_t fill_buffered(const struct cf_piece *piece,
@@ -31,13 +34,12 @@ ssize_t cf_slot_fill(const struct cf_piece *piece, const struct cf_part *part,
 {
 	off_t off = piece->file_off + (off_t)part->at;
 	size_t delta = cf_slot_delta(piece, part);
-	size_t whole = (delta + part->size + mask_of(piece)) & ~mask_of(piece);
 	ssize_t n;
 
 	if (!cf_file_is_direct(piece->handle, piece->via))
 		return fill_buffered(piece, part, mem + delta);
-	n = cf_file_read(piece->handle, piece->via, mem, whole,
-			 off - (off_t)delta);
+	n = cf_file_read(piece->handle, piece->via, mem,
+			 cf_slot_whole(piece, part), off - (off_t)delta);
 	if (n < 0)
 		return n;
 	n -= (ssize_t)delta;

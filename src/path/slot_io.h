@@ -2,9 +2,10 @@
 /*
  * slot_io - between the file and the slots.
  *
- * Bytes sit in a slot at the same offset from a page boundary as they have
- * in the file; whole blocks can then travel O_DIRECT. A direct read takes
- * the pages around an unaligned part whole.
+ * Bytes sit in a slot at the same offset from a block's boundary as they have
+ * in the file; whole blocks can then travel O_DIRECT. A direct read takes the
+ * blocks around an unaligned part whole. A block is CF_SLOT_ALIGN bytes, which
+ * no disk's is larger than, also where the kernel's pages are.
  */
 #ifndef CF_PATH_SLOT_IO_H
 #define CF_PATH_SLOT_IO_H
@@ -12,12 +13,14 @@
 #include "core/feed.h"
 #include "core/piece.h"
 
-/* How far behind a page boundary the part's first byte is. */
+/* How far behind a block's boundary the part's first byte is. */
 size_t cf_slot_delta(const struct cf_piece *piece, const struct cf_part *part);
+/* The blocks that the part touches. */
+size_t cf_slot_whole(const struct cf_piece *piece, const struct cf_part *part);
 
 /*
- * Reads the part to mem + cf_slot_delta; mem is a page boundary, and there
- * is room up to the next one behind the part. Bytes of the part, or -errno.
+ * Reads the part to mem + cf_slot_delta; mem is aligned to a block, and has
+ * room for the whole of them. Bytes of the part, or -errno.
  */
 ssize_t cf_slot_fill(const struct cf_piece *piece, const struct cf_part *part,
 		     char *mem);

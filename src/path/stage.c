@@ -43,7 +43,7 @@ static bool has_flag_room(const struct stage *stage, const struct cf_part *part)
 	const struct cf_piece *piece = stage->piece;
 
 	return piece->flagged && part->size == piece->size &&
-	       piece->size + 2 * piece->handle->page_align + CF_FLAG_ROOM <=
+	       piece->size + 2 * CF_SLOT_ALIGN + CF_FLAG_ROOM <=
 		       stage->slots[0]->size;
 }
 
@@ -274,8 +274,7 @@ int cf_stage_carry(struct cf_device *dev, const struct cf_piece *piece,
 		.cuda = cf_cuda_entered(),
 		.dev = dev,
 		/* blocks around an unaligned piece come along */
-		.pool = cf_gpu_pool(
-			dev->gpu, piece->size + 2 * piece->handle->page_align),
+		.pool = cf_gpu_pool(dev->gpu, piece->size + 2 * CF_SLOT_ALIGN),
 	};
 	int err = stage_begin(&stage);
 

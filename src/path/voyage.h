@@ -46,15 +46,13 @@ static inline size_t cf_cell_delta(const struct cf_piece *piece)
 	return cf_slot_delta(piece, &(struct cf_part){ 0, piece->size });
 }
 
-/* The pages that the piece touches; a slot's cells begin at such, too. */
+/* The blocks that the piece touches; a slot's cells begin at such, too. */
 static inline size_t cf_cell_need(const struct cf_piece *piece)
 {
-	size_t mask = (piece->handle->page_align | CF_SLOT_ALIGN) - 1;
-
-	return (cf_cell_delta(piece) + piece->size + mask) & ~mask;
+	return cf_slot_whole(piece, &(struct cf_part){ 0, piece->size });
 }
 
-/* mem: cf_cell_need of any piece, at a page boundary; NULL without dev. */
+/* mem: cf_cell_need of any piece, at such a boundary; NULL without dev. */
 void cf_voyage_add_cell(struct cf_voyage *v, char *mem);
 
 /* Carries reads, or, without dev, what needs no copy. All have ended. */

@@ -217,6 +217,20 @@ static void buffered_writes_have_one_carrier_and_direct_ones_four(void **state)
 	assert_int_equal(plan(&direct_file, CF_READ, TH_MIB, 1).helpers, 0);
 }
 
+/* Two that each write a part of one page may do so each its way. */
+static void parts_smaller_than_a_page_are_not_written_at_once(void **state)
+{
+	struct cf_handle paged = direct_file;
+
+	configure(64);
+	paged.page_align = 64 * TH_KIB;
+	assert_int_equal(plan(&paged, CF_WRITE, 64 * TH_MIB, 1).helpers, 3);
+	paged.page_align = 128 * TH_KIB;
+	assert_int_equal(plan(&paged, CF_WRITE, 64 * TH_MIB, 1).helpers, 0);
+	assert_int_equal(plan(&paged, CF_WRITE, 64 * TH_MIB, 1).flights, 0);
+	assert_int_equal(plan(&paged, CF_READ, 64 * TH_MIB, 1).helpers, 3);
+}
+
 static void a_userspace_file_system_is_called_by_one_thread(void **state)
 {
 	static const CUfileFSOps_t ops;
@@ -638,6 +652,8 @@ int main(void)
 		cmocka_unit_test(who_runs_beside_many_has_no_helpers),
 		cmocka_unit_test(
 			buffered_writes_have_one_carrier_and_direct_ones_four),
+		cmocka_unit_test(
+			parts_smaller_than_a_page_are_not_written_at_once),
 		cmocka_unit_test(
 			a_userspace_file_system_is_called_by_one_thread),
 		cmocka_unit_test(what_is_alone_is_one_part_of_one_carrier),
