@@ -98,6 +98,22 @@ static void a_slot_used_again_has_another_value(void **state)
 }
 
 /* The last generation of a slot is followed by the first, not by a mess. */
+static void what_was_learnt_of_a_file_is_not_held_against_the_next(void **state)
+{
+	CUfileHandle_t old = add();
+	struct cf_handle *handle = &entry_for(old)->handle;
+
+	handle->no_twin = handle->dio_refused = handle->nvfs_refused = true;
+	handle->rdma_refused = handle->wants_pages = handle->lost = true;
+	handle->pace = 2;
+	assert_int_equal(cf_handle_deregister(old), 0);
+	assert_ptr_equal(&entry_for(add())->handle, handle);
+	assert_int_equal(handle->twin, -1);
+	assert_false(handle->no_twin || handle->dio_refused ||
+		     handle->nvfs_refused || handle->rdma_refused ||
+		     handle->wants_pages || handle->lost || handle->pace);
+}
+
 static void generations_wrap_within_their_bits(void **state)
 {
 	CUfileHandle_t value = add(), last, first;
@@ -205,6 +221,8 @@ int main(void)
 		cmocka_unit_test(a_value_is_never_null_and_never_a_pointer),
 		cmocka_unit_test(live_values_are_all_different),
 		cmocka_unit_test(a_slot_used_again_has_another_value),
+		cmocka_unit_test(
+			what_was_learnt_of_a_file_is_not_held_against_the_next),
 		cmocka_unit_test(generations_wrap_within_their_bits),
 		cmocka_unit_test(values_past_the_table_are_refused),
 		cmocka_unit_test(references_are_counted_one_by_one),
