@@ -133,8 +133,14 @@ bool cf_shuttle_take(struct cf_shuttle *shuttle, struct cf_seat *seat)
 	return false;
 }
 
+/*
+ * What was put into a seat and never ordered, as the file or the memory was
+ * gone, would come over what the next owner puts there.
+ */
 void cf_shuttle_leave(struct cf_shuttle *shuttle, const struct cf_seat *seat)
 {
+	if (seat->near)
+		cf_aperture_fence();
 	atomic_store_explicit(&shuttle->seats[seat->nr].taken, false,
 			      memory_order_release);
 }

@@ -1,0 +1,123 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * shuttle_fences - what is written to the GPU's own memory is fenced. Here it
+ * is there at once, fence or not: so each fence is told to the test instead.
+ */
+#include <string.h>
+#include "core/aperture.h"
+
+static void fenced(void);
+
+#define cf_aperture_fence fenced
+#include "core/shuttle.c"
+#include "core/shuttle_board.c"
+#include "harness.h"
+
+#define SEAT 5
+#define FENCES 8
+
+static const struct cf_shuttle_copy copy = { 0x1230, 0x4560, 4096 };
+
+/* ------------------------------------------------------------- the fences */
+
+static struct cf_shuttle_order orders[CF_SHUTTLE_SEATS];
+static struct cf_shuttle_board board;
+static const struct cf_shuttle_words words = { &board, orders, true };
+
+/* The seat's words at each fence; what happens meanwhile. */
+static uint64_t seen[FENCES][CF_SHUTTLE_WORDS];
+static unsigned nr;
+static void (*meanwhile)(void);
+
+static void fenced(void)
+{
+	if (nr < FENCES)
+		for (int i = 0; i < CF_SHUTTLE_WORDS; i++)
+			seen[nr][i] = orders[SEAT].words[i];
+	nr++;
+	if (meanwhile)
+		meanwhile();
+}
+
+static int begin(void **state)
+{
+	(void)state;
+	memset(&board, 0, sizeof(board));
+	memset(orders, 0, sizeof(orders));
+	memset(seen, 0, sizeof(seen));
+	nr = 0;
+	meanwhile = NULL;
+	return 0;
+}
+
+static bool has_order(const uint64_t *got, const struct cf_shuttle_copy *of,
+		      uint32_t number)
+{
+	uint64_t tag = (uint64_t)number << CF_SHUTTLE_ADDR_BITS;
+
+	return got[CF_SHUTTLE_DST] == (of->dst | tag) &&
+	       got[CF_SHUTTLE_SRC] == (of->src | tag) &&
+	       got[CF_SHUTTLE_SIZE] == (of->size | tag) &&
+	       got[CF_SHUTTLE_TAG] == tag;
+}
+
+/* ---------------------------------------------------------------- orders */
+
+static void an_order_is_between_two_fences(void **state)
+{
+	static const struct cf_shuttle_copy nothing;
+
+	(void)state;
+	assert_int_equal(cf_shuttle_order(&words, SEAT, &copy), 1);
+	assert_int_equal(nr, 2);
+	assert_true(has_order(seen[0], &nothing, 0));
+	assert_true(has_order(seen[1], &copy, 1));
+}
+
+static void a_pinned_order_needs_none(void **state)
+{
+	const struct cf_shuttle_words pinned = { &board, board.orders, false };
+
+	(void)state;
+	cf_shuttle_order(&pinned, SEAT, &copy);
+	assert_true(cf_shuttle_take_back(&pinned, SEAT, &copy, 1));
+	assert_int_equal(nr, 0);
+}
+
+/* ------------------------------------------------------------------- seats */
+
+static struct cf_shuttle *shuttle;
+
+static void seat_is_taken_yet(void)
+{
+	assert_true(shuttle->seats[SEAT].taken);
+}
+
+static void a_seat_is_left_behind_a_fence(void **state)
+{
+	char near;
+	const struct cf_seat seat = { .nr = SEAT, .near = &near };
+
+	(void)state;
+	shuttle = cf_shuttle_new(NULL, 0);
+	assert_non_null(shuttle);
+	shuttle->seats[SEAT].taken = true;
+	meanwhile = seat_is_taken_yet;
+	cf_shuttle_leave(shuttle, &seat);
+	assert_int_equal(nr, 1);
+	assert_false(shuttle->seats[SEAT].taken);
+	cf_shuttle_free(shuttle, false);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test_setup(an_order_is_between_two_fences, begin),
+		cmocka_unit_test_setup(a_pinned_order_needs_none, begin),
+		cmocka_unit_test_setup(a_seat_is_left_behind_a_fence, begin),
+	};
+
+	th_start(60);
+	return th_finish(cmocka_run_group_tests_name("shuttle_fences", tests,
+						     NULL, NULL));
+}
