@@ -19,6 +19,7 @@
 #include <stdatomic.h>
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 #include "core/rm.h"
 #include "seam/cuda.h"
 
@@ -52,6 +53,25 @@ static inline void cf_aperture_fence(void)
 #ifdef __x86_64__
 	__builtin_ia32_sfence();
 #else
+	atomic_thread_fence(memory_order_seq_cst);
+#endif
+}
+
+/*
+ * What this thread has put there is there, and what it reads next is read after
+ * that. A read goes behind the writes on the bus; but with no fence before it
+ * the processor may answer it with what it has not sent yet, and with none
+ * behind it read on before the answer. A fence of stores keeps neither.
+ */
+static inline void cf_aperture_settle(volatile _Atomic uint64_t *word)
+{
+#ifdef __x86_64__
+	__builtin_ia32_mfence();
+	atomic_load_explicit(word, memory_order_seq_cst);
+	__builtin_ia32_mfence();
+#else
+	atomic_thread_fence(memory_order_seq_cst);
+	atomic_load_explicit(word, memory_order_seq_cst);
 	atomic_thread_fence(memory_order_seq_cst);
 #endif
 }

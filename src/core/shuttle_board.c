@@ -77,9 +77,8 @@ bool cf_shuttle_take_back(const struct cf_shuttle_words *words, unsigned seat,
 	static const struct cf_shuttle_copy nothing;
 
 	write_order(words, seat, &nothing, number - 1);
-	if (words->aperture) /* a read over the bus drives the writes on */
-		atomic_load_explicit(&words->orders[seat].words[CF_SHUTTLE_TAG],
-				     memory_order_seq_cst);
+	if (words->aperture)
+		cf_aperture_settle(&words->orders[seat].words[CF_SHUTTLE_TAG]);
 	if (all_are_gone(words->board))
 		return true;
 	write_order(words, seat, copy, number);

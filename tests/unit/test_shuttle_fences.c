@@ -7,8 +7,10 @@
 #include "core/aperture.h"
 
 static void fenced(void);
+static void settled(const volatile _Atomic uint64_t *word);
 
 #define cf_aperture_fence fenced
+#define cf_aperture_settle settled
 #include "core/shuttle.c"
 #include "core/shuttle_board.c"
 #include "harness.h"
@@ -39,14 +41,27 @@ static void fenced(void)
 		meanwhile();
 }
 
+static const volatile _Atomic uint64_t *settled_word;
+static unsigned settled_after;
+static void (*while_settled)(void);
+
+static void settled(const volatile _Atomic uint64_t *word)
+{
+	settled_word = word;
+	settled_after = nr;
+	if (while_settled)
+		while_settled();
+}
+
 static int begin(void **state)
 {
 	(void)state;
 	memset(&board, 0, sizeof(board));
 	memset(orders, 0, sizeof(orders));
 	memset(seen, 0, sizeof(seen));
-	nr = 0;
-	meanwhile = NULL;
+	nr = settled_after = 0;
+	settled_word = NULL;
+	meanwhile = while_settled = NULL;
 	return 0;
 }
 
@@ -82,6 +97,32 @@ static void a_pinned_order_needs_none(void **state)
 	cf_shuttle_order(&pinned, SEAT, &copy);
 	assert_true(cf_shuttle_take_back(&pinned, SEAT, &copy, 1));
 	assert_int_equal(nr, 0);
+	assert_null(settled_word);
+}
+
+/* -------------------------------------------------------------- taken back */
+
+static void comes(void)
+{
+	static const struct cf_shuttle_copy nothing;
+	uint64_t now[CF_SHUTTLE_WORDS];
+
+	for (int i = 0; i < CF_SHUTTLE_WORDS; i++)
+		now[i] = orders[SEAT].words[i];
+	assert_true(has_order(now, &nothing, 0));
+	board.came = 1;
+}
+
+static void what_is_void_is_there_before_it_is_asked_who_came(void **state)
+{
+	(void)state;
+	cf_shuttle_order(&words, SEAT, &copy);
+	while_settled = comes;
+	assert_false(cf_shuttle_take_back(&words, SEAT, &copy, 1));
+	assert_ptr_equal(settled_word, &orders[SEAT].words[CF_SHUTTLE_TAG]);
+	assert_int_equal(settled_after, 4);
+	assert_int_equal(nr, 6);
+	assert_true(has_order(seen[5], &copy, 1));
 }
 
 /* ------------------------------------------------------------------- seats */
@@ -114,6 +155,9 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup(an_order_is_between_two_fences, begin),
 		cmocka_unit_test_setup(a_pinned_order_needs_none, begin),
+		cmocka_unit_test_setup(
+			what_is_void_is_there_before_it_is_asked_who_came,
+			begin),
 		cmocka_unit_test_setup(a_seat_is_left_behind_a_fence, begin),
 	};
 
