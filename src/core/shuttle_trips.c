@@ -96,7 +96,7 @@ static CUresult make_board(struct cf_trips *trips)
 	return trips->pinned.gpu_addr ? CF_CU_SUCCESS : CF_CU_NOT_SUPPORTED;
 }
 
-/* Orders that no kernel can have seen are void. */
+/* Orders are void before anybody writes one, on whatever processor. */
 static void make_aperture(struct cf_trips *trips)
 {
 	struct cf_shuttle_order *orders;
@@ -109,6 +109,7 @@ static void make_aperture(struct cf_trips *trips)
 	for (unsigned i = 0; i < CF_SHUTTLE_SEATS; i++)
 		for (unsigned k = 0; k < CF_SHUTTLE_WORDS; k++)
 			atomic_init(&orders[i].words[k], 0);
+	cf_aperture_settle(&orders->words[0]);
 	trips->words.orders = orders;
 }
 

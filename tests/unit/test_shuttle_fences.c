@@ -13,7 +13,9 @@ static void settled(const volatile _Atomic uint64_t *word);
 #define cf_aperture_settle settled
 #include "core/shuttle.c"
 #include "core/shuttle_board.c"
+#include "core/shuttle_trips.c"
 #include "harness.h"
+#include "seam/os.h"
 
 #define SEAT 5
 #define FENCES 8
@@ -150,6 +152,70 @@ static void a_seat_is_left_behind_a_fence(void **state)
 	cf_shuttle_free(shuttle, false);
 }
 
+/* -------------------------------------------------------------- the making */
+
+static struct cf_cuda cuda;
+static struct cf_os os;
+static struct cf_shuttle_order *shown; /* the aperture's mapping */
+
+static CUresult can_map_dma_buf(int *version)
+{
+	*version = 13030;
+	return CF_CU_SUCCESS;
+}
+
+static int note_map(int fd, size_t size, void **mem)
+{
+	int err = cf_os_real.map_shared(fd, size, mem);
+
+	shown = err ? NULL : *mem;
+	return err;
+}
+
+/* Whoever had the memory before has left an order there. */
+static int leave_an_order(int fd)
+{
+	if (shown)
+		shown[SEAT].words[CF_SHUTTLE_TAG] = 1;
+	return cf_os_real.close(fd);
+}
+
+static void all_are_void(void)
+{
+	for (int i = 0; i < CF_SHUTTLE_WORDS; i++)
+		assert_int_equal(shown[SEAT].words[i], 0);
+	assert_false(cf_permit_is_ready(&shuttle->trips.permit));
+}
+
+static void orders_are_void_before_there_is_a_kernel(void **state)
+{
+	CUcontext ctx;
+
+	(void)state;
+#ifndef __x86_64__
+	skip(); /* there is no aperture */
+#endif
+	th_need_fake();
+	assert_non_null(cf_cuda_open());
+	cuda = *cf_cuda_loaded();
+	cuda.driver_get_version = can_map_dma_buf;
+	cf_cuda_replace(&cuda);
+	os = cf_os_real;
+	os.map_shared = note_map;
+	os.close = leave_an_order;
+	cf_os = &os;
+	assert_int_equal(cuda.ctx_pop(&ctx), 0);
+	assert_int_equal(cuda.ctx_push(ctx), 0);
+	shuttle = cf_shuttle_new(ctx, 0);
+	assert_non_null(shuttle);
+	while_settled = all_are_void;
+	assert_true(cf_shuttle_is_near(shuttle));
+	assert_ptr_equal(settled_word, shown->words);
+	cf_shuttle_free(shuttle, true);
+	cf_os = &cf_os_real;
+	cf_cuda_replace(NULL);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -159,6 +225,8 @@ int main(void)
 			what_is_void_is_there_before_it_is_asked_who_came,
 			begin),
 		cmocka_unit_test_setup(a_seat_is_left_behind_a_fence, begin),
+		cmocka_unit_test_setup(orders_are_void_before_there_is_a_kernel,
+				       begin),
 	};
 
 	th_start(60);
