@@ -27,6 +27,8 @@
  * thread is late when the GPU is full and, if it is hasty, whenever it likes;
  * one that is not shows what would wait for ever but for that.
  *
+ * Orders that lie in the GPU's own memory arrive later: see aperture.pml.
+ *
  * BREAK leaves out one step; each must be found (tests/model/run.py).
  */
 #ifndef COPIES
