@@ -104,12 +104,24 @@ static int by_rm(const struct cf_cuda *cuda, struct cf_aperture *a, int ordinal,
 	return err;
 }
 
+/* Some GPUs have dma-bufs, and no memory of this kind for other devices. */
+static CUresult create(const struct cf_cuda *cuda, const struct cf_aperture *a,
+		       int ordinal, CUmemGenericAllocationHandle *memory)
+{
+	CUmemAllocationProp prop = prop_of(ordinal);
+	CUresult res = cuda->mem_create(memory, a->size, &prop, 0);
+
+	if (res == CF_CU_SUCCESS || !prop.allocFlags.gpuDirectRDMACapable)
+		return res;
+	prop.allocFlags.gpuDirectRDMACapable = 0;
+	return cuda->mem_create(memory, a->size, &prop, 0);
+}
+
 static CUresult make(const struct cf_cuda *cuda, struct cf_aperture *a,
 		     int ordinal)
 {
-	CUmemAllocationProp prop = prop_of(ordinal);
 	CUmemGenericAllocationHandle memory;
-	CUresult res = cuda->mem_create(&memory, a->size, &prop, 0);
+	CUresult res = create(cuda, a, ordinal, &memory);
 
 	if (res != CF_CU_SUCCESS)
 		return res;

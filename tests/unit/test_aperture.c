@@ -268,6 +268,24 @@ static void its_memory_is_for_other_devices_where_there_are_dma_bufs(
 	assert_int_equal(asked_for.allocFlags.gpuDirectRDMACapable, 0);
 }
 
+static CUresult for_nobody_else(CUmemGenericAllocationHandle *handle,
+				size_t size, const CUmemAllocationProp *prop,
+				unsigned long long flags)
+{
+	if (prop->allocFlags.gpuDirectRDMACapable)
+		return CF_CU_NOT_SUPPORTED;
+	return cuMemCreate(handle, size, prop, flags);
+}
+
+static void a_gpu_that_keeps_others_out_has_one_by_the_kernel_driver(
+	void **state)
+{
+	(void)state;
+	cuda.mem_create = for_nobody_else;
+	let_go_by(BY_RM);
+	is_had();
+}
+
 /* --------------------------------------------------------- there is none */
 
 static void nobody_wants_it(void **state)
@@ -521,6 +539,7 @@ int main(void)
 		TEST(where_a_dma_buf_cannot_be_had_the_kernel_driver_is_asked),
 		TEST(to_end_it_twice_is_harmless),
 		TEST(its_memory_is_for_other_devices_where_there_are_dma_bufs),
+		TEST(a_gpu_that_keeps_others_out_has_one_by_the_kernel_driver),
 		TEST(nobody_wants_it),
 		TEST(writes_in_no_order_have_none),
 		TEST(a_driver_without_a_call_has_none),
