@@ -86,7 +86,7 @@ bool cf_shuttle_pays(struct cf_shuttle *shuttle, int64_t gap_ns)
 bool cf_shuttle_is_near(struct cf_shuttle *shuttle)
 {
 	return cf_trips_are_ready(&shuttle->trips) &&
-	       shuttle->trips.words.aperture;
+	       cf_shuttle_in_aperture(&shuttle->trips.words);
 }
 
 void cf_shuttle_call(struct cf_shuttle *shuttle)

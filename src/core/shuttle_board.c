@@ -28,11 +28,12 @@ static void write_order(const struct cf_shuttle_words *words, unsigned seat,
 {
 	_Atomic uint64_t *order = words->orders[seat].words;
 	uint64_t tag = (uint64_t)number << CF_SHUTTLE_ADDR_BITS;
+	bool in_aperture = cf_shuttle_in_aperture(words);
 
-	if (words->aperture)
+	if (in_aperture)
 		cf_aperture_fence();
 	write_first(order, copy, tag);
-	if (!words->aperture) {
+	if (!in_aperture) {
 		atomic_store_explicit(&order[CF_SHUTTLE_TAG], tag,
 				      memory_order_seq_cst);
 		return;
@@ -77,7 +78,7 @@ bool cf_shuttle_take_back(const struct cf_shuttle_words *words, unsigned seat,
 	static const struct cf_shuttle_copy nothing;
 
 	write_order(words, seat, &nothing, number - 1);
-	if (words->aperture)
+	if (cf_shuttle_in_aperture(words))
 		cf_aperture_settle(&words->orders[seat].words[CF_SHUTTLE_TAG]);
 	if (all_are_gone(words->board))
 		return true;

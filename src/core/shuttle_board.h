@@ -78,8 +78,12 @@ struct cf_shuttle_copy {
 struct cf_shuttle_words {
 	struct cf_shuttle_board *board;
 	struct cf_shuttle_order *orders; /* the board's, or in an aperture */
-	bool aperture;
 };
+
+static inline bool cf_shuttle_in_aperture(const struct cf_shuttle_words *words)
+{
+	return words->orders != words->board->orders;
+}
 
 /*
  * Of the seat's owner: its order; the number that it has. What the owner has

@@ -101,9 +101,8 @@ static void make_aperture(struct cf_trips *trips)
 {
 	struct cf_shuttle_order *orders;
 
-	trips->words.aperture = cf_aperture_make(
-		&trips->aperture, trips->ordinal, trips->near, trips->stream);
-	if (!trips->words.aperture)
+	if (!cf_aperture_make(&trips->aperture, trips->ordinal, trips->near,
+			      trips->stream))
 		return;
 	orders = (struct cf_shuttle_order *)trips->aperture.mem;
 	for (unsigned i = 0; i < CF_SHUTTLE_SEATS; i++)
@@ -115,7 +114,7 @@ static void make_aperture(struct cf_trips *trips)
 
 static uint64_t orders_addr(const struct cf_trips *trips)
 {
-	return trips->words.aperture ?
+	return cf_shuttle_in_aperture(&trips->words) ?
 		       trips->aperture.gpu :
 		       trips->pinned.gpu_addr +
 			       offsetof(struct cf_shuttle_board, orders);

@@ -26,7 +26,7 @@ static const struct cf_shuttle_copy copy = { 0x1230, 0x4560, 4096 };
 
 static struct cf_shuttle_order orders[CF_SHUTTLE_SEATS];
 static struct cf_shuttle_board board;
-static const struct cf_shuttle_words words = { &board, orders, true };
+static const struct cf_shuttle_words words = { &board, orders };
 
 /* The seat's words at each fence; what happens meanwhile. */
 static uint64_t seen[FENCES][CF_SHUTTLE_WORDS];
@@ -93,7 +93,7 @@ static void an_order_is_between_two_fences(void **state)
 
 static void a_pinned_order_needs_none(void **state)
 {
-	const struct cf_shuttle_words pinned = { &board, board.orders, false };
+	const struct cf_shuttle_words pinned = { &board, board.orders };
 
 	(void)state;
 	cf_shuttle_order(&pinned, SEAT, &copy);
