@@ -86,8 +86,8 @@ static void begin_hop(struct cf_device *dev, struct cf_hop *hop,
 					   piece->mem.addr + leg->part.at,
 					   (size_t)n, &hop->ride);
 	/* who frees the memory meanwhile waits for a trip that is on its way;
-	 * one that came later would find the order, and no memory. (As it may
-	 * where a trip left while the order was on its way to an aperture) */
+	 * one that came later would find the order, and no memory, as it still
+	 * may if this one leaves while the order is on its way */
 	if (hop->under_way)
 		cf_shuttle_call(dev->shuttle);
 	else
