@@ -4,8 +4,11 @@
 
 #include <errno.h>
 #include <string.h>
+#include <sys/mman.h>
 #include "core/log.h"
 #include "seam/os.h"
+
+#define LARGE_PAGE ((size_t)2 << 20)
 
 /*
  * Before the pages are touched. A process that has a policy of its own
@@ -73,10 +76,26 @@ static void pin(struct cf_pinned *p, CUcontext ctx)
 		       p->size, cf_cuda_error_name((int)res), (int)res);
 }
 
+/* What stands before and behind it is never touched, and takes no memory. */
+static bool map(struct cf_pinned *p, size_t size)
+{
+	bool large = size >= LARGE_PAGE;
+	size_t boundary = large ? LARGE_PAGE : 1;
+
+	*p = (struct cf_pinned){ .size = size,
+				 .map_size = size + boundary - 1 };
+	p->map = cf_os->map_anon(p->map_size);
+	if (!p->map)
+		return false;
+	p->mem = p->map + (-(uintptr_t)p->map & (boundary - 1));
+	if (large)
+		(void)cf_os->madvise(p->mem, size, MADV_HUGEPAGE);
+	return true;
+}
+
 int cf_pinned_make(struct cf_pinned *p, size_t size, CUcontext ctx, int node)
 {
-	*p = (struct cf_pinned){ .mem = cf_os->map_anon(size), .size = size };
-	if (!p->mem)
+	if (!map(p, size))
 		return -ENOMEM;
 	place(p, node);
 	pin(p, ctx);
@@ -99,5 +118,5 @@ static bool unpin_it(const struct cf_pinned *p, bool unpin)
 void cf_pinned_end(struct cf_pinned *p, bool unpin)
 {
 	if (unpin_it(p, unpin))
-		cf_os->unmap(p->mem, p->size);
+		cf_os->unmap(p->map, p->map_size);
 }

@@ -4,6 +4,10 @@
  *
  * It is ours (mmap) and only registered with the driver: should a context die
  * under us, the pages stay and copies go on unpinned. Its owner's alone.
+ *
+ * From 2 MiB on it is of large pages, if the kernel has them to give: a disk's
+ * request is then few segments instead of one for each 4 KiB, and where it has
+ * room for so many only, as virtio's have, it need not be cut.
  */
 #ifndef CF_CORE_PINNED_H
 #define CF_CORE_PINNED_H
@@ -16,6 +20,8 @@
 struct cf_pinned {
 	char *mem;
 	size_t size;
+	char *map; /* the mapping that it lies in */
+	size_t map_size;
 	bool pinned;	   /* if the driver would */
 	uint64_t gpu_addr; /* what GPUs call mem while it is; 0: not known */
 };

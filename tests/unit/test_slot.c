@@ -288,6 +288,94 @@ static void lease_without_memory_waits_for_what_others_hold(void **state)
 	cf_pool_free(w.pool, true);
 }
 
+/* --------------------------------------------------------- large pages */
+
+#define LARGE (2 * TH_MIB)
+
+static struct {
+	char *mem;
+	size_t size;
+	unsigned times;
+	int err;
+} advised;
+
+static int note_advice(void *mem, size_t size, int advice)
+{
+	assert_int_equal(advice, MADV_HUGEPAGE);
+	advised.mem = mem;
+	advised.size = size;
+	advised.times++;
+	return advised.err;
+}
+
+static void *unaligned, *unmapped;
+static size_t unaligned_size, unmapped_size;
+
+/* On no boundary of more than a page. */
+static void *map_unaligned(size_t size)
+{
+	char *mem = cf_os_real.map_anon(size + LARGE + 4096);
+
+	assert_non_null(mem);
+	mem += LARGE - (uintptr_t)mem % LARGE + 4096;
+	unaligned = mem;
+	unaligned_size = size;
+	return mem;
+}
+
+static int note_unmap(void *mem, size_t size)
+{
+	unmapped = mem;
+	unmapped_size = size;
+	return 0;
+}
+
+/* The kernel may have none, or not be asked: then they are small. */
+static void large_chunks_are_of_large_pages(void **state)
+{
+	static struct cf_os os;
+
+	os = cf_os_real;
+	os.madvise = note_advice;
+	os.map_anon = map_unaligned;
+	os.unmap = note_unmap;
+	for (int err = 0; err >= -EINVAL; err -= EINVAL) {
+		struct cf_pool *pool =
+			cf_pool_new(4 * TH_MIB, 4 * TH_MIB, NULL);
+		struct cf_slot *slot;
+
+		memset(&advised, 0, sizeof(advised));
+		advised.err = err;
+		cf_os = &os;
+		slot = lease(pool);
+		assert_int_equal(advised.times, 1);
+		assert_ptr_equal(advised.mem, slot->mem);
+		assert_int_equal(advised.size, 4 * TH_MIB);
+		assert_int_equal((uintptr_t)slot->mem % LARGE, 0);
+		memset(slot->mem, 1, 4 * TH_MIB);
+		cf_slot_give_back(pool, slot);
+		cf_pool_free(pool, true);
+		assert_ptr_equal(unmapped, unaligned);
+		assert_int_equal(unmapped_size, unaligned_size);
+		allow_all_maps(state);
+	}
+}
+
+static void small_ones_are_not(void **state)
+{
+	static struct cf_os os;
+	struct cf_pool *pool = cf_pool_new(4096, 4096, NULL);
+
+	os = cf_os_real;
+	os.madvise = note_advice;
+	memset(&advised, 0, sizeof(advised));
+	cf_os = &os;
+	cf_slot_give_back(pool, lease(pool));
+	assert_int_equal(advised.times, 0);
+	allow_all_maps(state);
+	cf_pool_free(pool, true);
+}
+
 static int no_policy(void)
 {
 	return -EPERM;
@@ -429,6 +517,8 @@ int main(void)
 		TEST(a_crowd_never_holds_more_than_there_are),
 		TEST(lease_without_memory_fails_and_works_again_later),
 		TEST(lease_without_memory_waits_for_what_others_hold),
+		TEST(large_chunks_are_of_large_pages),
+		TEST(small_ones_are_not),
 		TEST(slots_lie_anywhere_where_no_node_is_to_be_had),
 		TEST(a_crowd_without_memory_comes_back),
 		TEST(slots_are_pinned_once_and_unpinned_at_the_end),
