@@ -47,53 +47,18 @@ bool cf_express_is_there(const struct cf_piece *piece)
 	       mem->addr + piece->size <= now.end;
 }
 
-/*
- * Most file systems copy out of the page cache, to any address. One that lends
- * the pages it reads into to somebody else (FUSE with direct_io) finds none;
- * and a client's callback may well read what it has written, or more.
- */
-static bool takes_any_address(struct cf_handle *handle)
-{
-	return !handle->fs_ops && !atomic_load_explicit(&handle->wants_pages,
-							memory_order_relaxed);
-}
-
-static ssize_t fill_at(const struct cf_piece *piece, const struct cf_part *part,
-		       char *mem, const char **from)
-{
-	char *at = mem + place_of(piece, part);
-
-	*from = at;
-	return cf_file_read(piece->handle, piece->via, at, part->size,
-			    piece->file_off + (off_t)part->at);
-}
-
-static ssize_t fill_cached(const struct cf_piece *piece,
-			   const struct cf_part *part,
-			   const struct cf_seat *seat, const char **from)
-{
-	ssize_t n, again;
-
-	if (!seat->near || !takes_any_address(piece->handle))
-		return fill_at(piece, part, seat->mem, from);
-	n = fill_at(piece, part, seat->near, from);
-	if (n == (ssize_t)part->size)
-		return n;
-	again = fill_at(piece, part, seat->mem, from);
-	if (again > 0 && again > n)
-		atomic_store_explicit(&piece->handle->wants_pages, true,
-				      memory_order_relaxed);
-	return again;
-}
-
 ssize_t cf_express_fill(const struct cf_piece *piece,
 			const struct cf_part *part, const struct cf_seat *seat,
 			const char **from)
 {
-	if (!cf_file_is_direct(piece->handle, piece->via))
-		return fill_cached(piece, part, seat, from);
-	*from = seat->mem + place_of(piece, part);
-	return cf_slot_fill(piece, part, seat->mem);
+	size_t at = place_of(piece, part);
+
+	*from = seat->mem + at;
+	if (cf_file_is_direct(piece->handle, piece->via))
+		return cf_slot_fill(piece, part, seat->mem);
+	return cf_slot_fill_near(piece, part,
+				 seat->near ? seat->near + at : NULL,
+				 seat->mem + at, from);
 }
 
 /* Bytes, or -error; -ENOTSUP: not by the shuttle. */

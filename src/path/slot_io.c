@@ -2,6 +2,8 @@
 /* slot_io - reads whole blocks where that is the way, and says what counts. */
 #include "path/slot_io.h"
 
+#include <stdatomic.h>
+
 #include "core/cache.h"
 #include "core/file.h"
 #include "core/slot.h"
@@ -46,6 +48,45 @@ ssize_t cf_slot_fill(const struct cf_piece *piece, const struct cf_part *part,
 	if (n < 0)
 		return 0;
 	return n < (ssize_t)part->size ? n : (ssize_t)part->size;
+}
+
+static ssize_t fill_at(const struct cf_piece *piece, const struct cf_part *part,
+		       char *mem)
+{
+	return cf_file_read(piece->handle, piece->via, mem, part->size,
+			    piece->file_off + (off_t)part->at);
+}
+
+/*
+ * Most file systems copy out of the page cache, to any address. One that lends
+ * the pages it reads into to somebody else (FUSE with direct_io) finds none;
+ * and a client's callback may well read what it has written, or more.
+ */
+static bool takes_any_address(struct cf_handle *handle)
+{
+	return !handle->fs_ops && !atomic_load_explicit(&handle->wants_pages,
+							memory_order_relaxed);
+}
+
+ssize_t cf_slot_fill_near(const struct cf_piece *piece,
+			  const struct cf_part *part, char *near, char *mem,
+			  const char **from)
+{
+	ssize_t n, again;
+
+	*from = mem;
+	if (!near || !takes_any_address(piece->handle))
+		return fill_at(piece, part, mem);
+	n = fill_at(piece, part, near);
+	*from = near;
+	if (n == (ssize_t)part->size)
+		return n;
+	*from = mem;
+	again = fill_at(piece, part, mem);
+	if (again > 0 && again > n)
+		atomic_store_explicit(&piece->handle->wants_pages, true,
+				      memory_order_relaxed);
+	return again;
 }
 
 ssize_t cf_slot_drain(const struct cf_piece *piece, const struct cf_part *part,

@@ -25,6 +25,14 @@ size_t cf_slot_whole(const struct cf_piece *piece, const struct cf_part *part);
 ssize_t cf_slot_fill(const struct cf_piece *piece, const struct cf_part *part,
 		     char *mem);
 
+/*
+ * Reads the part out of the page cache right to near, in an aperture, or, if
+ * there is none or the file wants pages to be read into, to mem. *from: which.
+ */
+ssize_t cf_slot_fill_near(const struct cf_piece *piece,
+			  const struct cf_part *part, char *near, char *mem,
+			  const char **from);
+
 /* Writes it from there. */
 ssize_t cf_slot_drain(const struct cf_piece *piece, const struct cf_part *part,
 		      const char *mem);
