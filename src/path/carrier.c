@@ -3,6 +3,7 @@
 #include "path/carrier.h"
 
 #include "core/ferry.h"
+#include "core/file.h"
 #include "core/gpu.h"
 #include "path/slot_io.h"
 
@@ -93,10 +94,25 @@ static uint64_t in_device(const struct cf_carrier *c,
 	return c->piece->mem.addr + part->at;
 }
 
+/* The kernel moves single bytes of what is not alike modulo so much. */
+#define VECTOR 16
+
+/* Where a part's blocks begin; but blocks are the disk's affair alone. */
+static char *berth_for(const struct cf_carrier *c, const struct cf_berth *b,
+		       const struct cf_part *part)
+{
+	uint64_t first = in_device(c, part) - cf_slot_delta(c->piece, part);
+
+	return cf_file_is_direct(c->piece->handle, c->piece->via) ?
+		       b->mem :
+		       b->mem + first % VECTOR;
+}
+
 static uint64_t in_berth(const struct cf_carrier *c, const struct cf_berth *b,
 			 const struct cf_part *part)
 {
-	return (uintptr_t)b->mem + cf_slot_delta(c->piece, part);
+	return (uintptr_t)berth_for(c, b, part) +
+	       cf_slot_delta(c->piece, part);
 }
 
 static ssize_t read_some(struct cf_carrier *c, struct cf_berth *b,
@@ -107,7 +123,7 @@ static ssize_t read_some(struct cf_carrier *c, struct cf_berth *b,
 
 	if (err)
 		return err;
-	n = cf_slot_fill(c->piece, some, b->mem);
+	n = cf_slot_fill(c->piece, some, berth_for(c, b, some));
 	if (n > 0)
 		err = cf_ferry_post(c->ferry, in_device(c, some),
 				    in_berth(c, b, some), (size_t)n, &b->nr);
@@ -203,7 +219,8 @@ void cf_carrier_write(struct cf_carrier *c)
 		b = &c->berths[w.ended++ % c->nr_berths];
 		n = cf_ferry_wait(c->ferry, b->nr);
 		if (!n)
-			n = cf_slot_drain(c->piece, &b->part, b->mem);
+			n = cf_slot_drain(c->piece, &b->part,
+					  berth_for(c, b, &b->part));
 		if (!made_it(c, &b->part, n))
 			return;
 	}
