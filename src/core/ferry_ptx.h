@@ -13,7 +13,8 @@
  * Every block looks at the same words, over the bus, so that few blocks of
  * many threads are quicker than many of few; and blocks that share no order
  * wait for none of each other's. Two blocks have the registers of one
- * multiprocessor: 64 for each thread, of which half are bytes on their way.
+ * multiprocessor, 64 for each thread, of which half are bytes on their way: so
+ * beside a client's kernels the next ferry finds room where this one is.
  *
  * The text for GPUs that know it waits itself for what is before it in the
  * stream: before it reads or writes anything, or, if ahead is not 0, when it
@@ -36,6 +37,8 @@
 #include "core/copy_ptx.h"
 
 #define CF_FERRY_THREADS 512
+#define CF_FERRY_DIGITS(x) #x
+#define CF_FERRY_TEXT_OF(x) CF_FERRY_DIGITS(x)
 
 /* Load k of a thread's vectors, one of each thread apart, if there are so
  * many; its store. */
@@ -70,6 +73,8 @@
 	".visible .entry cf_ferry(.param .u64 board, .param .u64 claims,\n" \
 	"	.param .u64 door, .param .u32 ticket,\n" \
 	"	.param .u32 ahead, .param .u32 lets)\n" \
+	".maxntid " CF_FERRY_TEXT_OF(CF_FERRY_THREADS) ", 1, 1\n" \
+	".minnctapersm 2\n" \
 	"{\n" \
 	"	.reg .pred %q, %out, %ahead, %p<8>;\n" \
 	"	.reg .b32 %me, %nr, %block, %blocks, %run, %ended, %posted, %next, %go;\n" \

@@ -19,7 +19,7 @@
 static struct {
 	unsigned loads, plain, ex, unloads;
 	CUresult new_text, old_text, function, launch_ex;
-	bool follows; /* the text that was loaded last */
+	bool follows, small; /* the text that was loaded last */
 	unsigned blocks, threads, nr_attrs;
 	int priority, early;
 	uint64_t place, claims, door;
@@ -33,6 +33,8 @@ static CUresult module_load_data(CUmodule *module, const void *image)
 
 	seen.loads++;
 	seen.follows = follows;
+	seen.small = strstr(image, ".maxntid 512, 1, 1\n"
+				   ".minnctapersm 2\n{");
 	*module = (CUmodule)0x10; /* also where it fails */
 	return res;
 }
@@ -193,6 +195,21 @@ static void one_that_is_told_so_comes_ahead(void **state)
 	assert_int_equal(seen.early, 1);
 }
 
+/* The driver sees to it that two blocks of 512 threads do. */
+static void two_ferries_fit_into_a_multiprocessor(void **state)
+{
+	const struct cf_cuda cuda = new_driver();
+	struct cf_ferry_kernel kernel;
+
+	assert_int_equal(cf_ferry_load(&cuda, &kernel), 0);
+	assert_true(seen.follows && seen.small);
+	assert_int_equal(launch(&cuda, &kernel, false), CF_CU_SUCCESS);
+	assert_int_equal(seen.threads, 512);
+	seen.new_text = CF_CU_NO_BINARY_FOR_GPU;
+	assert_int_equal(cf_ferry_load(&cuda, &kernel), 0);
+	assert_true(!seen.follows && seen.small);
+}
+
 static void a_node_of_a_graph_follows_nothing_early(void **state)
 {
 	const struct cf_cuda cuda = new_driver();
@@ -309,6 +326,8 @@ int main(void)
 		cmocka_unit_test_setup(one_follows_another_and_goes_first,
 				       reset),
 		cmocka_unit_test_setup(one_that_is_told_so_comes_ahead, reset),
+		cmocka_unit_test_setup(two_ferries_fit_into_a_multiprocessor,
+				       reset),
 		cmocka_unit_test_setup(a_node_of_a_graph_follows_nothing_early,
 				       reset),
 		cmocka_unit_test_setup(an_older_gpu_gets_the_text_it_knows,
