@@ -95,9 +95,17 @@ static unsigned find_block(const struct ferry *f, uint32_t posted)
 	return block;
 }
 
+/* What the state says of this run: orders posted; whether it has ended. */
+static uint32_t posted_in(const struct ferry *f, uint64_t state)
+{
+	int32_t since = (int32_t)((uint32_t)(state >> 32) - 2 * f->run);
+
+	return since < 0 ? 0 : (uint32_t)state;
+}
+
 static bool has_ended(const struct ferry *f, uint64_t state)
 {
-	return (int32_t)((uint32_t)(state >> 32) - f->run) >= 0;
+	return (int32_t)((uint32_t)(state >> 32) - 2 * f->run) > 0;
 }
 
 static bool lets_next(const struct ferry *f)
@@ -114,7 +122,7 @@ static int serve(struct ferry *f)
 	for (;;) {
 		uint64_t state = atomic_load(&f->board->state);
 		bool ended = has_ended(f, state);
-		unsigned block = find_block(f, (uint32_t)state);
+		unsigned block = find_block(f, posted_in(f, state));
 		int err;
 
 		if (lets_next(f))

@@ -28,10 +28,11 @@ bool cf_ferry_reaches(CUcontext ctx, int ordinal, const struct cf_memory *mem)
 }
 
 /* Release: the orders are there when the state says so. */
-static void show_state(struct cf_ferry *ferry, uint32_t ended)
+static void show_state(struct cf_ferry *ferry, bool ended)
 {
-	atomic_store_explicit(&ferry->board->state,
-			      (uint64_t)ended << 32 | ferry->posted,
+	uint64_t run = ferry->run << 1 | ended;
+
+	atomic_store_explicit(&ferry->board->state, run << 32 | ferry->posted,
 			      memory_order_release);
 }
 
@@ -41,11 +42,12 @@ void cf_ferry_begin(struct cf_ferry *ferry)
 	if (!ferry->run)
 		ferry->run++;
 	ferry->posted = 0;
+	ferry->hold_nr = 0;
 	ferry->opened = false;
 	for (unsigned i = 0; i < CF_FERRY_BLOCKS; i++)
 		atomic_store_explicit(&ferry->board->moved[i], 0,
 				      memory_order_relaxed);
-	show_state(ferry, ferry->run - 1);
+	show_state(ferry, false);
 	atomic_store_explicit(&ferry->board->run, ferry->run,
 			      memory_order_release);
 }
@@ -161,7 +163,7 @@ static int post_locked(struct cf_ferry *ferry,
 		return err;
 	ferry->board->orders[nr % CF_FERRY_ORDERS] = *order;
 	ferry->posted++;
-	show_state(ferry, ferry->run - 1);
+	show_state(ferry, false);
 	return 0;
 }
 
@@ -202,12 +204,19 @@ int cf_ferry_post(struct cf_ferry *ferry, uint64_t dst, uint64_t src,
 	return err;
 }
 
+/* One block carries out its orders one after the other. */
+bool cf_ferry_may_end_early(const struct cf_ferry *ferry)
+{
+	return ferry->rings && !ferry->shared && !ferry->events &&
+	       ferry->blocks == 1 && !is_lost(ferry);
+}
+
 void cf_ferry_end(struct cf_ferry *ferry)
 {
 	bool first;
 
 	pthread_mutex_lock(&ferry->lock);
-	show_state(ferry, ferry->run);
+	show_state(ferry, true);
 	first = open_locked(ferry);
 	pthread_mutex_unlock(&ferry->lock);
 	if (first)

@@ -48,8 +48,8 @@ struct cf_ferry_order {
 
 /* What the kernel looks at: see ferry_ptx.h before changing a place. */
 struct cf_ferry_board {
-	/* orders posted in this run, and in the upper half the last run that
-	 * has ended: one look tells both */
+	/* orders posted in a run, and in the upper half twice the run, and one
+	 * more when it has ended: one look tells all */
 	_Atomic uint64_t state;
 	_Atomic uint32_t run; /* not 0 */
 	uint32_t gap[13];
@@ -93,14 +93,16 @@ struct cf_ferry {
 	uint32_t lets;
 	bool shared; /* in a graph: kernels of several launches may meet */
 	bool rings;  /* its kernel rings, and no gate is before it */
+	bool events; /* tell when it is over, and not its stream alone */
 	/* gets the ticket when its stream is there; NULL: it is at the ring */
 	_Atomic uint32_t *begun;
 	uint32_t ticket;
 	uint32_t run;
-	pthread_mutex_t hold_lock; /* held by who uses the hold */
-	pthread_mutex_t lock;	   /* before workers.lock, to step aside */
-	uint32_t posted;	   /* lock */
-	bool opened;		   /* lock */
+	pthread_mutex_t hold_lock; /* held by who uses the hold: */
+	uint32_t hold_nr;     /* the last order of it that was not waited for */
+	pthread_mutex_t lock; /* before workers.lock, to step aside */
+	uint32_t posted;      /* lock */
+	bool opened;	      /* lock */
 	atomic_bool lost;
 };
 
@@ -139,8 +141,17 @@ bool cf_ferry_has_begun(const struct cf_ferry *ferry);
 bool cf_ferry_is_full(struct cf_ferry *ferry);
 
 /*
- * The kernel leaves when it has moved what was posted. Of a shared ferry, and
- * where a slot is used, every order was waited for.
+ * Whether the run may end while what comes out of the hold is on its way: the
+ * kernel is on the GPU and comes to its end there, no other meets it, and who
+ * wants the bytes waits for the stream. Not so for slots, which others get
+ * next.
+ */
+bool cf_ferry_may_end_early(const struct cf_ferry *ferry);
+
+/*
+ * The kernel leaves when it has moved what was posted, and of its last orders
+ * nobody is told. What comes from or goes to memory that is not the ferry's
+ * was waited for.
  */
 void cf_ferry_end(struct cf_ferry *ferry);
 

@@ -7,8 +7,11 @@
  * the state until its next order is there or the run has ended, and all threads
  * move the bytes, a tile at a time: eight vectors of 16 bytes for each thread,
  * or, where source and target differ modulo 16, eight bytes. When all can see
- * what was moved, word x of moved is the order's number, from 1. The last word
- * is the run's number in word x of left.
+ * what was moved, word x of moved is the order's number, from 1; not so of the
+ * block's last order, if a look at the state, made while the bytes were on
+ * their way, tells that it is. The last word is the run's number in word x of
+ * left.
+ * What the state says of a run before this one counts for nothing.
  *
  * Every block looks at the same words, over the bus, so that few blocks of
  * many threads are quicker than many of few; and blocks that share no order
@@ -61,6 +64,20 @@
 	"	@%p" #k " st.global.u8 [%to], %h" #k ";\n" \
 	"	add.u64 %to, %to, %stride;\n"
 /* clang-format off */
+/*
+ * What a look at the state tells thread 0: how many orders are posted, and in
+ * %q whether the run has ended.
+ */
+#define CF_FERRY_TOLD \
+	"	cvt.u32.u64 %posted, %state;\n" \
+	"	shr.u64 %state, %state, 32;\n" \
+	"	cvt.u32.u64 %ended, %state;\n" \
+	"	sub.u32 %ended, %ended, %twice;\n" \
+	"	setp.lt.s32 %q, %ended, 0;\n" \
+	"	@%q mov.u32 %posted, 0;\n" \
+	"	setp.gt.s32 %q, %ended, 0;\n" \
+	"	@%q mul.lo.u32 %posted, %posted, %late;\n" \
+	"	mul.lo.u32 %posted, %posted, %mine;\n"
 #define CF_FERRY_8(OF) OF(0) OF(1) OF(2) OF(3) OF(4) OF(5) OF(6) OF(7)
 
 /*
@@ -78,7 +95,7 @@
 	"{\n" \
 	"	.reg .pred %q, %out, %ahead, %p<8>;\n" \
 	"	.reg .b32 %me, %nr, %block, %blocks, %run, %ended, %posted, %next, %go;\n" \
-	"	.reg .b32 %n, %head, %vec, %i, %j, %step, %old, %got, %mine, %late;\n" \
+	"	.reg .b32 %n, %head, %vec, %i, %j, %step, %old, %got, %mine, %late, %twice;\n" \
 	"	.reg .b32 %a<8>, %b<8>, %c<8>, %d<8>, %lets, %sum;\n" \
 	"	.reg .b16 %h<8>;\n" \
 	"	.reg .b64 %board, %claim, %order, %state, %dst, %src;\n" \
@@ -111,6 +128,7 @@
 	"	st.volatile.global.u32 [%t], %got;\n" \
 	"RUNG:\n" \
 	"	ld.volatile.global.u32 %run, [%board+8];\n" \
+	"	shl.b32 %twice, %run, 1;\n" \
 	"	ld.param.u64 %claim, [claims];\n" \
 	"	setp.eq.u64 %q, %claim, 0;\n" \
 	"	@%q bra PEEK;\n" \
@@ -142,13 +160,7 @@
 	"	@%q bra ORDER;\n" \
 	"LOOK:\n" \
 	"	ld.volatile.global.u64 %state, [%board];\n" \
-	"	cvt.u32.u64 %posted, %state;\n" \
-	"	shr.u64 %state, %state, 32;\n" \
-	"	cvt.u32.u64 %ended, %state;\n" \
-	"	sub.u32 %got, %ended, %run;\n" \
-	"	setp.ge.s32 %q, %got, 0;\n" \
-	"	@%q mul.lo.u32 %posted, %posted, %late;\n" \
-	"	mul.lo.u32 %posted, %posted, %mine;\n" \
+	CF_FERRY_TOLD \
 	"	setp.gt.u32 %p0, %posted, %next;\n" \
 	"	@%p0 bra ORDER;\n" \
 	"	@%q bra OVER;\n" \
@@ -168,6 +180,7 @@
 	"	st.shared.u64 [told+8], %src;\n" \
 	"	st.shared.u32 [told+16], %n;\n" \
 	"	st.shared.u32 [told+20], %go;\n" \
+	"	ld.volatile.global.u64 %state, [%board];\n" \
 	"TOLD:\n" \
 	"	bar.sync 0;\n" \
 	"	ld.shared.u32 %go, [told+20];\n" \
@@ -231,6 +244,9 @@
 	"	add.u32 %got, %next, 1;\n" \
 	"	add.u32 %next, %next, %blocks;\n" \
 	"	@%out bra LOOP;\n" \
+	CF_FERRY_TOLD \
+	"	setp.le.and.u32 %q, %posted, %next, %q;\n" \
+	"	@%q bra OVER;\n" \
 	"	membar.sys;\n" \
 	"	st.volatile.global.u32 [%word+64], %got;\n" \
 	"	bra LOOP;\n" \
@@ -261,7 +277,7 @@ static const char cf_ferry_ptx_follows[] = CF_FERRY_TEXT(
 	"	mov.u32 %i, 16;\n"
 	"AGAIN:\n"
 	"	ld.volatile.global.u64 %state, [%board];\n"
-	"	cvt.u32.u64 %posted, %state;\n"
+	CF_FERRY_TOLD
 	"	setp.gt.u32 %q, %posted, %next;\n"
 	"	@%q bra START;\n"
 	"	sub.u32 %i, %i, 1;\n"

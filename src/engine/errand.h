@@ -31,7 +31,7 @@ void cf_errand_accept(struct cf_errand *errand);
 /* Looks at those that may have changed, and serves the call; its result. */
 ssize_t cf_errand_run(const struct cf_errand *errand);
 
-/* Writes the result, behind the bytes, where the client looks for it. */
+/* Writes the result where the client looks for it; the stream is still held. */
 void cf_errand_tell(const struct cf_errand *errand, ssize_t n);
 
 #endif

@@ -91,6 +91,7 @@ static bool find_ferry(const struct cf_cuda *cuda, struct cf_sop *sop,
 	sop->ferry.ordinal = mem->ordinal;
 	cf_ferry_shape(&sop->ferry, size);
 	sop->ferry.shared = sop->captured;
+	sop->ferry.events = sop->parcel;
 	atomic_store_explicit(&sop->ferry.lost, false, memory_order_relaxed);
 	return true;
 }

@@ -35,6 +35,13 @@ static bool take_slot(struct cf_carrier *c)
 	return c->slot;
 }
 
+static void take_hold(struct cf_carrier *c)
+{
+	cut(c, c->ferry->hold, CF_FERRY_HOLD);
+	for (unsigned i = 0; i < c->nr_berths; i++)
+		c->berths[i].nr = c->ferry->hold_nr;
+}
+
 bool cf_carrier_begin(struct cf_carrier *c, const struct cf_piece *piece,
 		      struct cf_feed *feed, enum cf_carrier_room room)
 {
@@ -50,7 +57,7 @@ bool cf_carrier_begin(struct cf_carrier *c, const struct cf_piece *piece,
 		pthread_mutex_lock(&c->ferry->hold_lock);
 	else if (pthread_mutex_trylock(&c->ferry->hold_lock))
 		return false;
-	cut(c, c->ferry->hold, CF_FERRY_HOLD);
+	take_hold(c);
 	return true;
 }
 
@@ -76,10 +83,29 @@ static void give_room_back(struct cf_carrier *c, bool lost)
 		cf_slot_give_back(c->pool, c->slot);
 }
 
+/* What was read into the hold is safe there until the kernel is gone. */
+static bool may_leave(const struct cf_carrier *c)
+{
+	return !c->slot && c->piece->op == CF_READ &&
+	       cf_ferry_may_end_early(c->ferry);
+}
+
+static void leave_in_hold(struct cf_carrier *c)
+{
+	for (unsigned i = 0; i < c->nr_berths; i++)
+		if (c->ferry->hold_nr < c->berths[i].nr)
+			c->ferry->hold_nr = c->berths[i].nr;
+}
+
 /* Which of its bytes were moved is not known, if it was lost. */
 void cf_carrier_end(struct cf_carrier *c)
 {
-	int lost = settle(c);
+	int lost = 0;
+
+	if (may_leave(c))
+		leave_in_hold(c);
+	else
+		lost = settle(c);
 
 	if (lost && c->piece->op == CF_READ)
 		cf_feed_short(c->feed, c->first, lost);
@@ -111,8 +137,7 @@ static char *berth_for(const struct cf_carrier *c, const struct cf_berth *b,
 static uint64_t in_berth(const struct cf_carrier *c, const struct cf_berth *b,
 			 const struct cf_part *part)
 {
-	return (uintptr_t)berth_for(c, b, part) +
-	       cf_slot_delta(c->piece, part);
+	return (uintptr_t)berth_for(c, b, part) + cf_slot_delta(c->piece, part);
 }
 
 static ssize_t read_some(struct cf_carrier *c, struct cf_berth *b,

@@ -514,7 +514,10 @@ static CUcontext move_to_second_ctx(struct world *w)
 	return ctx;
 }
 
-/* What it has read has no place any more, and perhaps nor has its result. */
+/*
+ * What it has read has no place any more, and perhaps nor has its result. It
+ * is more than a hold has room for: less would have been told of already.
+ */
 static void one_whose_context_dies_meanwhile_tells_nothing(void **state)
 {
 	struct io first, second;
@@ -525,7 +528,7 @@ static void one_whose_context_dies_meanwhile_tells_nothing(void **state)
 	(void)th_need_fake(); /* a real one waits for the kernels */
 	if (!comes_ahead())
 		th_skip("none comes ahead");
-	world_init(&w, 64 * TH_KIB, FIXED);
+	world_init(&w, 128 * TH_KIB, FIXED);
 	ctx = move_to_second_ctx(&w);
 	first = (struct io){ w.size, 0, GUARD, -1 };
 	second = (struct io){ w.size, (off_t)w.size, GUARD, -1 };

@@ -18,6 +18,93 @@ static void ring(struct world *w, size_t size)
 	cf_feed_init(&w->feed, size, 0, size);
 }
 
+static void is_read(struct world *w)
+{
+	th_all("before it", w->memory, 0xa5, 14);
+	th_equal("memory", w->memory + 14, w->bytes + 4096 + 3, SMALL);
+	th_all("behind it", w->memory + 14 + SMALL, 0xa5, 64);
+}
+
+static void start_kernel(struct world *w)
+{
+	assert_int_equal(pthread_create(&w->kernel, NULL, play_kernel, w), 0);
+}
+
+/* Nobody waits until it is moved: the hold is the ferry's until it has left. */
+static void what_is_read_may_be_left_in_the_hold(void **state)
+{
+	struct world w;
+
+	world_make(&w, CF_READ);
+	ring(&w, SMALL);
+	cf_ferried_run(&w.piece, &w.feed, &w.crew);
+	assert_int_equal(cf_feed_result(&w.feed), SMALL);
+	assert_int_equal(orders(&w), 1);
+	th_all("memory", w.memory, 0xa5, SIZE);
+	hold_is_free(&w);
+	start_kernel(&w);
+	assert_int_equal(cf_ferry_wait(&w.ferry, 1), 0);
+	is_read(&w);
+	world_end(&w);
+}
+
+/* As another carrier of the same read. */
+static void who_comes_next_waits_for_what_is_there(void **state)
+{
+	pthread_t thread;
+	struct world w;
+
+	world_make(&w, CF_READ);
+	ring(&w, SMALL);
+	cf_ferried_run(&w.piece, &w.feed, &w.crew);
+	w.piece.mem.addr += SMALL + 64;
+	w.piece.file_off = 0;
+	cf_feed_init(&w.feed, SMALL, 0, SMALL);
+	assert_int_equal(pthread_create(&thread, NULL, run_ferried, &w), 0);
+	th_sleep_ms(50);
+	assert_int_equal(orders(&w), 1);
+	start_kernel(&w);
+	pthread_join(thread, NULL);
+	assert_int_equal(cf_feed_result(&w.feed), SMALL);
+	assert_int_equal(cf_ferry_wait(&w.ferry, 2), 0);
+	is_read(&w);
+	th_equal("the next", w.memory + 14 + SMALL + 64, w.bytes, SMALL);
+	world_end(&w);
+}
+
+/* As a batch's, whose bytes are looked at when its event is there. */
+static void what_an_event_tells_of_is_there(void **state)
+{
+	pthread_t thread;
+	struct world w;
+
+	world_make(&w, CF_READ);
+	ring(&w, SMALL);
+	w.ferry.events = true;
+	assert_int_equal(pthread_create(&thread, NULL, run_ferried, &w), 0);
+	while (!orders(&w))
+		th_sleep_ms(1);
+	th_sleep_ms(50);
+	assert_int_equal(pthread_mutex_trylock(&w.ferry.hold_lock), EBUSY);
+	start_kernel(&w);
+	pthread_join(thread, NULL);
+	assert_int_equal(cf_feed_result(&w.feed), SMALL);
+	is_read(&w);
+	world_end(&w);
+}
+
+static void one_that_is_gone_is_not_trusted_with_it(void **state)
+{
+	struct world w;
+
+	world_make(&w, CF_READ);
+	ring(&w, SMALL);
+	w.lost_before = 1;
+	cf_ferry_lose(&w.ferry);
+	assert_int_equal(world_run(&w), LOST);
+	world_end(&w);
+}
+
 /* Then it moves vectors; what goes O_DIRECT lies as the disk has it. */
 static void it_lies_in_the_hold_as_in_the_memory(void **state)
 {
@@ -44,6 +131,10 @@ static void it_lies_in_the_hold_as_in_the_memory(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		TEST(what_is_read_may_be_left_in_the_hold),
+		TEST(who_comes_next_waits_for_what_is_there),
+		TEST(what_an_event_tells_of_is_there),
+		TEST(one_that_is_gone_is_not_trusted_with_it),
 		TEST(it_lies_in_the_hold_as_in_the_memory),
 	};
 

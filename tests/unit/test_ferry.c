@@ -69,9 +69,15 @@ static uint32_t posted(void)
 	return (uint32_t)atomic_load(&w.board.state);
 }
 
-static uint32_t ended(void)
+/* The run that the state is of, and whether that has ended. */
+static uint32_t told_run(void)
 {
-	return (uint32_t)(atomic_load(&w.board.state) >> 32);
+	return (uint32_t)(atomic_load(&w.board.state) >> 33);
+}
+
+static bool has_ended(void)
+{
+	return atomic_load(&w.board.state) >> 32 & 1;
 }
 
 static uint32_t post(uint64_t dst)
@@ -124,11 +130,11 @@ static void a_run_begins_with_an_empty_board(void **state)
 		atomic_store(&w.board.moved[i], 7);
 	post(100);
 	cf_ferry_end(&w.ferry);
-	assert_int_equal(ended(), run);
+	assert_true(told_run() == run && has_ended());
 	cf_ferry_begin(&w.ferry);
 	assert_int_equal(atomic_load(&w.board.run), run + 1);
 	assert_int_equal(posted(), 0);
-	assert_int_equal(ended(), run);
+	assert_true(told_run() == run + 1 && !has_ended());
 	for (unsigned i = 0; i < CF_FERRY_BLOCKS; i++)
 		assert_int_equal(atomic_load(&w.board.moved[i]), 0);
 }
@@ -139,7 +145,7 @@ static void no_run_has_the_number_0(void **state)
 	w.ferry.run = UINT32_MAX;
 	cf_ferry_begin(&w.ferry);
 	assert_int_equal(atomic_load(&w.board.run), 1);
-	assert_int_equal(ended(), 0);
+	assert_true(told_run() == 1 && !has_ended());
 }
 
 static void orders_are_on_the_board_in_their_order(void **state)
@@ -154,9 +160,9 @@ static void orders_are_on_the_board_in_their_order(void **state)
 		assert_int_equal(order->size, 77);
 	}
 	/* the run goes on */
-	assert_int_equal(ended(), w.ferry.run - 1);
+	assert_true(told_run() == w.ferry.run && !has_ended());
 	cf_ferry_end(&w.ferry);
-	assert_int_equal(ended(), w.ferry.run);
+	assert_true(told_run() == w.ferry.run && has_ended());
 	assert_int_equal(posted(), CF_FERRY_ORDERS);
 }
 
@@ -181,6 +187,29 @@ static void one_that_rings_has_no_gate_to_open(void **state)
 	post(1);
 	cf_ferry_end(&w.ferry);
 	assert_int_equal(atomic_load(&w.opened), 0);
+}
+
+/*
+ * Its kernel is on the GPU, alone at its board, and comes to the orders of one
+ * block one after the other; and nobody is told but the stream.
+ */
+static void a_run_may_end_early_if_its_kernel_comes_to_its_end(void **state)
+{
+	w.ferry.rings = true;
+	assert_false(cf_ferry_may_end_early(&w.ferry));
+	w.ferry.blocks = 1;
+	assert_true(cf_ferry_may_end_early(&w.ferry));
+	w.ferry.shared = true;
+	assert_false(cf_ferry_may_end_early(&w.ferry));
+	w.ferry.shared = false;
+	w.ferry.events = true;
+	assert_false(cf_ferry_may_end_early(&w.ferry));
+	w.ferry.events = false;
+	w.ferry.rings = false;
+	assert_false(cf_ferry_may_end_early(&w.ferry));
+	w.ferry.rings = true;
+	cf_ferry_lose(&w.ferry);
+	assert_false(cf_ferry_may_end_early(&w.ferry));
 }
 
 /* All of them: who has not left may still look at the board. */
@@ -449,6 +478,7 @@ int main(void)
 		TEST(orders_are_on_the_board_in_their_order),
 		TEST(the_stream_is_let_come_once_in_a_run),
 		TEST(one_that_rings_has_no_gate_to_open),
+		TEST(a_run_may_end_early_if_its_kernel_comes_to_its_end),
 		TEST(a_board_is_left_when_every_block_has_left_this_run),
 		TEST(a_wait_is_for_the_block_that_has_the_order),
 		TEST(who_waits_long_steps_aside_and_back),
