@@ -17,6 +17,22 @@ unsigned long long cf_context_id(const struct cf_cuda *cuda, CUcontext ctx)
 	return cuda->ctx_get_id(ctx, &id) == CF_CU_SUCCESS ? id : 0;
 }
 
+int cf_context_ordinal(const struct cf_cuda *cuda)
+{
+	CUdevice dev, other;
+	int ordinal = 0;
+
+	if (!cuda->ctx_get_device ||
+	    cuda->ctx_get_device(&dev) != CF_CU_SUCCESS)
+		return -1;
+	while (cuda->device_get(&other, ordinal) == CF_CU_SUCCESS) {
+		if (other == dev)
+			return ordinal;
+		ordinal++;
+	}
+	return -1;
+}
+
 int cf_context_enter(CUcontext ctx, struct cf_scope *scope)
 {
 	const struct cf_cuda *cuda = cf_cuda_loaded();

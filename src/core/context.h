@@ -15,6 +15,9 @@
  */
 unsigned long long cf_context_id(const struct cf_cuda *cuda, CUcontext ctx);
 
+/* The GPU of the context that is current; -1: the driver does not tell. */
+int cf_context_ordinal(const struct cf_cuda *cuda);
+
 /*
  * Makes ctx current; every enter that answers 0 needs its leave. A thread that
  * captures a stream may still enter: our own calls are not part of what it

@@ -66,6 +66,7 @@ static const struct row rows[] = {
 	NEED(event_synchronize, "cuEventSynchronize"),
 	MAY(get_error_name, "cuGetErrorName"),
 	MAY(ctx_get_id, "cuCtxGetId"),
+	MAY(ctx_get_device, "cuCtxGetDevice"),
 	MAY(exchange_capture_mode, "cuThreadExchangeStreamCaptureMode"),
 	MAY(stream_create_with_priority, "cuStreamCreateWithPriority"),
 	MAY(mem_alloc, "cuMemAlloc_v2"),

@@ -45,6 +45,7 @@ struct cf_cuda {
 	/* optional */
 	CUresult (*get_error_name)(CUresult res, const char **name);
 	CUresult (*ctx_get_id)(CUcontext ctx, unsigned long long *id);
+	CUresult (*ctx_get_device)(CUdevice *dev);
 	CUresult (*exchange_capture_mode)(int *mode);
 	CUresult (*stream_create_with_priority)(CUstream *stream,
 						unsigned flags, int priority);
