@@ -19,10 +19,10 @@ static void *(*map)(CUdeviceptr ptr, size_t size);
 static int (*over)(void);
 static void (*leave)(void);
 static void (*let_next)(void);
-static atomic_ulong launches, orders;
+static atomic_ulong launches, near_ones, orders;
 
 struct ferry {
-	struct cf_ferry_board *board;
+	struct cf_ferry_board *board, *near;
 	_Atomic uint32_t *claims; /* or NULL */
 	unsigned blocks;
 	uint32_t run, lets;
@@ -71,7 +71,7 @@ static int move_tile(uint64_t dst, uint64_t src, size_t size)
 static int carry_out(struct ferry *f, unsigned block)
 {
 	uint32_t nr = f->next[block];
-	struct cf_ferry_order order = f->board->orders[nr % CF_FERRY_ORDERS];
+	struct cf_ferry_order order = f->near->orders[nr % CF_FERRY_ORDERS];
 	int err = 0;
 
 	f->next[block] += f->blocks;
@@ -120,7 +120,7 @@ static bool lets_next(const struct ferry *f)
 static int serve(struct ferry *f)
 {
 	for (;;) {
-		uint64_t state = atomic_load(&f->board->state);
+		uint64_t state = atomic_load(&f->near->state);
 		bool ended = has_ended(f, state);
 		unsigned block = find_block(f, posted_in(f, state));
 		int err;
@@ -143,7 +143,7 @@ static int serve(struct ferry *f)
 }
 
 struct params {
-	CUdeviceptr board, claims, door;
+	CUdeviceptr board, near, claims, door;
 	uint32_t ticket, ahead, lets;
 };
 
@@ -152,11 +152,12 @@ static struct params params_of(const struct fakecuda_launch *launch)
 	struct params p;
 
 	memcpy(&p.board, launch->params[0], sizeof(p.board));
-	memcpy(&p.claims, launch->params[1], sizeof(p.claims));
-	memcpy(&p.door, launch->params[2], sizeof(p.door));
-	memcpy(&p.ticket, launch->params[3], sizeof(p.ticket));
-	memcpy(&p.ahead, launch->params[4], sizeof(p.ahead));
-	memcpy(&p.lets, launch->params[5], sizeof(p.lets));
+	memcpy(&p.near, launch->params[1], sizeof(p.near));
+	memcpy(&p.claims, launch->params[2], sizeof(p.claims));
+	memcpy(&p.door, launch->params[3], sizeof(p.door));
+	memcpy(&p.ticket, launch->params[4], sizeof(p.ticket));
+	memcpy(&p.ahead, launch->params[5], sizeof(p.ahead));
+	memcpy(&p.lets, launch->params[6], sizeof(p.lets));
 	return p;
 }
 
@@ -196,7 +197,9 @@ static int kernel(const struct fakecuda_launch *launch)
 	int err;
 
 	f.board = map(p.board, sizeof(*f.board));
-	if (!f.board || launch->block[0] != 512 || f.blocks > CF_FERRY_BLOCKS)
+	f.near = map(p.near, sizeof(*f.near));
+	if (!f.board || !f.near || launch->block[0] != 512 ||
+	    f.blocks > CF_FERRY_BLOCKS)
 		return CF_CU_ILLEGAL_ADDRESS;
 	if (p.claims)
 		f.claims = map(p.claims, sizeof(f.board->claims));
@@ -211,6 +214,8 @@ static int kernel(const struct fakecuda_launch *launch)
 	leave();
 	/* who sees that it has left may look at the count */
 	atomic_fetch_add(&launches, 1);
+	if (f.near != f.board)
+		atomic_fetch_add(&near_ones, 1);
 	for (unsigned block = 0; block < f.blocks; block++)
 		if (f.mine[block])
 			atomic_store(&f.board->left[block], f.run);
@@ -236,6 +241,11 @@ bool th_ferry_kernel(void)
 unsigned long th_ferry_launches(void)
 {
 	return atomic_load(&launches);
+}
+
+unsigned long th_ferry_near(void)
+{
+	return atomic_load(&near_ones);
 }
 
 unsigned long th_ferry_orders(void)

@@ -3,6 +3,7 @@
 #include "core/ferry.h"
 
 #include <time.h>
+#include "core/aperture.h"
 #include "core/numbers.h"
 #include "core/pause.h"
 
@@ -27,13 +28,48 @@ bool cf_ferry_reaches(CUcontext ctx, int ordinal, const struct cf_memory *mem)
 	       (mem->ordinal == ordinal && (!mem->ctx || mem->ctx == ctx));
 }
 
-/* Release: the orders are there when the state says so. */
+uint64_t cf_ferry_addr(const struct cf_ferry *ferry, const char *at)
+{
+	const char *near = (const char *)ferry->near;
+
+	if (near && at >= near && at < near + CF_FERRY_NEAR)
+		return ferry->near_place + (size_t)(at - near);
+	return (uintptr_t)at;
+}
+
+/* What the kernel reads. */
+static struct cf_ferry_board *told(struct cf_ferry *ferry)
+{
+	return cf_ferry_is_near(ferry) ? ferry->near : ferry->board;
+}
+
+/* Release: bytes and orders are there when the state says so. */
 static void show_state(struct cf_ferry *ferry, bool ended)
 {
 	uint64_t run = ferry->run << 1 | ended;
 
-	atomic_store_explicit(&ferry->board->state, run << 32 | ferry->posted,
+	if (cf_ferry_is_near(ferry))
+		cf_aperture_fence();
+	atomic_store_explicit(&told(ferry)->state, run << 32 | ferry->posted,
 			      memory_order_release);
+	if (cf_ferry_is_near(ferry))
+		cf_aperture_fence();
+}
+
+/*
+ * What it says of the run before this one counts for nothing. Of one that is
+ * long ago, as in a graph there may be many that go by the board, it would look
+ * like one to come.
+ */
+static void begin_near(struct cf_ferry *ferry)
+{
+	_Atomic uint64_t *state = &ferry->near->state;
+
+	if (ferry->near_run != ferry->run - 1) {
+		show_state(ferry, false);
+		cf_aperture_settle(state);
+	}
+	ferry->near_run = ferry->run;
 }
 
 void cf_ferry_begin(struct cf_ferry *ferry)
@@ -47,7 +83,10 @@ void cf_ferry_begin(struct cf_ferry *ferry)
 	for (unsigned i = 0; i < CF_FERRY_BLOCKS; i++)
 		atomic_store_explicit(&ferry->board->moved[i], 0,
 				      memory_order_relaxed);
-	show_state(ferry, false);
+	if (cf_ferry_is_near(ferry))
+		begin_near(ferry);
+	else
+		show_state(ferry, false);
 	atomic_store_explicit(&ferry->board->run, ferry->run,
 			      memory_order_release);
 }
@@ -161,7 +200,7 @@ static int post_locked(struct cf_ferry *ferry,
 
 	if (err)
 		return err;
-	ferry->board->orders[nr % CF_FERRY_ORDERS] = *order;
+	told(ferry)->orders[nr % CF_FERRY_ORDERS] = *order;
 	ferry->posted++;
 	show_state(ferry, false);
 	return 0;

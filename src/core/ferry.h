@@ -9,7 +9,10 @@
  * gate when the operation is submitted; who moves its bytes posts orders on a
  * board in pinned memory and looks there whether they have been carried out.
  * The hold is pinned memory that is the ferry's alone: with it an operation
- * gets on even if all slots are out.
+ * gets on even if all slots are out. Each look of the kernel at a word, and
+ * each load of bytes, is a trip over the bus and back; so where there is an
+ * aperture (core/aperture.h) it looks at state and orders there, and finds
+ * small reads there. What it tells itself lies in pinned memory.
  *
  * A run is one time that the operation is carried. Every run posts any number
  * of orders, from any threads, and ends; the kernel leaves when it has moved
@@ -40,6 +43,9 @@
 #define CF_FERRY_BEGUN 64  /* the second bell, words behind the first */
 /* 64 KiB, and the pages around it that an unaligned direct read takes along */
 #define CF_FERRY_HOLD ((size_t)72 << 10)
+/* in an aperture: a board, and so far behind it a hold */
+#define CF_FERRY_NEAR_HOLD ((size_t)4 << 10)
+#define CF_FERRY_NEAR (CF_FERRY_NEAR_HOLD + CF_FERRY_HOLD)
 
 struct cf_ferry_order {
 	uint64_t dst, src;
@@ -85,7 +91,11 @@ struct cf_ferry {
 	struct cf_ferry_board *board;
 	char *hold;	   /* CF_FERRY_HOLD bytes on a page boundary, pinned */
 	CUdeviceptr place; /* of the board for the GPU, or 0: out of reach */
-	CUcontext ctx;	   /* of the stream, on this GPU: */
+	/* in an aperture, of CF_FERRY_NEAR bytes: state and orders, where its
+	 * kernel rings, and a second hold; or NULL */
+	struct cf_ferry_board *near;
+	CUdeviceptr near_place; /* the same for the GPU */
+	CUcontext ctx;		/* of the stream, on this GPU: */
 	int ordinal;
 	const struct cf_gpu *gpu; /* whose slots it may use, or NULL */
 	unsigned blocks;	  /* of the launch; 0: there is none */
@@ -98,6 +108,7 @@ struct cf_ferry {
 	_Atomic uint32_t *begun;
 	uint32_t ticket;
 	uint32_t run;
+	uint32_t near_run;	   /* the last that went by the aperture */
 	pthread_mutex_t hold_lock; /* held by who uses the hold: */
 	uint32_t hold_nr;     /* the last order of it that was not waited for */
 	pthread_mutex_t lock; /* before workers.lock, to step aside */
@@ -115,6 +126,15 @@ void cf_ferry_init(struct cf_ferry *ferry, const struct cf_ferry_ops *ops);
  * context of its own (of a pool, or mapped) is reached from any on its GPU.
  */
 bool cf_ferry_reaches(CUcontext ctx, int ordinal, const struct cf_memory *mem);
+
+/* Whether this run's orders go by the aperture, and bytes may. */
+static inline bool cf_ferry_is_near(const struct cf_ferry *ferry)
+{
+	return ferry->rings && ferry->near;
+}
+
+/* What orders call a byte of a hold, of the aperture's, or of a slot. */
+uint64_t cf_ferry_addr(const struct cf_ferry *ferry, const char *at);
 
 /* A new run; all orders of the one before have been carried out. */
 void cf_ferry_begin(struct cf_ferry *ferry);

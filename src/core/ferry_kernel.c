@@ -111,8 +111,11 @@ CUresult cf_ferry_launch(const struct cf_cuda *cuda,
 		ferry->shared ?
 			board + offsetof(struct cf_ferry_board, claims) :
 			0;
+	CUdeviceptr near = cf_ferry_is_near(ferry) ? ferry->near_place : board;
 	uint32_t ahead = ferry->begun != NULL, lets = ferry->lets;
-	void *params[] = { &board, &claims, &door, &ticket, &ahead, &lets };
+	void *params[] = {
+		&board, &near, &claims, &door, &ticket, &ahead, &lets
+	};
 	CUresult res = CF_CU_NOT_SUPPORTED;
 
 	if (cuda->launch_kernel_ex)

@@ -11,7 +11,9 @@
  * block's last order, if a look at the state, made while the bytes were on
  * their way, tells that it is. The last word is the run's number in word x of
  * left.
- * What the state says of a run before this one counts for nothing.
+ *
+ * State and orders are read from near, which is board or in an aperture. What
+ * the state says of a run before this one counts for nothing.
  *
  * Every block looks at the same words, over the bus, so that few blocks of
  * many threads are quicker than many of few; and blocks that share no order
@@ -87,8 +89,8 @@
 #define CF_FERRY_TEXT(TARGET, WAIT, PEEK, GO, LET, LEAVE) \
 	TARGET \
 	".address_size 64\n" \
-	".visible .entry cf_ferry(.param .u64 board, .param .u64 claims,\n" \
-	"	.param .u64 door, .param .u32 ticket,\n" \
+	".visible .entry cf_ferry(.param .u64 board, .param .u64 near,\n" \
+	"	.param .u64 claims, .param .u64 door, .param .u32 ticket,\n" \
 	"	.param .u32 ahead, .param .u32 lets)\n" \
 	".maxntid " CF_FERRY_TEXT_OF(CF_FERRY_THREADS) ", 1, 1\n" \
 	".minnctapersm 2\n" \
@@ -98,7 +100,7 @@
 	"	.reg .b32 %n, %head, %vec, %i, %j, %step, %old, %got, %mine, %late, %twice;\n" \
 	"	.reg .b32 %a<8>, %b<8>, %c<8>, %d<8>, %lets, %sum;\n" \
 	"	.reg .b16 %h<8>;\n" \
-	"	.reg .b64 %board, %claim, %order, %state, %dst, %src;\n" \
+	"	.reg .b64 %board, %near, %claim, %order, %state, %dst, %src;\n" \
 	"	.reg .b64 %to, %from, %t, %word, %stride;\n" \
 	"	.shared .align 8 .b8 told[24];\n" \
 	"	mov.u32 %me, %tid.x;\n" \
@@ -115,6 +117,8 @@
 	"	cvta.to.global.u64 %board, %board;\n" \
 	"	mul.wide.u32 %word, %block, 4;\n" \
 	"	add.u64 %word, %board, %word;\n" \
+	"	ld.param.u64 %near, [near];\n" \
+	"	cvta.to.global.u64 %near, %near;\n" \
 	"	setp.ne.u32 %out, %me, 0;\n" \
 	"	@%out bra START;\n" \
 	"	setp.ne.u32 %q, %block, 0;\n" \
@@ -159,7 +163,7 @@
 	"	setp.gt.u32 %q, %posted, %next;\n" \
 	"	@%q bra ORDER;\n" \
 	"LOOK:\n" \
-	"	ld.volatile.global.u64 %state, [%board];\n" \
+	"	ld.volatile.global.u64 %state, [%near];\n" \
 	CF_FERRY_TOLD \
 	"	setp.gt.u32 %p0, %posted, %next;\n" \
 	"	@%p0 bra ORDER;\n" \
@@ -172,7 +176,7 @@
 	"ORDER:\n" \
 	"	and.b32 %got, %next, 15;\n" \
 	"	mul.wide.u32 %t, %got, 24;\n" \
-	"	add.u64 %order, %board, %t;\n" \
+	"	add.u64 %order, %near, %t;\n" \
 	"	ld.volatile.global.u64 %dst, [%order+256];\n" \
 	"	ld.volatile.global.u64 %src, [%order+264];\n" \
 	"	ld.volatile.global.u32 %n, [%order+272];\n" \
@@ -180,7 +184,7 @@
 	"	st.shared.u64 [told+8], %src;\n" \
 	"	st.shared.u32 [told+16], %n;\n" \
 	"	st.shared.u32 [told+20], %go;\n" \
-	"	ld.volatile.global.u64 %state, [%board];\n" \
+	"	ld.volatile.global.u64 %state, [%near];\n" \
 	"TOLD:\n" \
 	"	bar.sync 0;\n" \
 	"	ld.shared.u32 %go, [told+20];\n" \
@@ -276,7 +280,7 @@ static const char cf_ferry_ptx_follows[] = CF_FERRY_TEXT(
 	"	@!%ahead bra START;\n"
 	"	mov.u32 %i, 16;\n"
 	"AGAIN:\n"
-	"	ld.volatile.global.u64 %state, [%board];\n"
+	"	ld.volatile.global.u64 %state, [%near];\n"
 	CF_FERRY_TOLD
 	"	setp.gt.u32 %q, %posted, %next;\n"
 	"	@%q bra START;\n"

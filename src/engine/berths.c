@@ -137,6 +137,23 @@ void cf_berths_list_bells(struct cf_berths *berths)
 	cf_board_list(&berths->chunks->board);
 }
 
+/* No run is 0: what a state says of it counts for nothing. */
+void cf_berths_bring_near(struct cf_berths *berths,
+			  const struct cf_aperture *aperture)
+{
+	struct cf_sop *sops = berths->chunks->sops;
+
+	for (size_t i = 0; i < CHUNK_SOPS; i++) {
+		struct cf_ferry *ferry = &sops[i].ferry;
+		size_t at = i * CF_FERRY_NEAR;
+
+		ferry->near = (struct cf_ferry_board *)(aperture->mem + at);
+		ferry->near_place = aperture->gpu + at;
+		atomic_init(&ferry->near->state, 0);
+	}
+	cf_aperture_settle(&sops[0].ferry.near->state);
+}
+
 CUdeviceptr cf_chunk_open_gate(const struct cf_chunk *chunk)
 {
 	return chunk->sops[0].gate;

@@ -15,6 +15,9 @@
 #define CF_ENGINE_BERTHS_H
 
 #include <stdbool.h>
+#include "core/aperture.h"
+#include "core/ferry.h"
+#include "engine/bell.h"
 #include "seam/cuda.h"
 
 struct cf_chunk;
@@ -40,6 +43,10 @@ int cf_chunk_new(const struct cf_cuda *cuda, struct cf_dock *dock, bool ferries,
 CUdeviceptr cf_chunk_open_gate(const struct cf_chunk *chunk);
 /* Its operations go to the front, where the next look finds them. */
 void cf_berths_add(struct cf_berths *berths, struct cf_chunk *chunk);
+/* The last chunk's ferries share an aperture of so many bytes from now on. */
+#define CF_BERTHS_NEAR (CF_BOARD_BELLS * CF_FERRY_NEAR)
+void cf_berths_bring_near(struct cf_berths *berths,
+			  const struct cf_aperture *aperture);
 /* From now on a worker looks at the bells of the chunk that came last. */
 void cf_berths_list_bells(struct cf_berths *berths);
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * dock - makes, grows and ends the dock of a context, loads its kernel, and
- * asks whether the context is well.
+ * dock - makes, grows and ends the dock of a context, and asks whether the
+ * context is well.
  */
 #include "engine/dock.h"
 
@@ -11,7 +11,6 @@
 #include "core/context.h"
 #include "core/lane.h"
 #include "core/log.h"
-#include "core/log_tag.h"
 #include "engine/dock_internal.h"
 
 #define LOOK_AGAIN_NS (20 * 1000 * 1000) /* whether it is well */
@@ -88,35 +87,6 @@ int cf_dock_make(const struct cf_cuda *cuda, CUcontext ctx,
 	}
 	*out = dock;
 	return 0;
-}
-
-/* Without it copies have streams of their own, and may wait behind gates. */
-void cf_dock_load_ferry(const struct cf_cuda *cuda, struct cf_dock *dock)
-{
-	struct cf_ferry_kernel ferry = { .module = NULL };
-	int err;
-
-	pthread_mutex_lock(&cf_docks.lock);
-	err = !cf_dock_may_load_locked(dock);
-	if (!err)
-		dock->loaded = dock->loading = true;
-	pthread_mutex_unlock(&cf_docks.lock);
-	if (err)
-		return;
-	err = cf_ferry_load(cuda, &ferry);
-	pthread_mutex_lock(&cf_docks.lock);
-	dock->ferry = ferry;
-	dock->loading = false;
-	pthread_cond_broadcast(&cf_docks.loaded);
-	pthread_mutex_unlock(&cf_docks.lock);
-	if (err)
-		cf_log(CF_LOG_WARN,
-		       "stream IO: no kernel in context " CF_TAG
-		       " (code %d %s), copies go in streams of their own",
-		       cf_tag(dock->ctx), err,
-		       cf_is_cuda_error(err) ?
-			       cf_cuda_error_name(cf_cuda_result(err)) :
-			       "");
 }
 
 static void add_locked(struct cf_dock *dock, bool ferry, struct cf_chunk *chunk)
@@ -210,6 +180,7 @@ static void dock_free(const struct cf_cuda *cuda, struct cf_dock *dock)
 	}
 	cf_berths_fini(cuda, &dock->berths[false]);
 	cf_berths_fini(cuda, &dock->berths[true]);
+	cf_aperture_end(&dock->aperture);
 	if (dock->ferry.module && cuda)
 		cuda->module_unload(dock->ferry.module);
 	free(dock);

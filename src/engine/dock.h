@@ -23,18 +23,18 @@ void cf_docks_configure(bool memops, bool bells, bool ferries);
 /*
  * An operation for ctx, which is current. Its gate is 0 and passed differs
  * from its ticket. may_load: no stream of the context is known to wait for
- * something, so that the ferry's kernel may be loaded now. 0, -ENOMEM or a
+ * something, so that what ferries need may be loaded now. 0, -ENOMEM or a
  * CUDA code.
  */
 int cf_dock_lease(CUcontext ctx, unsigned long long ctx_id, bool may_load,
 		  struct cf_sop **sop);
 
-/* Whether it would be loaded now if it may be. */
+/* Whether anything would be loaded now if it may be. */
 bool cf_dock_may_load(CUcontext ctx, unsigned long long ctx_id);
 
 /*
- * Loads the kernel for ctx, which is current, while nothing waits there yet;
- * what cannot be had now is done without.
+ * Loads what comes next for ctx, which is current, while nothing waits there
+ * yet; what cannot be had now is done without.
  */
 void cf_dock_prepare(const struct cf_cuda *cuda, CUcontext ctx,
 		     unsigned long long ctx_id);

@@ -7,6 +7,7 @@
 #ifndef CF_ENGINE_DOCK_INTERNAL_H
 #define CF_ENGINE_DOCK_INTERNAL_H
 
+#include "core/aperture.h"
 #include "engine/berths.h"
 #include "engine/dock.h"
 #include "seam/hidden.h"
@@ -15,10 +16,12 @@ struct cf_dock {
 	CUcontext ctx;
 	unsigned long long ctx_id;
 	bool memops, bells, ferries;  /* memops: lock */
-	bool loaded;		      /* lock; or it was tried */
+	bool loaded;		      /* lock; or it was tried: the kernel, */
+	bool neared;		      /* lock; and the aperture */
 	bool loading;		      /* lock; nobody leases meanwhile */
 	bool tried;		      /* lock; whether it has memops */
 	struct cf_ferry_kernel ferry; /* lock; stays once it is there */
+	struct cf_aperture aperture;  /* of the ferries of the first chunk */
 	CUstream probe;		      /* asks whether the context is well */
 	struct cf_berths berths[2];   /* lock; without a ferry, and with */
 	struct cf_dock *next;	      /* lock */
@@ -42,18 +45,31 @@ int cf_dock_make(const struct cf_cuda *cuda, CUcontext ctx,
 /* Adds a chunk, with ferries or without. 0, -ENOMEM or a CUDA code. */
 int cf_dock_grow(const struct cf_cuda *cuda, struct cf_dock *dock, bool ferry);
 
+/* The ferries' kernel, or then an aperture for those that ring. */
+static inline bool cf_dock_lacks_locked(const struct cf_dock *dock)
+{
+	if (!dock->loaded)
+		return dock->ferries;
+	return !dock->neared && dock->ferry.module && dock->memops &&
+	       dock->bells;
+}
+
 /*
  * The driver may wait for the whole context, and keep copies out: so not while
- * an operation is out that needs one to get on, and none begins meanwhile.
+ * an operation is out that needs one to get on, and none begins meanwhile. An
+ * aperture is for the first chunk, while no kernel looks there.
  */
 static inline bool cf_dock_may_load_locked(const struct cf_dock *dock)
 {
-	return dock->ferries && !dock->loaded &&
-	       cf_berths_where(&dock->berths[false]) == CF_HOME;
+	return cf_dock_lacks_locked(dock) &&
+	       cf_berths_where(&dock->berths[false]) == CF_HOME &&
+	       (!dock->loaded ||
+		(dock->berths[true].chunks &&
+		 cf_berths_where(&dock->berths[true]) == CF_HOME));
 }
 
-/* Loads the ferry's kernel, if it may be loaded now. */
-void cf_dock_load_ferry(const struct cf_cuda *cuda, struct cf_dock *dock);
+/* Loads what the dock lacks first, if it may be loaded now. */
+void cf_dock_load(const struct cf_cuda *cuda, struct cf_dock *dock);
 
 bool cf_dock_is_gone(const struct cf_cuda *cuda, const struct cf_dock *dock);
 

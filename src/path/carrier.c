@@ -2,6 +2,7 @@
 /* carrier - finds room, and fills and drains berths. */
 #include "path/carrier.h"
 
+#include "core/aperture.h"
 #include "core/ferry.h"
 #include "core/file.h"
 #include "core/gpu.h"
@@ -35,11 +36,20 @@ static bool take_slot(struct cf_carrier *c)
 	return c->slot;
 }
 
+static bool is_direct(const struct cf_carrier *c)
+{
+	return cf_file_is_direct(c->piece->handle, c->piece->via);
+}
+
 static void take_hold(struct cf_carrier *c)
 {
-	cut(c, c->ferry->hold, CF_FERRY_HOLD);
+	struct cf_ferry *ferry = c->ferry;
+
+	cut(c, ferry->hold, CF_FERRY_HOLD);
 	for (unsigned i = 0; i < c->nr_berths; i++)
-		c->berths[i].nr = c->ferry->hold_nr;
+		c->berths[i].nr = ferry->hold_nr;
+	if (c->piece->op == CF_READ && cf_ferry_is_near(ferry) && !is_direct(c))
+		c->near = (char *)ferry->near + CF_FERRY_NEAR_HOLD;
 }
 
 bool cf_carrier_begin(struct cf_carrier *c, const struct cf_piece *piece,
@@ -74,9 +84,14 @@ static int settle(struct cf_carrier *c)
 	return err;
 }
 
-/* What a lost kernel may still look at is not lent again. */
+/*
+ * What a lost kernel may still look at is not lent again; and what was put into
+ * an aperture and never ordered would come over what the next one puts there.
+ */
 static void give_room_back(struct cf_carrier *c, bool lost)
 {
+	if (c->near)
+		cf_aperture_fence();
 	if (!c->slot)
 		pthread_mutex_unlock(&c->ferry->hold_lock);
 	else if (!lost)
@@ -129,29 +144,37 @@ static char *berth_for(const struct cf_carrier *c, const struct cf_berth *b,
 {
 	uint64_t first = in_device(c, part) - cf_slot_delta(c->piece, part);
 
-	return cf_file_is_direct(c->piece->handle, c->piece->via) ?
-		       b->mem :
-		       b->mem + first % VECTOR;
+	return is_direct(c) ? b->mem : b->mem + first % VECTOR;
 }
 
-static uint64_t in_berth(const struct cf_carrier *c, const struct cf_berth *b,
-			 const struct cf_part *part)
+/* To the berth, or to the place in the aperture that stands for it. */
+static ssize_t fill(const struct cf_carrier *c, const struct cf_berth *b,
+		    const struct cf_part *some, const char **from)
 {
-	return (uintptr_t)berth_for(c, b, part) + cf_slot_delta(c->piece, part);
+	char *mem = berth_for(c, b, some);
+	char *at = mem + cf_slot_delta(c->piece, some);
+
+	*from = at;
+	if (!c->near)
+		return cf_slot_fill(c->piece, some, mem);
+	return cf_slot_fill_near(c->piece, some,
+				 c->near + (at - c->ferry->hold), at, from);
 }
 
 static ssize_t read_some(struct cf_carrier *c, struct cf_berth *b,
 			 const struct cf_part *some)
 {
+	const char *from;
 	ssize_t n;
 	int err = cf_ferry_wait(c->ferry, b->nr);
 
 	if (err)
 		return err;
-	n = cf_slot_fill(c->piece, some, berth_for(c, b, some));
+	n = fill(c, b, some, &from);
 	if (n > 0)
 		err = cf_ferry_post(c->ferry, in_device(c, some),
-				    in_berth(c, b, some), (size_t)n, &b->nr);
+				    cf_ferry_addr(c->ferry, from), (size_t)n,
+				    &b->nr);
 	return err ? err : n;
 }
 
@@ -212,13 +235,16 @@ static bool order_more(struct cf_carrier *c, struct writing *w)
 {
 	while (w->begun - w->ended < c->nr_berths) {
 		struct cf_berth *b = &c->berths[w->begun % c->nr_berths];
+		char *mem;
 		int err;
 
 		if (!w->rest.size && !cf_feed_next(c->feed, &w->rest))
 			return true;
 		next_of(c, &w->rest, &b->part);
 		w->begun++;
-		err = cf_ferry_post(c->ferry, in_berth(c, b, &b->part),
+		mem = berth_for(c, b, &b->part) +
+		      cf_slot_delta(c->piece, &b->part);
+		err = cf_ferry_post(c->ferry, cf_ferry_addr(c->ferry, mem),
 				    in_device(c, &b->part), b->part.size,
 				    &b->nr);
 		if (err) {

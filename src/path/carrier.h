@@ -29,7 +29,8 @@ struct cf_carrier {
 	struct cf_feed *feed;
 	struct cf_ferry *ferry;
 	struct cf_pool *pool;
-	struct cf_slot *slot; /* NULL: has the ferry's hold */
+	struct cf_slot *slot; /* NULL: has the ferry's hold, */
+	char *near;	      /* and the one in its aperture, or NULL */
 	struct cf_berth berths[CF_CARRIER_BERTHS];
 	unsigned nr_berths;
 	size_t room;  /* for bytes of the piece, in each */

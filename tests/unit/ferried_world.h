@@ -30,7 +30,8 @@
 struct world {
 	struct cf_ferry ferry;
 	struct cf_ferry_board board;
-	char *hold;
+	struct cf_ferry_board *told; /* has state and orders */
+	char *hold, *aperture;
 	struct th_file file;
 	CUfileHandle_t value;
 	struct cf_piece piece;
@@ -66,7 +67,7 @@ static atomic_bool helped; /* and the helpers are gone */
 
 static inline uint32_t orders(struct world *w)
 {
-	return (uint32_t)atomic_load(&w->board.state);
+	return (uint32_t)atomic_load(&w->told->state);
 }
 
 /* Orders of the run in their order, until the world is over. */
@@ -79,7 +80,7 @@ static inline void *play_kernel(void *arg)
 		th_sleep_ms(1);
 	while (!atomic_load(&w->over)) {
 		const struct cf_ferry_order *o =
-			&w->board.orders[done % CF_FERRY_ORDERS];
+			&w->told->orders[done % CF_FERRY_ORDERS];
 
 		if (orders(w) == done) {
 			th_sleep_ms(1);
@@ -113,7 +114,7 @@ static inline void world_make_on(struct world *w, enum cf_op op,
 	th_file_make(&w->file, kind, O_RDWR, w->bytes, SIZE);
 	w->value = th_handle(w->file.fd);
 	cf_ferry_init(&w->ferry, &ops);
-	w->ferry.board = &w->board;
+	w->ferry.board = w->told = &w->board;
 	w->ferry.hold = w->hold;
 	w->ferry.blocks = BLOCKS;
 	cf_ferry_begin(&w->ferry);
@@ -172,6 +173,7 @@ static inline void world_end(struct world *w)
 	free(w->bytes);
 	free(w->memory);
 	free(w->hold);
+	free(w->aperture);
 	th_close();
 }
 

@@ -1,19 +1,34 @@
 // SPDX-License-Identifier: Apache-2.0
-/* test_carrier - the room that a carrier has: where a part and its blocks go.
- */
-#include "path/carrier.h"
+/* carrier - the room that one has: where a part and its blocks go. */
+#include <errno.h>
+#include <pthread.h>
+#include "core/aperture.h"
+
+static void fenced(void);
+
+#define cf_aperture_fence fenced
+#include "path/carrier.c"
 #include "harness.h"
 
 #include "core/ferry.h"
 #include "core/handle.h"
 
+static _Alignas(CF_SLOT_ALIGN) char hold[CF_FERRY_HOLD];
+static struct cf_ferry ferry = {
+	.hold = hold,
+	.hold_lock = PTHREAD_MUTEX_INITIALIZER,
+};
+static unsigned fences;
+
+/* While nobody else can have the hold. */
+static void fenced(void)
+{
+	assert_int_equal(pthread_mutex_trylock(&ferry.hold_lock), EBUSY);
+	fences++;
+}
+
 static struct cf_carrier carrier_of(size_t page, size_t step)
 {
-	static _Alignas(CF_SLOT_ALIGN) char hold[CF_FERRY_HOLD];
-	static struct cf_ferry ferry = {
-		.hold = hold,
-		.hold_lock = PTHREAD_MUTEX_INITIALIZER,
-	};
 	static struct cf_handle handle;
 	static struct cf_piece piece = { .handle = &handle, .ferry = &ferry };
 	static struct cf_feed feed;
@@ -66,11 +81,36 @@ static void there_are_two_where_a_part_fits_into_half(void **state)
 			 CF_FERRY_HOLD - 2 * 4096);
 }
 
+/* The file was gone, say. */
+static void what_was_put_there_for_nothing_is_fenced(void **state)
+{
+	static _Alignas(4096) char aperture[CF_FERRY_NEAR];
+
+	(void)state;
+	ferry.rings = true;
+	for (int near = 0; near < 2; near++) {
+		struct cf_carrier c;
+
+		ferry.near = near ? (struct cf_ferry_board *)aperture : NULL;
+		c = carrier_of(4096, 4096);
+		pthread_mutex_lock(&ferry.hold_lock);
+		assert_ptr_equal(c.near,
+				 near ? aperture + CF_FERRY_NEAR_HOLD : NULL);
+		fences = 0;
+		ferry.blocks = 1;
+		cf_carrier_end(&c);
+		assert_int_equal(fences, near);
+		assert_int_equal(pthread_mutex_trylock(&ferry.hold_lock), 0);
+		pthread_mutex_unlock(&ferry.hold_lock);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(what_is_in_a_berth_stays_there),
 		cmocka_unit_test(there_are_two_where_a_part_fits_into_half),
+		cmocka_unit_test(what_was_put_there_for_nothing_is_fenced),
 	};
 
 	th_start(30);

@@ -18,11 +18,30 @@ static void ring(struct world *w, size_t size)
 	cf_feed_init(&w->feed, size, 0, size);
 }
 
+/* Memory of this process again. */
+static void bring_near(struct world *w)
+{
+	assert_int_equal(
+		posix_memalign((void **)&w->aperture, 4096, CF_FERRY_NEAR), 0);
+	memset(w->aperture, 0, CF_FERRY_NEAR);
+	w->told = w->ferry.near = (struct cf_ferry_board *)w->aperture;
+	w->ferry.near_place = (uintptr_t)w->aperture;
+	w->ferry.rings = true;
+	cf_ferry_begin(&w->ferry);
+}
+
 static void is_read(struct world *w)
 {
 	th_all("before it", w->memory, 0xa5, 14);
 	th_equal("memory", w->memory + 14, w->bytes + 4096 + 3, SMALL);
 	th_all("behind it", w->memory + 14 + SMALL, 0xa5, 64);
+}
+
+static bool lies_in(const struct cf_ferry_order *o, const char *mem,
+		    size_t size)
+{
+	return o->src >= (uintptr_t)mem &&
+	       o->src + o->size <= (uintptr_t)mem + size;
 }
 
 static void start_kernel(struct world *w)
@@ -105,6 +124,43 @@ static void one_that_is_gone_is_not_trusted_with_it(void **state)
 	world_end(&w);
 }
 
+static void where_there_is_an_aperture_it_is_read_into_that(void **state)
+{
+	struct world w;
+
+	world_make(&w, CF_READ);
+	bring_near(&w);
+	ring(&w, SMALL);
+	assert_int_equal(world_run(&w), SMALL);
+	assert_int_equal(cf_ferry_wait(&w.ferry, 1), 0);
+	assert_true(lies_in(w.ferry.near->orders,
+			    w.aperture + CF_FERRY_NEAR_HOLD, CF_FERRY_HOLD));
+	assert_int_equal(w.board.orders[0].size, 0);
+	is_read(&w);
+	world_end(&w);
+}
+
+/* No pages lie there for a disk to read into, or for another to be lent. */
+static void what_needs_pages_has_the_hold(void **state)
+{
+	for (int direct = 0; direct < 2; direct++) {
+		struct world w;
+
+		world_make_on(&w, CF_READ, direct ? TH_ODIRECT : TH_BUFFERED);
+		bring_near(&w);
+		ring(&w, SMALL);
+		w.piece.via = direct ? CF_VIA_DIRECT : CF_VIA_CACHE;
+		if (!direct)
+			atomic_store(&w.piece.handle->wants_pages, true);
+		assert_int_equal(world_run(&w), SMALL);
+		assert_int_equal(cf_ferry_wait(&w.ferry, 1), 0);
+		assert_true(
+			lies_in(w.ferry.near->orders, w.hold, CF_FERRY_HOLD));
+		is_read(&w);
+		world_end(&w);
+	}
+}
+
 /* Then it moves vectors; what goes O_DIRECT lies as the disk has it. */
 static void it_lies_in_the_hold_as_in_the_memory(void **state)
 {
@@ -135,6 +191,8 @@ int main(void)
 		TEST(who_comes_next_waits_for_what_is_there),
 		TEST(what_an_event_tells_of_is_there),
 		TEST(one_that_is_gone_is_not_trusted_with_it),
+		TEST(where_there_is_an_aperture_it_is_read_into_that),
+		TEST(what_needs_pages_has_the_hold),
 		TEST(it_lies_in_the_hold_as_in_the_memory),
 	};
 

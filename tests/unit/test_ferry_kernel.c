@@ -22,7 +22,7 @@ static struct {
 	bool follows, small; /* the text that was loaded last */
 	unsigned blocks, threads, nr_attrs;
 	int priority, early;
-	uint64_t place, claims, door;
+	uint64_t place, near, claims, door;
 	uint32_t ticket, ahead, lets;
 } seen;
 
@@ -62,11 +62,12 @@ static void note(CUfunction function, unsigned blocks, unsigned threads,
 	seen.blocks = blocks;
 	seen.threads = threads;
 	memcpy(&seen.place, params[0], 8);
-	memcpy(&seen.claims, params[1], 8);
-	memcpy(&seen.door, params[2], 8);
-	memcpy(&seen.ticket, params[3], 4);
-	memcpy(&seen.ahead, params[4], 4);
-	memcpy(&seen.lets, params[5], 4);
+	memcpy(&seen.near, params[1], 8);
+	memcpy(&seen.claims, params[2], 8);
+	memcpy(&seen.door, params[3], 8);
+	memcpy(&seen.ticket, params[4], 4);
+	memcpy(&seen.ahead, params[5], 4);
+	memcpy(&seen.lets, params[6], 4);
 }
 
 static CUresult launch_kernel(CUfunction function, unsigned x, unsigned y,
@@ -146,6 +147,7 @@ static CUresult launch(const struct cf_cuda *cuda,
 
 	assert_int_equal(seen.blocks, 4);
 	assert_int_equal(seen.place, 0x1000);
+	assert_int_equal(seen.near, 0x1000);
 	assert_int_equal(seen.door, 0x2000);
 	assert_int_equal(seen.ticket, TICKET);
 	assert_int_equal(seen.lets, 4711);
@@ -193,6 +195,29 @@ static void one_that_is_told_so_comes_ahead(void **state)
 		CF_CU_SUCCESS);
 	assert_int_equal(seen.ahead, 1);
 	assert_int_equal(seen.early, 1);
+}
+
+/* What its GPU has is looked at by a kernel of its own alone, and that rings.
+ */
+static void one_that_rings_looks_into_the_aperture(void **state)
+{
+	const struct cf_cuda cuda = new_driver();
+	struct cf_ferry_board aperture;
+	struct cf_ferry ferry = { .place = 0x1000,
+				  .near = &aperture,
+				  .near_place = 0x5000,
+				  .blocks = 1 };
+	struct cf_ferry_kernel kernel;
+
+	assert_int_equal(cf_ferry_load(&cuda, &kernel), 0);
+	for (int rings = 0; rings < 2; rings++) {
+		ferry.rings = rings;
+		assert_int_equal(cf_ferry_launch(&cuda, &kernel, &ferry, 0x2000,
+						 TICKET, STREAM),
+				 CF_CU_SUCCESS);
+		assert_int_equal(seen.place, 0x1000);
+		assert_int_equal(seen.near, rings ? 0x5000 : 0x1000);
+	}
 }
 
 /* The driver sees to it that two blocks of 512 threads do. */
@@ -326,6 +351,8 @@ int main(void)
 		cmocka_unit_test_setup(one_follows_another_and_goes_first,
 				       reset),
 		cmocka_unit_test_setup(one_that_is_told_so_comes_ahead, reset),
+		cmocka_unit_test_setup(one_that_rings_looks_into_the_aperture,
+				       reset),
 		cmocka_unit_test_setup(two_ferries_fit_into_a_multiprocessor,
 				       reset),
 		cmocka_unit_test_setup(a_node_of_a_graph_follows_nothing_early,

@@ -1,0 +1,64 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * dock_load - what streams of a context can have besides: the kernel of their
+ * ferries, and then an aperture for these.
+ *
+ * Either may wait for the context, or for a stream of ours in it.
+ */
+#include "core/context.h"
+#include "core/log.h"
+#include "core/log_tag.h"
+#include "engine/dock_internal.h"
+
+/* Without it copies have streams of their own, and may wait behind gates. */
+static void load_kernel(const struct cf_cuda *cuda, struct cf_dock *dock)
+{
+	struct cf_ferry_kernel ferry = { .module = NULL };
+	int err = cf_ferry_load(cuda, &ferry);
+
+	pthread_mutex_lock(&cf_docks.lock);
+	dock->ferry = ferry;
+	pthread_mutex_unlock(&cf_docks.lock);
+	if (err)
+		cf_log(CF_LOG_WARN,
+		       "stream IO: no kernel in context " CF_TAG
+		       " (code %d %s), copies go in streams of their own",
+		       cf_tag(dock->ctx), err,
+		       cf_is_cuda_error(err) ?
+			       cf_cuda_error_name(cf_cuda_result(err)) :
+			       "");
+}
+
+/* Without it a kernel looks over the bus. */
+static void make_aperture(const struct cf_cuda *cuda, struct cf_dock *dock)
+{
+	struct cf_aperture *a = &dock->aperture;
+	int ordinal = cf_context_ordinal(cuda);
+
+	if (ordinal >= 0 &&
+	    cf_aperture_make(a, ordinal, CF_BERTHS_NEAR, dock->probe))
+		cf_berths_bring_near(&dock->berths[true], a);
+}
+
+void cf_dock_load(const struct cf_cuda *cuda, struct cf_dock *dock)
+{
+	bool may, kernel;
+
+	pthread_mutex_lock(&cf_docks.lock);
+	may = cf_dock_may_load_locked(dock);
+	kernel = !dock->loaded;
+	dock->loading |= may;
+	dock->neared |= may && !kernel;
+	dock->loaded |= may;
+	pthread_mutex_unlock(&cf_docks.lock);
+	if (!may)
+		return;
+	if (kernel)
+		load_kernel(cuda, dock);
+	else
+		make_aperture(cuda, dock);
+	pthread_mutex_lock(&cf_docks.lock);
+	dock->loading = false;
+	pthread_cond_broadcast(&cf_docks.loaded);
+	pthread_mutex_unlock(&cf_docks.lock);
+}

@@ -1,0 +1,261 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * Reads in stream order whose kernel finds its orders, and small ones their
+ * bytes, in an aperture; and when there is one.
+ */
+#include <fcntl.h>
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <string.h>
+#include "harness.h"
+
+#define FIXED 0xf
+#define SIZE (300 * TH_KIB)
+#define GUARD ((size_t)64)
+#define DEPTH 8
+
+struct io {
+	size_t size;
+	off_t file_off, buf_off;
+	ssize_t n;
+};
+
+struct world {
+	struct th_mem mem;
+	struct th_file file;
+	CUfileHandle_t fh;
+	CUstream stream;
+	unsigned char *bytes, *want, *got;
+};
+
+static void world_init(struct world *w)
+{
+	th_mem_need(TH_DEVICE);
+	th_open();
+	w->bytes = th_bytes(2 * SIZE);
+	w->want = malloc(SIZE);
+	w->got = malloc(SIZE);
+	th_file_make(&w->file, TH_BUFFERED, O_RDWR, w->bytes, 2 * SIZE);
+	th_mem_alloc(&w->mem, TH_DEVICE, SIZE);
+	w->fh = th_handle(w->file.fd);
+	assert_int_equal(cuStreamCreate(&w->stream, CF_CU_STREAM_NON_BLOCKING),
+			 0);
+}
+
+/* The driver tells of a graph's end on a thread of its own, a bit later. */
+static void await_ends(void)
+{
+	while (th_fake() && th_fake()->live("user_object"))
+		th_sleep_ms(1);
+}
+
+static void world_fini(struct world *w)
+{
+	await_ends();
+	(void)cuFileStreamDeregister(w->stream);
+	assert_int_equal(cuStreamDestroy(w->stream), 0);
+	cuFileHandleDeregister(w->fh);
+	th_mem_free(&w->mem);
+	th_file_end(&w->file);
+	free(w->bytes);
+	free(w->want);
+	free(w->got);
+	th_close();
+}
+
+static void fix(struct world *w)
+{
+	assert_int_equal(cuFileStreamRegister(w->stream, FIXED).err, 0);
+}
+
+static void read_async(struct world *w, struct io *io)
+{
+	io->n = -1;
+	assert_int_equal(cuFileReadAsync(w->fh, w->mem.ptr, &io->size,
+					 &io->file_off, &io->buf_off, &io->n,
+					 w->stream)
+				 .err,
+			 0);
+}
+
+/* The guards are what they were. */
+static void check(struct world *w, const struct io *ios, unsigned nr)
+{
+	assert_int_equal(cuStreamSynchronize(w->stream), 0);
+	for (unsigned i = 0; i < nr; i++) {
+		assert_int_equal(ios[i].n, ios[i].size);
+		memcpy(w->want + ios[i].buf_off, w->bytes + ios[i].file_off,
+		       ios[i].size);
+	}
+	th_mem_get(&w->mem, 0, w->got, SIZE);
+	th_equal("memory", w->got, w->want, SIZE);
+}
+
+/* DEPTH of them, one behind the other in the file and in the memory. */
+static void read_some(struct world *w, size_t size, size_t off)
+{
+	struct io ios[DEPTH];
+
+	memset(w->want, 0x5a, SIZE);
+	th_mem_set(&w->mem, 0x5a);
+	for (unsigned i = 0; i < DEPTH; i++) {
+		ios[i] = (struct io){
+			size, (off_t)(TH_KIB + 3 * off + i * (size + off)),
+			(off_t)(off + i * (size + GUARD)), -1
+		};
+		read_async(w, &ios[i]);
+	}
+	check(w, ios, DEPTH);
+}
+
+/* So many look into it, where the kernel is one that counts. */
+static void read_near(struct world *w, size_t size, size_t off, unsigned nr)
+{
+	unsigned long before = th_ferry_near();
+
+	read_some(w, size, off);
+	if (th_fake())
+		assert_int_equal(th_ferry_near() - before, nr);
+}
+
+static void reads_of_any_size_come_to_their_places(void **state)
+{
+	static const size_t sizes[] = { 1, 15, 512, 4096, 8191, 16384, 28672 };
+	struct world w;
+
+	world_init(&w);
+	fix(&w);
+	for (size_t i = 0; i < sizeof(sizes) / sizeof(sizes[0]); i++)
+		for (size_t off = 0; off < 32; off += off < 3 ? 1 : 13)
+			read_near(&w, sizes[i], off, DEPTH);
+	world_fini(&w);
+}
+
+static void those_that_no_hold_has_room_for_do_too(void **state)
+{
+	unsigned long before;
+	struct world w;
+	struct io io = { SIZE - 4 * GUARD, 7, (off_t)GUARD, -1 };
+
+	world_init(&w);
+	fix(&w);
+	before = th_ferry_near();
+	memset(w.want, 0x5a, SIZE);
+	th_mem_set(&w.mem, 0x5a);
+	read_async(&w, &io);
+	check(&w, &io, 1);
+	if (th_fake())
+		assert_int_equal(th_ferry_near() - before, 1);
+	world_fini(&w);
+}
+
+static void a_file_that_ends_ends_the_read_there(void **state)
+{
+	struct world w;
+	struct io io = { 16 * TH_KIB, (off_t)(2 * SIZE - 1000), 3, -1 };
+
+	world_init(&w);
+	fix(&w);
+	memset(w.want, 0x5a, SIZE);
+	th_mem_set(&w.mem, 0x5a);
+	read_async(&w, &io);
+	assert_int_equal(cuStreamSynchronize(w.stream), 0);
+	assert_int_equal(io.n, 1000);
+	io.size = 1000;
+	check(&w, &io, 1);
+	world_fini(&w);
+}
+
+/* opencufile.aperture */
+static void there_is_none_where_none_is_wanted(void **state)
+{
+	struct world w;
+
+	setenv("OCF_APERTURE", "0", 1);
+	world_init(&w);
+	fix(&w);
+	read_near(&w, 4096, 0, 0);
+	world_fini(&w);
+	unsetenv("OCF_APERTURE");
+}
+
+static void wait_for_word(void *word)
+{
+	while (!atomic_load((atomic_bool *)word))
+		th_sleep_ms(1);
+}
+
+/*
+ * Who makes one waits for the context, perhaps behind what the client will
+ * only end after this call: so that is put off.
+ */
+static void it_is_made_when_the_stream_is_idle(void **state)
+{
+	unsigned long before = th_ferry_near();
+	atomic_bool go = false;
+	struct world w;
+	struct io io = { 4096, 0, 0, -1 };
+
+	th_need_fake();
+	world_init(&w);
+	memset(w.want, 0x5a, SIZE);
+	th_mem_set(&w.mem, 0x5a);
+	assert_int_equal(cuLaunchHostFunc(w.stream, wait_for_word, &go), 0);
+	read_async(&w, &io);
+	atomic_store(&go, true);
+	check(&w, &io, 1);
+	assert_int_equal(th_ferry_near() - before, 0);
+	/* the first of these finds it idle */
+	read_near(&w, 4096, 0, DEPTH);
+	world_fini(&w);
+}
+
+/* Kernels of a graph look at the board, and the next one starts anew. */
+static void graphs_between_them_do_no_harm(void **state)
+{
+	struct io io = { 4096, 0, 0, -1 };
+	struct world w;
+	CUgraph graph;
+	CUgraphExec exec;
+
+	world_init(&w);
+	fix(&w);
+	for (int i = 0; i < 70; i++) { /* each operation of a chunk, and more */
+		read_near(&w, 4096, 1, DEPTH);
+		memset(w.want, 0x5a, SIZE);
+		th_mem_set(&w.mem, 0x5a);
+		assert_int_equal(
+			cuStreamBeginCapture(w.stream,
+					     CF_CU_STREAM_CAPTURE_MODE_GLOBAL),
+			0);
+		read_async(&w, &io);
+		assert_int_equal(cuStreamEndCapture(w.stream, &graph), 0);
+		assert_int_equal(cuGraphInstantiateWithFlags(&exec, graph, 0),
+				 0);
+		for (int k = 0; k < 3; k++)
+			assert_int_equal(cuGraphLaunch(exec, w.stream), 0);
+		check(&w, &io, 1);
+		assert_int_equal(cuGraphExecDestroy(exec), 0);
+		assert_int_equal(cuGraphDestroy(graph), 0);
+	}
+	world_fini(&w);
+}
+
+#define TEST(name) cmocka_unit_test_teardown(name, th_teardown_close)
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		TEST(reads_of_any_size_come_to_their_places),
+		TEST(those_that_no_hold_has_room_for_do_too),
+		TEST(a_file_that_ends_ends_the_read_there),
+		TEST(there_is_none_where_none_is_wanted),
+		TEST(it_is_made_when_the_stream_is_idle),
+		TEST(graphs_between_them_do_no_harm),
+	};
+
+	setenv("FAKECUDA_VERSION", "13030", 0);
+	th_start(120);
+	return th_finish(
+		cmocka_run_group_tests_name("stream_near", tests, NULL, NULL));
+}
