@@ -83,10 +83,11 @@
 #define CF_FERRY_8(OF) OF(0) OF(1) OF(2) OF(3) OF(4) OF(5) OF(6) OF(7)
 
 /*
- * WAIT stands before anything is read or written, PEEK when it has rung, GO
- * before it moves anything, LET before each order, LEAVE behind the moving.
+ * WAIT stands before anything is read or written, RING before it rings, PEEK
+ * when it has rung, GO before it moves anything, LET before each order, LEAVE
+ * behind the moving.
  */
-#define CF_FERRY_TEXT(TARGET, WAIT, PEEK, GO, LET, LEAVE) \
+#define CF_FERRY_TEXT(TARGET, WAIT, RING, PEEK, GO, LET, LEAVE) \
 	TARGET \
 	".address_size 64\n" \
 	".visible .entry cf_ferry(.param .u64 board, .param .u64 near,\n" \
@@ -128,7 +129,7 @@
 	"	@%q bra RUNG;\n" \
 	"	cvta.to.global.u64 %t, %t;\n" \
 	"	ld.param.u32 %got, [ticket];\n" \
-	"	membar.sys;\n" \
+	RING \
 	"	st.volatile.global.u32 [%t], %got;\n" \
 	"RUNG:\n" \
 	"	ld.volatile.global.u32 %run, [%board+8];\n" \
@@ -266,7 +267,8 @@
 	"}\n"
 
 static const char cf_ferry_ptx[] =
-	CF_FERRY_TEXT(".version 6.0\n.target sm_60\n", "", "", "", "", "");
+	CF_FERRY_TEXT(".version 6.0\n.target sm_60\n", "", "	membar.sys;\n",
+		      "", "", "", "");
 
 static const char cf_ferry_ptx_follows[] = CF_FERRY_TEXT(
 	".version 7.8\n.target sm_90\n",
@@ -276,6 +278,9 @@ static const char cf_ferry_ptx_follows[] = CF_FERRY_TEXT(
 	"	@%ahead bra RING;\n"
 	"	griddepcontrol.wait;\n"
 	"RING:\n",
+	/* what is before it may have written the numbers; not those of one
+	 * that comes ahead */
+	"	@!%ahead membar.sys;\n",
 	/* what it sees it need not look for again */
 	"	@!%ahead bra START;\n"
 	"	mov.u32 %i, 16;\n"
