@@ -53,7 +53,7 @@
 #define LARGE_STEP (512 * KIB)
 #define LARGE_END (2 * MIB) /* of it, either of which is demoted */
 /* of a ferry's carriers: more are in the way of its kernel's loads */
-#define FERRY_SHARE (256 * KIB)
+#define FERRY_SHARE (128 * KIB)
 /* orders of a ferry: what is short is cut to be several, what is long to have
  * the first one soon; a block is idle some 5 us between two */
 #define FERRY_MIN_STEP (64 * KIB)

@@ -413,13 +413,13 @@ static void what_a_ferry_moves_is_cut_in_several_parts(void **state)
 	}
 }
 
-static void a_ferry_has_a_carrier_for_256_kib(void **state)
+static void a_ferry_has_a_carrier_for_128_kib(void **state)
 {
 	static const struct {
 		size_t kib;
 		unsigned helpers;
-	} cases[] = { { 128, 0 },  { 256, 1 },	{ 512, 1 },
-		      { 1024, 3 }, { 1536, 5 }, { 4096, HELPERS } };
+	} cases[] = { { 128, 0 }, { 256, 1 },	     { 512, 3 },
+		      { 768, 5 }, { 1024, HELPERS }, { 4096, HELPERS } };
 	struct cf_ferry ferry = { .blocks = 1 };
 	struct cf_piece piece = ferried_read(&ferry);
 
@@ -664,7 +664,7 @@ int main(void)
 			parts_that_begin_or_end_near_an_end_are_demoted),
 		cmocka_unit_test(no_part_is_larger_than_a_slot),
 		cmocka_unit_test(what_a_ferry_moves_is_cut_in_several_parts),
-		cmocka_unit_test(a_ferry_has_a_carrier_for_256_kib),
+		cmocka_unit_test(a_ferry_has_a_carrier_for_128_kib),
 		cmocka_unit_test(the_first_part_ends_where_a_block_does),
 		cmocka_unit_test(
 			a_fleet_is_deep_and_a_large_one_has_one_carrier),
