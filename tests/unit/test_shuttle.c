@@ -97,7 +97,7 @@ static CUdeviceptr device_at(unsigned thread, size_t at)
 static int move(unsigned thread, size_t at, size_t dev_off, size_t size,
 		const unsigned char *bytes)
 {
-	struct cf_seat seat;
+	struct cf_seat seat = { 0 };
 	char *from;
 	int err;
 
@@ -227,7 +227,7 @@ static void seats_are_sixteen(void **state)
 
 static void what_has_no_room_below_the_number_is_refused(void **state)
 {
-	struct cf_seat seat;
+	struct cf_seat seat = { 0 };
 
 	(void)state;
 	assert_true(cf_shuttle_take(shuttle, &seat));
@@ -268,7 +268,7 @@ static void a_kernel_pays_when_copies_come_fast(void **state)
 
 static void one_that_is_here_pays_and_one_that_is_not_does_not(void **state)
 {
-	struct cf_seat seat;
+	struct cf_seat seat = { 0 };
 
 	th_need_fake();
 	(void)state;

@@ -140,7 +140,7 @@ static void orders_lie_in_the_aperture_and_not_on_the_board(void **state)
 {
 	struct cf_shuttle_board *board;
 	struct cf_shuttle_order *orders;
-	struct cf_seat seat;
+	struct cf_seat seat = { 0 };
 	struct cf_ride ride;
 	uint64_t tag;
 
@@ -196,7 +196,7 @@ static void bytes_are_moved_from_either_memory(void **state)
 {
 	unsigned char *far = th_bytes(CF_SHUTTLE_ROOM),
 		      *near = th_bytes(CF_SHUTTLE_ROOM);
-	struct cf_seat seat;
+	struct cf_seat seat = { 0 };
 
 	(void)state;
 	for (size_t off = 0; off <= CF_SHUTTLE_ROOM - SIZE; off += 4000) {
@@ -237,7 +237,7 @@ static int leave_orders_there(int fd)
 static void orders_of_whoever_had_the_memory_are_not_carried_out(void **state)
 {
 	unsigned long orders = th_shuttle_orders();
-	struct cf_seat seat;
+	struct cf_seat seat = { 0 };
 
 	(void)state;
 	shown = NULL;
@@ -301,7 +301,7 @@ static void an_order_that_was_taken_back_is_nobody_s(void **state)
 {
 	struct cf_shuttle_order *orders;
 	struct cf_ride ride;
-	struct cf_seat seat;
+	struct cf_seat seat = { 0 };
 	uint64_t void_tag;
 
 	(void)state;
@@ -320,7 +320,7 @@ static void its_number_is_the_next_one_s(void **state)
 {
 	unsigned char *bytes = th_bytes(SIZE);
 	struct cf_ride before, ride;
-	struct cf_seat seat;
+	struct cf_seat seat = { 0 };
 
 	(void)state;
 	take(&seat);
@@ -363,7 +363,7 @@ static void who_calls_has_one_trip_come(void **state)
 static void who_calls_in_a_rest_has_none(void **state)
 {
 	struct cf_ride ride;
-	struct cf_seat seat;
+	struct cf_seat seat = { 0 };
 
 	(void)state;
 	take(&seat);
@@ -388,7 +388,7 @@ static int map_none(int fd, size_t size, void **mem)
 static void without_an_aperture_all_is_pinned(void **state)
 {
 	unsigned char *bytes = th_bytes(SIZE);
-	struct cf_seat seat;
+	struct cf_seat seat = { 0 };
 
 	(void)state;
 	os.map_shared = map_none;
