@@ -9,9 +9,11 @@
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <unistd.h>
 
 #define MAX_HELPERS 32
+#define LARGE_PAGE (2 * CREW_PART)
 
 static _Thread_local struct crew {
 	pthread_mutex_t lock;
@@ -27,10 +29,13 @@ static _Thread_local struct crew {
 
 static char *new_memory(void)
 {
-	char *mem = aligned_alloc(4096, CREW_PART);
+	char *mem = aligned_alloc(LARGE_PAGE, LARGE_PAGE);
 
-	if (mem)
-		memset(mem, 1, CREW_PART);
+	if (!mem)
+		return NULL;
+	/* if there are any: a disk makes more of them */
+	(void)madvise(mem, LARGE_PAGE, MADV_HUGEPAGE);
+	memset(mem, 1, LARGE_PAGE);
 	return mem;
 }
 
