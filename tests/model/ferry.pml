@@ -1,0 +1,277 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * ferry - a berth of ferries that has room in an aperture, and its operations
+ * one after the other: some ring and go by the aperture, some, as in graphs, by
+ * the board.
+ *
+ * The names are those of src/core/ferry.c, ferry_ptx.h and src/path/carrier.c. A
+ * read has one or two pieces, each carried by whichever CPU; the hold's lock
+ * hands on from one to the next. What is stored in the aperture waits in its
+ * CPU's buffer, and is on the bus in any order but that of fences, as in
+ * aperture.pml; what the kernel writes to host memory arrives in its order. A
+ * launch comes when it likes.
+ *
+ * Proved: what is moved is the piece that was ordered, all of it had arrived,
+ * and each order of a run is carried out once, and none of another run; the
+ * kernel comes to its end; nobody has a hold that it still looks at.
+ *
+ * BREAK leaves out one step; each must be found (tests/model/run.py).
+ */
+#ifndef OPS
+#define OPS 4
+#endif
+#ifndef BREAK
+#define BREAK 0
+#endif
+#define RUNS 4 /* two bits of a run: then it looks like one to come */
+#define PIECE(op, piece) ((op) * 2 + (piece) + 1) /* 0: no bytes */
+#define STATE(nr, ended, posted) \
+	(((nr) % RUNS) * 8 + (ended) * 4 + (posted))
+/* of a state: its run from this one on, modulo RUNS; 2 and 3: before it */
+#define SINCE(state, nr) ((((state) / 8) + RUNS - (nr) % RUNS) % RUNS)
+#define HAS_ENDED(state) (((state) / 4) % 2)
+#define POSTED(state) ((state) % 4)
+
+/* the aperture, and the board with the pinned hold. An order: where from */
+mtype = { NONE, FROM_NEAR, FROM_HOLD, HOLD, ORDER0, ORDER1, STATEWORD, READ };
+byte near_state, near_hold, board_state, hold;
+mtype near_order[2], board_order[2];
+byte moved, left; /* as host memory has them */
+byte nr_run;
+
+/* a CPU's buffer, and the bus down */
+byte wc_hold[2], wc_state[2];
+mtype wc_order[4]; /* two of each */
+bool wc_has_state[2];
+chan down = [4] of { mtype, byte };
+chan up = [3] of { bool, byte }; /* is it left, or moved; its word */
+chan slow = [2] of { byte }; /* 9: of what was moved */
+#define IS_EMPTY(cpu) (!wc_hold[cpu] && !wc_has_state[cpu] && \
+	wc_order[2 * (cpu)] == 0 && wc_order[2 * (cpu) + 1] == 0)
+bool is_back;
+
+/* the stream */
+byte launched;
+bool near; /* this run goes by the aperture */
+byte near_run;
+/* what no code knows: pieces that were ordered in this run, and moved */
+byte ordered, carried;
+
+/* --------------------------------------------------------------- the wires */
+
+inline evict(cpu)
+{
+	if
+	:: wc_hold[cpu] != 0 -> down!HOLD, wc_hold[cpu]; wc_hold[cpu] = 0
+	:: wc_order[2 * cpu] != 0 ->
+		down!ORDER0, wc_order[2 * cpu]; wc_order[2 * cpu] = 0
+	:: wc_order[2 * cpu + 1] != 0 ->
+		down!ORDER1, wc_order[2 * cpu + 1]; wc_order[2 * cpu + 1] = 0
+	:: wc_has_state[cpu] ->
+		down!STATEWORD, wc_state[cpu];
+		wc_has_state[cpu] = false; wc_state[cpu] = 0
+	fi
+}
+
+active proctype wires()
+{
+	byte word;
+	bool is_left;
+
+end:	do
+	:: atomic { !IS_EMPTY(0) && nfull(down) -> evict(0) }
+	:: atomic { !IS_EMPTY(1) && nfull(down) -> evict(1) }
+	:: atomic { nempty(down) ->
+		if
+		:: down?HOLD, word -> near_hold = word
+		:: down?ORDER0, word -> near_order[0] = word
+		:: down?ORDER1, word -> near_order[1] = word
+		:: down?STATEWORD, word -> near_state = word
+		:: down?READ, word -> is_back = true
+		fi;
+		word = 0 }
+	:: atomic { nempty(up) ->
+		up?is_left, word;
+		if
+		:: is_left -> left = word
+		:: else -> moved = word
+		fi;
+		word = 0; is_left = false }
+	:: atomic { nempty(slow) -> slow?moved }
+	od
+}
+
+/* ------------------------------------------------------- those who carry */
+
+inline fence(step)
+{
+	if
+	:: BREAK == step
+	:: else -> IS_EMPTY(cpu)
+	fi
+}
+
+inline another_cpu()
+{
+	if
+	:: cpu = 0
+	:: cpu = 1
+	fi
+}
+
+inline show_state(ended)
+{
+	if
+	:: near ->
+		fence(1);
+		atomic {
+			wc_state[cpu] = STATE(nr_run, ended, posted);
+			wc_has_state[cpu] = true
+		};
+		fence(2)
+	:: else -> board_state = STATE(nr_run, ended, posted)
+	fi
+}
+
+/* cf_ferry_begin, and the launch */
+inline begin()
+{
+	atomic {
+		nr_run++;
+		posted = 0; hold_nr = 0; ordered = 0; carried = 0;
+		moved = 0
+	};
+	if
+	:: near = true
+	:: near = false
+	fi;
+	if
+	:: near && (near_run == nr_run - 1 || BREAK == 3)
+	:: near && near_run != nr_run - 1 && BREAK != 3 ->
+		show_state(0);
+		is_back = false;
+		down!READ, 0;
+		BREAK == 4 || is_back
+	:: else -> show_state(0)
+	fi;
+	near_run = (near -> nr_run : near_run);
+	launched = nr_run
+}
+
+/* cf_carrier_read: into the hold there or here, or the file is gone */
+inline carry()
+{
+	another_cpu();
+	BREAK == 5 || moved >= hold_nr;
+	from = NONE;
+	if
+	:: near -> wc_hold[cpu] = PIECE(nr_run, piece); from = FROM_NEAR
+	:: true -> hold = PIECE(nr_run, piece); from = FROM_HOLD
+	:: near -> /* it was not all: once more, from its first byte */
+		wc_hold[cpu] = PIECE(nr_run, piece);
+		hold = PIECE(nr_run, piece); from = FROM_HOLD
+	:: near -> wc_hold[cpu] = PIECE(nr_run, piece) /* gone */
+	:: true
+	fi;
+	if
+	:: from == NONE
+	:: from != NONE ->
+		if
+		:: near -> wc_order[2 * cpu + piece] = from
+		:: else -> board_order[piece] = from
+		fi;
+		posted++; ordered++;
+		show_state(0);
+		hold_nr = posted
+	fi;
+	fence(6)
+}
+
+active proctype owner()
+{
+	byte posted, hold_nr, piece, cpu;
+	mtype from;
+
+	do
+	:: nr_run < OPS ->
+		another_cpu();
+		begin();
+		piece = 0;
+		do
+		:: piece < 2 && from != NONE || piece == 0 -> carry(); piece++
+		:: piece > 0 -> break
+		od;
+		from = 0;
+		/* by who led, while bytes leave the hold */
+		another_cpu();
+		show_state(1);
+		BREAK == 7 || left == nr_run
+	:: nr_run == OPS -> break
+	od;
+	left == nr_run
+}
+
+/* -------------------------------------------------------------- the kernel */
+
+#define NOW (near -> near_state : board_state)
+/* an order, or the end */
+#define SEES ((SINCE(NOW, me) < 2 || BREAK == 8) && \
+	(POSTED(NOW) > next || SINCE(NOW, me) == 1 || HAS_ENDED(NOW)))
+
+inline look()
+{
+	state = NOW;
+	since = SINCE(state, me);
+	if
+	:: since >= 2 && BREAK != 8 -> told = 0; ended = false
+	:: else -> told = POSTED(state);
+		ended = (since == 1 || (since == 0 && HAS_ENDED(state)))
+	fi
+}
+
+active proctype kernel()
+{
+	byte me, next, state, since, told, was;
+	bool ended;
+
+end:	do
+	:: atomic { launched > me -> me = launched; next = 0 };
+		assert(me == nr_run);
+		do
+		:: atomic { SEES -> look() };
+			if
+			:: told > next && !(BREAK == 10 && ended) ->
+				atomic {
+					was = (near -> near_order[next] :
+						       board_order[next]);
+					assert(was == FROM_NEAR ||
+					       was == FROM_HOLD)
+				};
+				/* the state beside the bytes, in any order */
+				if
+				:: atomic { true -> look() };
+					was = (was == FROM_NEAR -> near_hold :
+								   hold)
+				:: was = (was == FROM_NEAR -> near_hold : hold);
+					atomic { true -> look() }
+				fi;
+				assert(was == PIECE(me, next));
+				atomic { next++; carried++ };
+				if
+				:: ended && told <= next -> break
+				:: else ->
+					if
+					:: BREAK != 9 -> up!false, next
+					:: BREAK == 9 -> slow!next
+					fi
+				fi
+			:: told <= next || (BREAK == 10 && ended) ->
+				assert(ended);
+				break
+			fi
+		od;
+		assert(me == nr_run && carried == ordered);
+		up!true, me;
+		atomic { state = 0; since = 0; told = 0; was = 0; ended = false }
+	od
+}
