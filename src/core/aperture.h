@@ -44,7 +44,11 @@ void cf_aperture_allow(bool allowed);
 bool cf_aperture_make(struct cf_aperture *a, int ordinal, size_t size,
 		      CUstream stream);
 
-/* Nothing reads or writes it any more. Any context may be current. */
+/*
+ * Nothing reads or writes it any more. Any context may be current, and the one
+ * that it was made in be gone: memory and addresses outlive that, also where it
+ * was reset (seen with driver 580).
+ */
 void cf_aperture_end(struct cf_aperture *a);
 
 /* What this thread has put there comes before what it puts there next. */

@@ -147,16 +147,21 @@ static char *berth_for(const struct cf_carrier *c, const struct cf_berth *b,
 	return is_direct(c) ? b->mem : b->mem + first % VECTOR;
 }
 
+static char *in_berth(const struct cf_carrier *c, const struct cf_berth *b,
+		      const struct cf_part *part)
+{
+	return berth_for(c, b, part) + cf_slot_delta(c->piece, part);
+}
+
 /* To the berth, or to the place in the aperture that stands for it. */
 static ssize_t fill(const struct cf_carrier *c, const struct cf_berth *b,
 		    const struct cf_part *some, const char **from)
 {
-	char *mem = berth_for(c, b, some);
-	char *at = mem + cf_slot_delta(c->piece, some);
+	char *at = in_berth(c, b, some);
 
 	*from = at;
 	if (!c->near)
-		return cf_slot_fill(c->piece, some, mem);
+		return cf_slot_fill(c->piece, some, berth_for(c, b, some));
 	return cf_slot_fill_near(c->piece, some,
 				 c->near + (at - c->ferry->hold), at, from);
 }
@@ -235,18 +240,15 @@ static bool order_more(struct cf_carrier *c, struct writing *w)
 {
 	while (w->begun - w->ended < c->nr_berths) {
 		struct cf_berth *b = &c->berths[w->begun % c->nr_berths];
-		char *mem;
 		int err;
 
 		if (!w->rest.size && !cf_feed_next(c->feed, &w->rest))
 			return true;
 		next_of(c, &w->rest, &b->part);
 		w->begun++;
-		mem = berth_for(c, b, &b->part) +
-		      cf_slot_delta(c->piece, &b->part);
-		err = cf_ferry_post(c->ferry, cf_ferry_addr(c->ferry, mem),
-				    in_device(c, &b->part), b->part.size,
-				    &b->nr);
+		err = cf_ferry_post(
+			c->ferry, (uintptr_t)in_berth(c, b, &b->part),
+			in_device(c, &b->part), b->part.size, &b->nr);
 		if (err) {
 			/* also what was ordered before is not written */
 			b = &c->berths[w->ended % c->nr_berths];
