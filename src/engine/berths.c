@@ -138,10 +138,10 @@ void cf_berths_list_bells(struct cf_berths *berths)
 }
 
 /* No run is 0: what a state says of it counts for nothing. */
-void cf_berths_bring_near(struct cf_berths *berths,
-			  const struct cf_aperture *aperture)
+void cf_chunk_bring_near(struct cf_chunk *chunk,
+			 const struct cf_aperture *aperture)
 {
-	struct cf_sop *sops = berths->chunks->sops;
+	struct cf_sop *sops = chunk->sops;
 
 	for (size_t i = 0; i < CHUNK_SOPS; i++) {
 		struct cf_ferry *ferry = &sops[i].ferry;
@@ -204,6 +204,7 @@ struct cf_sop *cf_berths_take(struct cf_berths *berths)
 			return NULL;
 		if (has_passed(sop)) {
 			berths->out++;
+			sop->awaited = false;
 			return sop;
 		}
 		line_up(berths, sop);
@@ -215,6 +216,20 @@ void cf_berths_put(struct cf_berths *berths, struct cf_sop *sop)
 {
 	line_up(berths, sop);
 	berths->out--;
+}
+
+void cf_berths_note_late(struct cf_berths *berths)
+{
+	for (struct cf_sop *sop = berths->first; sop; sop = sop->next)
+		sop->awaited = sop->ferry.hold_nr && !has_passed(sop);
+}
+
+bool cf_berths_late_are_gone(const struct cf_berths *berths)
+{
+	for (const struct cf_sop *sop = berths->first; sop; sop = sop->next)
+		if (sop->awaited && !has_passed(sop))
+			return false;
+	return true;
 }
 
 enum cf_whereabouts cf_berths_where(const struct cf_berths *berths)

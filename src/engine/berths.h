@@ -43,16 +43,23 @@ int cf_chunk_new(const struct cf_cuda *cuda, struct cf_dock *dock, bool ferries,
 CUdeviceptr cf_chunk_open_gate(const struct cf_chunk *chunk);
 /* Its operations go to the front, where the next look finds them. */
 void cf_berths_add(struct cf_berths *berths, struct cf_chunk *chunk);
-/* The last chunk's ferries share an aperture of so many bytes from now on. */
-#define CF_BERTHS_NEAR (CF_BOARD_BELLS * CF_FERRY_NEAR)
-void cf_berths_bring_near(struct cf_berths *berths,
-			  const struct cf_aperture *aperture);
+/* Its ferries share an aperture of so many bytes from now on. */
+#define CF_CHUNK_NEAR (CF_BOARD_BELLS * CF_FERRY_NEAR)
+void cf_chunk_bring_near(struct cf_chunk *chunk,
+			 const struct cf_aperture *aperture);
 /* From now on a worker looks at the bells of the chunk that came last. */
 void cf_berths_list_bells(struct cf_berths *berths);
 
 /* One whose stream is past it, out from now on; NULL: none was seen. */
 struct cf_sop *cf_berths_take(struct cf_berths *berths);
 void cf_berths_put(struct cf_berths *berths, struct cf_sop *sop);
+
+/*
+ * Those at home whose bytes left a hold when they were over, and may yet; then,
+ * whether none of these is left.
+ */
+void cf_berths_note_late(struct cf_berths *berths);
+bool cf_berths_late_are_gone(const struct cf_berths *berths);
 
 enum cf_whereabouts {
 	CF_HOME,

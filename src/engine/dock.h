@@ -39,6 +39,13 @@ bool cf_dock_may_load(CUcontext ctx, unsigned long long ctx_id);
 void cf_dock_prepare(const struct cf_cuda *cuda, CUcontext ctx,
 		     unsigned long long ctx_id);
 
+/*
+ * Waits until the bytes of all operations that are over now are in their
+ * places, or their context is dead. An operation of the dock's was out, and the
+ * session is open.
+ */
+void cf_dock_await_bytes(struct cf_dock *dock);
+
 /* Any thread, callbacks of the driver too. */
 void cf_dock_give_back(struct cf_sop *sop);
 

@@ -30,18 +30,20 @@ static void load_kernel(const struct cf_cuda *cuda, struct cf_dock *dock)
 }
 
 /* Without it a kernel looks over the bus. */
-static void make_aperture(const struct cf_cuda *cuda, struct cf_dock *dock)
+static void make_aperture(const struct cf_cuda *cuda, struct cf_dock *dock,
+			  struct cf_chunk *chunk)
 {
 	struct cf_aperture *a = &dock->aperture;
 	int ordinal = cf_context_ordinal(cuda);
 
 	if (ordinal >= 0 &&
-	    cf_aperture_make(a, ordinal, CF_BERTHS_NEAR, dock->probe))
-		cf_berths_bring_near(&dock->berths[true], a);
+	    cf_aperture_make(a, ordinal, CF_CHUNK_NEAR, dock->probe))
+		cf_chunk_bring_near(chunk, a);
 }
 
 void cf_dock_load(const struct cf_cuda *cuda, struct cf_dock *dock)
 {
+	struct cf_chunk *chunk;
 	bool may, kernel;
 
 	pthread_mutex_lock(&cf_docks.lock);
@@ -50,13 +52,15 @@ void cf_dock_load(const struct cf_cuda *cuda, struct cf_dock *dock)
 	dock->loading |= may;
 	dock->neared |= may && !kernel;
 	dock->loaded |= may;
+	/* somebody may add one meanwhile */
+	chunk = dock->berths[true].chunks;
 	pthread_mutex_unlock(&cf_docks.lock);
 	if (!may)
 		return;
 	if (kernel)
 		load_kernel(cuda, dock);
 	else
-		make_aperture(cuda, dock);
+		make_aperture(cuda, dock, chunk);
 	pthread_mutex_lock(&cf_docks.lock);
 	dock->loading = false;
 	pthread_cond_broadcast(&cf_docks.loaded);

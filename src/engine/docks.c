@@ -159,6 +159,31 @@ int cf_dock_warm(CUcontext ctx, unsigned long long ctx_id)
 	return err;
 }
 
+static bool late_are_gone(const struct cf_dock *dock)
+{
+	bool gone;
+
+	pthread_mutex_lock(&cf_docks.lock);
+	gone = cf_berths_late_are_gone(&dock->berths[true]);
+	pthread_mutex_unlock(&cf_docks.lock);
+	return gone;
+}
+
+/* Their kernels have begun, and need nothing more. */
+void cf_dock_await_bytes(struct cf_dock *dock)
+{
+	const struct timespec nap = { 0, NAP_NS };
+
+	pthread_mutex_lock(&cf_docks.lock);
+	cf_berths_note_late(&dock->berths[true]);
+	pthread_mutex_unlock(&cf_docks.lock);
+	for (unsigned naps = 0; !late_are_gone(dock); naps++) {
+		if (naps > ASK_AFTER && !cf_dock_alive(dock))
+			return;
+		nanosleep(&nap, NULL);
+	}
+}
+
 void cf_dock_give_back(struct cf_sop *sop)
 {
 	struct cf_dock *dock = sop->dock;

@@ -65,6 +65,7 @@ struct cf_sop {
 	CUdeviceptr gate, passed, door; /* of the words, as the GPU sees them */
 	uint32_t ticket;		/* not 0 */
 	struct cf_sop *next;		/* dock's lock, while it is there */
+	bool awaited;			/* likewise: until its kernel is gone */
 	/* lock of sops.h: */
 	enum cf_sop_state state;
 	bool held;     /* by its submitter */

@@ -7,6 +7,7 @@
 #include <stdatomic.h>
 #include <stdint.h>
 #include <stdlib.h>
+#include "engine/dock.h"
 #include "engine/sops.h"
 
 #define BUCKETS 64
@@ -16,7 +17,7 @@ struct cf_stream_ref {
 	unsigned flags;
 	unsigned out; /* operations that are not over, and who looks at it */
 	bool listed;
-	const struct cf_dock *dock; /* of one that was out; NULL: none was */
+	struct cf_dock *dock; /* of one that was out; NULL: none was */
 	struct cf_stream_ref *next;
 };
 
@@ -171,7 +172,7 @@ void cf_stream_ref_put(struct cf_stream_ref *ref)
 	cf_sops_unlock();
 }
 
-void cf_stream_ref_join(struct cf_stream_ref *ref, const struct cf_dock *dock)
+void cf_stream_ref_join(struct cf_stream_ref *ref, struct cf_dock *dock)
 {
 	cf_sops_lock();
 	ref->out++;
@@ -187,11 +188,15 @@ unsigned cf_stream_ref_flags(const struct cf_stream_ref *ref)
 /* Looks after the context now and then: one that died ends no operation. */
 void cf_stream_ref_wait(struct cf_stream_ref *ref)
 {
+	struct cf_dock *dock;
 	bool alive = true;
 
 	cf_sops_lock();
 	while (ref->out > 1 && alive && cf_sops_are_open())
 		alive = cf_sops_wait_beside(ref->dock);
+	dock = alive && cf_sops_are_open() ? ref->dock : NULL;
 	cf_stream_ref_leave(ref);
 	cf_sops_unlock();
+	if (dock)
+		cf_dock_await_bytes(dock);
 }

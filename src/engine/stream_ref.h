@@ -33,8 +33,8 @@ void cf_stream_ref_put(struct cf_stream_ref *ref);
 struct cf_stream_ref *cf_stream_ref_unlist(const struct cf_place *at);
 
 /*
- * Waits until nothing but the caller's own is out, its context dies or sops
- * are shut; then puts that.
+ * Waits until nothing but the caller's own is out and all bytes are in their
+ * places, its context dies or sops are shut; then puts that.
  */
 void cf_stream_ref_wait(struct cf_stream_ref *ref);
 
@@ -42,7 +42,7 @@ void cf_stream_ref_wait(struct cf_stream_ref *ref);
 unsigned cf_stream_ref_flags(const struct cf_stream_ref *ref);
 
 /* An operation of the dock goes out; comes home, the lock being held. */
-void cf_stream_ref_join(struct cf_stream_ref *ref, const struct cf_dock *dock);
+void cf_stream_ref_join(struct cf_stream_ref *ref, struct cf_dock *dock);
 void cf_stream_ref_leave(struct cf_stream_ref *ref);
 
 /* Forgets all. */

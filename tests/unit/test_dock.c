@@ -3,6 +3,8 @@
  * dock - operations are lent with numbers that tell one use from the next,
  * and only when no stream can still be in the last one.
  */
+#include <errno.h>
+#include <pthread.h>
 #include <stdatomic.h>
 #include <stdlib.h>
 #include "core/device.h"
@@ -98,6 +100,39 @@ static void one_whose_stream_is_still_in_it_is_not_lent(void **state)
 	th_close();
 }
 
+static void *await_bytes(void *arg)
+{
+	cf_dock_await_bytes(arg);
+	return NULL;
+}
+
+/* One that was over while its kernel still moved what was in the hold. */
+static void what_is_over_is_awaited_until_its_kernel_is_gone(void **state)
+{
+	pthread_t thread;
+	struct cf_sop *sop;
+	struct world w;
+
+	world_make(&w);
+	assert_int_equal(cf_dock_lease(w.ctx, w.id, true, &sop), 0);
+	if (!sop->ferry.board)
+		th_skip("there are no ferries");
+	sop->ferried = true;
+	sop->ferry.blocks = 1;
+	cf_ferry_begin(&sop->ferry);
+	cf_dock_give_back(sop);
+	/* without bytes in the hold it may be late for what others do */
+	cf_dock_await_bytes(sop->dock);
+	sop->ferry.hold_nr = 1;
+	assert_int_equal(pthread_create(&thread, NULL, await_bytes, sop->dock),
+			 0);
+	th_sleep_ms(50);
+	assert_int_equal(pthread_tryjoin_np(thread, NULL), EBUSY);
+	atomic_store(&sop->ferry.board->left[0], sop->ferry.run);
+	assert_int_equal(pthread_join(thread, NULL), 0);
+	th_close();
+}
+
 #define TEST(name) cmocka_unit_test_teardown(name, th_teardown_close)
 
 int main(void)
@@ -105,6 +140,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		TEST(each_use_has_a_ticket_of_its_own_and_none_is_0),
 		TEST(one_whose_stream_is_still_in_it_is_not_lent),
+		TEST(what_is_over_is_awaited_until_its_kernel_is_gone),
 	};
 
 	th_start(60);
