@@ -221,7 +221,8 @@ void cf_berths_put(struct cf_berths *berths, struct cf_sop *sop)
 void cf_berths_note_late(struct cf_berths *berths)
 {
 	for (struct cf_sop *sop = berths->first; sop; sop = sop->next)
-		sop->awaited = sop->ferry.hold_nr && !has_passed(sop);
+		sop->awaited =
+			sop->ferried && sop->ferry.hold_nr && !has_passed(sop);
 }
 
 bool cf_berths_late_are_gone(const struct cf_berths *berths)

@@ -48,7 +48,7 @@ ssize_t cf_errand_run(const struct cf_errand *errand)
 /*
  * An int has room for the codes of cuFile alone; all else is -1. Release: the
  * bytes are there when their count is, for those who look at it instead of
- * waiting; but those that a ferry has yet to move out of its hold.
+ * waiting; not so those that a ferry has yet to move out of its hold.
  */
 void cf_errand_tell(const struct cf_errand *errand, ssize_t n)
 {
