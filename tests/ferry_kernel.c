@@ -201,6 +201,8 @@ static int kernel(const struct fakecuda_launch *launch)
 	if (!f.board || !f.near || launch->block[0] != 512 ||
 	    f.blocks > CF_FERRY_BLOCKS)
 		return CF_CU_ILLEGAL_ADDRESS;
+	if (TH_TSAN && f.near != f.board) /* the library's own address */
+		f.near = th_other_view(f.near, sizeof(*f.near));
 	if (p.claims)
 		f.claims = map(p.claims, sizeof(f.board->claims));
 	f.run = atomic_load(&f.board->run);

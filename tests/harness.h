@@ -155,6 +155,12 @@ unsigned long th_ferry_near(void);
 unsigned long th_ferry_orders(void);
 
 /*
+ * Another address in this process of shared memory at `at`, `size` bytes of it,
+ * or `at` itself. The thread sanitizer takes the two for two memories.
+ */
+void *th_other_view(void *at, size_t size);
+
+/*
  * Likewise core/shuttle_ptx.h; th_start does it. Trips that have ended, and
  * orders that were carried out.
  */
