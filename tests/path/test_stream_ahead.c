@@ -14,22 +14,15 @@
 #include <sys/uio.h>
 #include <unistd.h>
 #include "engine/watch.h"
-#include "harness.h"
 #include "seam/cuda.h"
 #include "seam/os.h"
+#include "stream_world.h"
 
-#define FIXED 0xf
 #define MAJOR 75 /* compute capability, as an attribute of devices */
 #define MOST (9 * TH_MIB + 5)
 #define GUARD ((size_t)4096)
 #define LONG_MS 30000 /* nobody came */
 #define SHORT_MS 150  /* nobody comes */
-
-struct io {
-	size_t size;
-	off_t file_off, buf_off;
-	ssize_t n;
-};
 
 /* The first read is of the file's first half, the second of the other. */
 static struct {
@@ -120,19 +113,9 @@ static void come_between(void)
 	cf_os = &os;
 }
 
-struct world {
-	struct th_mem mem;
-	struct th_file file;
-	CUfileHandle_t fh;
-	CUstream stream;
-	unsigned char *bytes, *want, *got;
-	size_t size; /* of half the file; the memory's, but for two guards */
-};
-
-static void world_init(struct world *w, size_t size, unsigned flags)
+/* A file of two halves; the memory has room for one, and guards. */
+static void begin(struct world *w, size_t half, unsigned flags)
 {
-	*w = (struct world){ .size = size };
-	th_mem_need(TH_DEVICE);
 	/* one to look at bells, while others read */
 	if (!on_one_processor)
 		assert_int_equal(
@@ -140,71 +123,21 @@ static void world_init(struct world *w, size_t size, unsigned flags)
 				CUFILE_PARAM_EXECUTION_MAX_IO_THREADS, 8)
 				.err,
 			0);
-	th_open();
-	w->bytes = th_bytes(2 * size);
-	w->want = th_same(0x5a, size + 2 * GUARD);
-	w->got = malloc(size + 2 * GUARD);
-	th_file_make(&w->file, th_aliased() ? TH_ODIRECT : TH_BUFFERED, O_RDWR,
-		     w->bytes, 2 * size);
-	th_mem_alloc(&w->mem, TH_DEVICE, size + 2 * GUARD);
-	th_mem_set(&w->mem, 0x5a);
-	w->fh = th_handle(w->file.fd);
-	assert_int_equal(cuStreamCreate(&w->stream, CF_CU_STREAM_NON_BLOCKING),
-			 0);
-	if (flags)
-		assert_int_equal(cuFileStreamRegister(w->stream, flags).err, 0);
+	world_init(w, 2 * half, half + 2 * GUARD, flags);
 }
 
-static void world_fini(struct world *w)
+static size_t half_of(const struct world *w)
 {
-	(void)cuFileStreamDeregister(w->stream);
-	assert_int_equal(cuStreamDestroy(w->stream), 0);
-	cuFileHandleDeregister(w->fh);
-	th_mem_free(&w->mem);
-	th_file_end(&w->file);
-	free(w->bytes);
-	free(w->want);
-	free(w->got);
-	th_close();
-}
-
-static void read_async(struct world *w, struct io *io)
-{
-	assert_int_equal(cuFileReadAsync(w->fh, w->mem.ptr, &io->size,
-					 &io->file_off, &io->buf_off, &io->n,
-					 w->stream)
-				 .err,
-			 0);
-}
-
-static void synchronise(struct world *w)
-{
-	assert_int_equal(cuStreamSynchronize(w->stream), 0);
-}
-
-/* What the operation does to the memory if it comes in its turn. */
-static void expect(struct world *w, const struct io *io)
-{
-	size_t left = 2 * w->size - (size_t)io->file_off;
-	size_t n = io->size < left ? io->size : left;
-
-	memcpy(w->want + io->buf_off, w->bytes + io->file_off, n);
-	assert_int_equal(io->n, n);
-}
-
-static void check(struct world *w)
-{
-	th_mem_get(&w->mem, 0, w->got, w->size + 2 * GUARD);
-	th_equal("memory", w->got, w->want, w->size + 2 * GUARD);
+	return w->file_size / 2;
 }
 
 /* Both halves into the same place, one after the other. */
 static bool second_came_early(struct world *w, unsigned patience_ms)
 {
-	struct io first = { w->size, 0, GUARD, -1 };
-	struct io second = { w->size, (off_t)w->size, GUARD, -1 };
+	struct io first = { half_of(w), 0, GUARD, -1 };
+	struct io second = { half_of(w), (off_t)half_of(w), GUARD, -1 };
 
-	hold_reads((off_t)w->size, (off_t)w->size, patience_ms);
+	hold_reads((off_t)half_of(w), (off_t)half_of(w), patience_ms);
 	hold.n = &second.n;
 	read_async(w, &first);
 	read_async(w, &second);
@@ -240,7 +173,7 @@ static void the_file_is_read_ahead_and_the_memory_is_not_touched(void **state)
 		struct world w;
 		bool ahead;
 
-		world_init(&w, sizes[i], FIXED);
+		begin(&w, sizes[i], FIXED);
 		ahead = comes_ahead();
 		assert_int_equal(
 			second_came_early(&w, ahead ? LONG_MS : SHORT_MS),
@@ -257,7 +190,7 @@ static void without_the_promises_it_waits_for_its_stream(void **state)
 	for (size_t i = 0; i < sizeof(flags) / sizeof(flags[0]); i++) {
 		struct world w;
 
-		world_init(&w, 64 * TH_KIB, flags[i]);
+		begin(&w, 64 * TH_KIB, flags[i]);
 		assert_false(second_came_early(&w, SHORT_MS));
 		world_fini(&w);
 	}
@@ -270,7 +203,7 @@ static void or_where_it_is_configured_so(void **state)
 	if (getenv("OCF_STREAM_AHEAD"))
 		th_skip("it is off for all");
 	setenv("OCF_STREAM_AHEAD", "0", 1);
-	world_init(&w, 64 * TH_KIB, FIXED);
+	begin(&w, 64 * TH_KIB, FIXED);
 	assert_false(second_came_early(&w, SHORT_MS));
 	world_fini(&w);
 	unsetenv("OCF_STREAM_AHEAD");
@@ -282,10 +215,10 @@ static void a_result_is_not_told_ahead(void **state)
 	struct io first, at_the_end;
 	struct world w;
 
-	world_init(&w, 64 * TH_KIB, FIXED);
-	first = (struct io){ w.size, 0, GUARD, -1 };
-	at_the_end = (struct io){ w.size, (off_t)(2 * w.size), GUARD, -1 };
-	hold_reads((off_t)w.size, (off_t)w.size, 3 * SHORT_MS);
+	begin(&w, 64 * TH_KIB, FIXED);
+	first = (struct io){ half_of(&w), 0, GUARD, -1 };
+	at_the_end = (struct io){ half_of(&w), (off_t)w.file_size, GUARD, -1 };
+	hold_reads((off_t)half_of(&w), (off_t)half_of(&w), 3 * SHORT_MS);
 	hold.n = &at_the_end.n;
 	read_async(&w, &first);
 	read_async(&w, &at_the_end);
@@ -304,10 +237,11 @@ static void results_come_in_their_order(void **state)
 	struct io first, second;
 	struct world w;
 
-	world_init(&w, 4096, FIXED);
+	begin(&w, 4096, FIXED);
 	for (int round = 0; round < TH_SCALE(100); round++) {
-		first = (struct io){ w.size, 0, GUARD, -1 };
-		second = (struct io){ w.size, (off_t)(2 * w.size), GUARD, -1 };
+		first = (struct io){ half_of(&w), 0, GUARD, -1 };
+		second = (struct io){ half_of(&w), (off_t)w.file_size, GUARD,
+				      -1 };
 		read_async(&w, &first);
 		assert_int_equal(cuFileReadAsync(w.fh, w.mem.ptr, &second.size,
 						 &second.file_off,
@@ -339,10 +273,10 @@ static void one_processor_is_enough(void **state)
 static struct io anywhere(const struct world *w, size_t most)
 {
 	struct io io = { .size = 1 + th_below(most), .n = -1 };
-	size_t room = 2 * w->size - (th_aliased() ? io.size - 1 : 0);
+	size_t room = w->file_size - (th_aliased() ? io.size - 1 : 0);
 
 	io.file_off = (off_t)th_below(room);
-	io.buf_off = (off_t)(GUARD + th_below(w->size - io.size + 1));
+	io.buf_off = (off_t)(GUARD + th_below(half_of(w) - io.size + 1));
 	return io;
 }
 
@@ -351,9 +285,9 @@ static void reads_that_overlap_end_in_their_order(void **state)
 	struct io ios[DEPTH];
 	struct world w;
 
-	world_init(&w, 3 * TH_MIB, FIXED);
+	begin(&w, 3 * TH_MIB, FIXED);
 	for (int round = 0; round < TH_SCALE(12); round++) {
-		size_t most = round % 2 ? w.size : 32 * TH_KIB;
+		size_t most = round % 2 ? half_of(&w) : 32 * TH_KIB;
 
 		for (int i = 0; i < DEPTH; i++) {
 			ios[i] = anywhere(&w, most);
@@ -373,7 +307,7 @@ static void a_read_sees_the_write_before_it(void **state)
 	const size_t size = 48 * TH_KIB + 3;
 	struct world w;
 
-	world_init(&w, 4 * size, FIXED);
+	begin(&w, 4 * size, FIXED);
 	atomic_store(&slow_writes, true);
 	for (int round = 0; round < TH_SCALE(24); round++) {
 		struct io out = { size, 0, GUARD, -1 }, in = out, before = out;
@@ -424,7 +358,7 @@ static void a_read_sees_what_a_host_function_wrote(void **state)
 	const size_t size = 32 * TH_KIB;
 	struct world w;
 
-	world_init(&w, 2 * size, FIXED);
+	begin(&w, 2 * size, FIXED);
 	for (int round = 0; round < TH_SCALE(24); round++) {
 		struct io first = { size, 0, GUARD, -1 }, second = first;
 		struct change c = { w.file.plain, w.bytes + 2 * size, size,
@@ -476,13 +410,13 @@ static void one_that_is_refused_meanwhile_ends_with_an_error(void **state)
 	(void)th_need_fake(); /* a real one has no such answer */
 	if (!comes_ahead())
 		th_skip("none comes ahead");
-	world_init(&w, 64 * TH_KIB, FIXED);
+	begin(&w, 64 * TH_KIB, FIXED);
 	cuda = (struct cf_cuda *)cf_cuda_loaded();
 	real = *cuda;
-	first = (struct io){ w.size, 0, GUARD, -1 };
-	second = (struct io){ w.size, (off_t)w.size, GUARD, -1 };
+	first = (struct io){ half_of(&w), 0, GUARD, -1 };
+	second = (struct io){ half_of(&w), (off_t)half_of(&w), GUARD, -1 };
 	hold.stay = true;
-	hold_reads((off_t)w.size, (off_t)w.size, LONG_MS);
+	hold_reads((off_t)half_of(&w), (off_t)half_of(&w), LONG_MS);
 	read_async(&w, &first);
 	cuda->launch_kernel_ex = take_second_and_refuse;
 	read_async(&w, &second);
@@ -494,7 +428,7 @@ static void one_that_is_refused_meanwhile_ends_with_an_error(void **state)
 	assert_int_equal(second.n, -CU_FILE_CUDA_DRIVER_ERROR);
 	assert_int_equal(told, -1);
 	let_reads_go();
-	assert_int_equal(first.n, w.size);
+	assert_int_equal(first.n, half_of(&w));
 	world_fini(&w);
 }
 
@@ -506,7 +440,7 @@ static CUcontext move_to_second_ctx(struct world *w)
 	assert_int_equal(cuFileStreamDeregister(w->stream).err, 0);
 	assert_int_equal(cuStreamDestroy(w->stream), 0);
 	th_mem_free(&w->mem);
-	th_mem_alloc(&w->mem, TH_SECOND, w->size + 2 * GUARD);
+	th_mem_alloc(&w->mem, TH_SECOND, w->mem.size);
 	assert_int_equal(cuCtxPushCurrent(ctx), 0);
 	assert_int_equal(cuStreamCreate(&w->stream, CF_CU_STREAM_NON_BLOCKING),
 			 0);
@@ -528,12 +462,12 @@ static void one_whose_context_dies_meanwhile_tells_nothing(void **state)
 	(void)th_need_fake(); /* a real one waits for the kernels */
 	if (!comes_ahead())
 		th_skip("none comes ahead");
-	world_init(&w, 128 * TH_KIB, FIXED);
+	begin(&w, 128 * TH_KIB, FIXED);
 	ctx = move_to_second_ctx(&w);
-	first = (struct io){ w.size, 0, GUARD, -1 };
-	second = (struct io){ w.size, (off_t)w.size, GUARD, -1 };
+	first = (struct io){ half_of(&w), 0, GUARD, -1 };
+	second = (struct io){ half_of(&w), (off_t)half_of(&w), GUARD, -1 };
 	hold.stay = true;
-	hold_reads((off_t)w.size, (off_t)w.size, LONG_MS);
+	hold_reads((off_t)half_of(&w), (off_t)half_of(&w), LONG_MS);
 	read_async(&w, &first);
 	read_async(&w, &second);
 	came = await_second();
@@ -544,10 +478,7 @@ static void one_whose_context_dies_meanwhile_tells_nothing(void **state)
 	assert_true(came);
 	assert_int_equal(first.n, -CU_FILE_CUDA_DRIVER_ERROR);
 	assert_int_equal(second.n, -1);
-	th_file_end(&w.file);
-	free(w.bytes);
-	free(w.want);
-	free(w.got);
+	world_forget(&w);
 }
 
 int main(void)

@@ -3,92 +3,26 @@
  * Reads in stream order whose kernel finds its orders, and small ones their
  * bytes, in an aperture; and when there is one.
  */
-#include <fcntl.h>
 #include <stdatomic.h>
 #include <stdlib.h>
-#include <string.h>
-#include "harness.h"
+#include "stream_world.h"
 
-#define FIXED 0xf
 #define SIZE (300 * TH_KIB)
 #define GUARD ((size_t)64)
 #define DEPTH 8
 
-struct io {
-	size_t size;
-	off_t file_off, buf_off;
-	ssize_t n;
-};
-
-struct world {
-	struct th_mem mem;
-	struct th_file file;
-	CUfileHandle_t fh;
-	CUstream stream;
-	unsigned char *bytes, *want, *got;
-};
-
-static void world_init(struct world *w)
+static void begin(struct world *w, unsigned flags)
 {
-	th_mem_need(TH_DEVICE);
-	th_open();
-	w->bytes = th_bytes(2 * SIZE);
-	w->want = malloc(SIZE);
-	w->got = malloc(SIZE);
-	th_file_make(&w->file, TH_BUFFERED, O_RDWR, w->bytes, 2 * SIZE);
-	th_mem_alloc(&w->mem, TH_DEVICE, SIZE);
-	w->fh = th_handle(w->file.fd);
-	assert_int_equal(cuStreamCreate(&w->stream, CF_CU_STREAM_NON_BLOCKING),
-			 0);
-}
-
-/* The driver tells of a graph's end on a thread of its own, a bit later. */
-static void await_ends(void)
-{
-	while (th_fake() && th_fake()->live("user_object"))
-		th_sleep_ms(1);
-}
-
-static void world_fini(struct world *w)
-{
-	await_ends();
-	(void)cuFileStreamDeregister(w->stream);
-	assert_int_equal(cuStreamDestroy(w->stream), 0);
-	cuFileHandleDeregister(w->fh);
-	th_mem_free(&w->mem);
-	th_file_end(&w->file);
-	free(w->bytes);
-	free(w->want);
-	free(w->got);
-	th_close();
-}
-
-static void fix(struct world *w)
-{
-	assert_int_equal(cuFileStreamRegister(w->stream, FIXED).err, 0);
-}
-
-static void read_async(struct world *w, struct io *io)
-{
-	io->n = -1;
-	assert_int_equal(cuFileReadAsync(w->fh, w->mem.ptr, &io->size,
-					 &io->file_off, &io->buf_off, &io->n,
-					 w->stream)
-				 .err,
-			 0);
+	world_init(w, 2 * SIZE, SIZE, flags);
 }
 
 /* The guards are what they were. */
-static void check(struct world *w, const struct io *ios, unsigned nr)
+static void check_all(struct world *w, const struct io *ios, unsigned nr)
 {
-	assert_int_equal(cuStreamSynchronize(w->stream), 0);
-	for (unsigned i = 0; i < nr; i++) {
-		assert_int_equal(ios[i].n, ios[i].size);
-		memcpy(w->want + ios[i].buf_off, w->bytes + ios[i].file_off,
-		       ios[i].size);
-	}
-	th_mem_get(&w->mem, 0, w->got, SIZE);
-	th_equal("memory", w->got, w->want, SIZE);
+	synchronise(w);
+	for (unsigned i = 0; i < nr; i++)
+		expect(w, &ios[i]);
+	check(w);
 }
 
 /* DEPTH of them, one behind the other in the file and in the memory. */
@@ -96,8 +30,7 @@ static void read_some(struct world *w, size_t size, size_t off)
 {
 	struct io ios[DEPTH];
 
-	memset(w->want, 0x5a, SIZE);
-	th_mem_set(&w->mem, 0x5a);
+	world_blank(w);
 	for (unsigned i = 0; i < DEPTH; i++) {
 		ios[i] = (struct io){
 			size, (off_t)(TH_KIB + 3 * off + i * (size + off)),
@@ -105,7 +38,7 @@ static void read_some(struct world *w, size_t size, size_t off)
 		};
 		read_async(w, &ios[i]);
 	}
-	check(w, ios, DEPTH);
+	check_all(w, ios, DEPTH);
 }
 
 /* So many look into it, where the kernel is one that counts. */
@@ -123,8 +56,7 @@ static void reads_of_any_size_come_to_their_places(void **state)
 	static const size_t sizes[] = { 1, 15, 512, 4096, 8191, 16384, 28672 };
 	struct world w;
 
-	world_init(&w);
-	fix(&w);
+	begin(&w, FIXED);
 	for (size_t i = 0; i < sizeof(sizes) / sizeof(sizes[0]); i++)
 		for (size_t off = 0; off < 32; off += off < 3 ? 1 : 13)
 			read_near(&w, sizes[i], off, DEPTH);
@@ -137,13 +69,11 @@ static void those_that_no_hold_has_room_for_do_too(void **state)
 	struct world w;
 	struct io io = { SIZE - 4 * GUARD, 7, (off_t)GUARD, -1 };
 
-	world_init(&w);
-	fix(&w);
+	begin(&w, FIXED);
 	before = th_ferry_near();
-	memset(w.want, 0x5a, SIZE);
-	th_mem_set(&w.mem, 0x5a);
+	world_blank(&w);
 	read_async(&w, &io);
-	check(&w, &io, 1);
+	check_all(&w, &io, 1);
 	if (th_fake())
 		assert_int_equal(th_ferry_near() - before, 1);
 	world_fini(&w);
@@ -154,15 +84,11 @@ static void a_file_that_ends_ends_the_read_there(void **state)
 	struct world w;
 	struct io io = { 16 * TH_KIB, (off_t)(2 * SIZE - 1000), 3, -1 };
 
-	world_init(&w);
-	fix(&w);
-	memset(w.want, 0x5a, SIZE);
-	th_mem_set(&w.mem, 0x5a);
+	begin(&w, FIXED);
+	world_blank(&w);
 	read_async(&w, &io);
-	assert_int_equal(cuStreamSynchronize(w.stream), 0);
+	check_all(&w, &io, 1);
 	assert_int_equal(io.n, 1000);
-	io.size = 1000;
-	check(&w, &io, 1);
 	world_fini(&w);
 }
 
@@ -172,8 +98,7 @@ static void there_is_none_where_none_is_wanted(void **state)
 	struct world w;
 
 	setenv("OCF_APERTURE", "0", 1);
-	world_init(&w);
-	fix(&w);
+	begin(&w, FIXED);
 	read_near(&w, 4096, 0, 0);
 	world_fini(&w);
 	unsetenv("OCF_APERTURE");
@@ -197,13 +122,12 @@ static void it_is_made_when_the_stream_is_idle(void **state)
 	struct io io = { 4096, 0, 0, -1 };
 
 	th_need_fake();
-	world_init(&w);
-	memset(w.want, 0x5a, SIZE);
-	th_mem_set(&w.mem, 0x5a);
+	begin(&w, 0);
+	world_blank(&w);
 	assert_int_equal(cuLaunchHostFunc(w.stream, wait_for_word, &go), 0);
 	read_async(&w, &io);
 	atomic_store(&go, true);
-	check(&w, &io, 1);
+	check_all(&w, &io, 1);
 	assert_int_equal(th_ferry_near() - before, 0);
 	/* the first of these finds it idle */
 	read_near(&w, 4096, 0, DEPTH);
@@ -218,12 +142,11 @@ static void graphs_between_them_do_no_harm(void **state)
 	CUgraph graph;
 	CUgraphExec exec;
 
-	world_init(&w);
-	fix(&w);
+	begin(&w, FIXED);
 	for (int i = 0; i < 70; i++) { /* each operation of a chunk, and more */
 		read_near(&w, 4096, 1, DEPTH);
-		memset(w.want, 0x5a, SIZE);
-		th_mem_set(&w.mem, 0x5a);
+		world_blank(&w);
+		io.n = -1;
 		assert_int_equal(
 			cuStreamBeginCapture(w.stream,
 					     CF_CU_STREAM_CAPTURE_MODE_GLOBAL),
@@ -234,7 +157,7 @@ static void graphs_between_them_do_no_harm(void **state)
 				 0);
 		for (int k = 0; k < 3; k++)
 			assert_int_equal(cuGraphLaunch(exec, w.stream), 0);
-		check(&w, &io, 1);
+		check_all(&w, &io, 1);
 		assert_int_equal(cuGraphExecDestroy(exec), 0);
 		assert_int_equal(cuGraphDestroy(graph), 0);
 	}
