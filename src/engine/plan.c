@@ -18,6 +18,7 @@
  */
 #include "engine/plan.h"
 
+#include <limits.h>
 #include "core/file.h"
 #include "core/numbers.h"
 #include "core/ring.h"
@@ -47,9 +48,10 @@
 #define NEAR_STEP CF_SHUTTLE_MAX_SIZE
 #define NEAR_ALONE (32 * KIB)  /* one keeps its seats busy */
 #define NEAR_SHARE (32 * KIB)  /* of one carrier */
-#define NEAR_CROWD (128 * KIB) /* of many; copy engines make more of more */
-#define NEAR_MAX (1 * MIB)     /* of one alone */
-#define LARGE (64 * MIB)       /* of less too much lies near an end */
+#define NEAR_CROWD (128 * KIB) /* of many; copy engines make more of more, */
+#define NEAR_FEW 4	       /* but beside them as many fill the BAR */
+#define NEAR_MAX (1 * MIB)
+#define LARGE (64 * MIB) /* of less too much lies near an end */
 #define LARGE_STEP (512 * KIB)
 #define LARGE_END (2 * MIB) /* of it, either of which is demoted */
 /* of a ferry's carriers: more are in the way of its kernel's loads */
@@ -256,14 +258,22 @@ static bool may_go_express(const struct cf_piece *piece, unsigned carriers,
 							 CF_SHUTTLE_MAX_SIZE);
 }
 
-bool cf_plan_can_be_near(const struct cf_piece *piece,
-			 const struct cf_path_ops *path, unsigned company)
+static bool can_be_near(const struct cf_piece *piece,
+			const struct cf_path_ops *path)
 {
 	return path == &cf_path_staged && piece->op == CF_READ &&
 	       piece->combine && piece->size > EXPRESS_ALONE &&
-	       piece->size <= (company == 1 ? NEAR_MAX : NEAR_CROWD) &&
-	       !piece->cold && !piece->ferry && !piece->handle->fs_ops &&
+	       piece->size <= NEAR_MAX && !piece->cold && !piece->ferry &&
+	       !piece->handle->fs_ops &&
 	       !cf_file_is_direct(piece->handle, piece->via);
+}
+
+unsigned cf_plan_near_room(const struct cf_piece *piece,
+			   const struct cf_path_ops *path, unsigned company)
+{
+	if (!can_be_near(piece, path))
+		return 0;
+	return company > 1 && piece->size > NEAR_CROWD ? NEAR_FEW : UINT_MAX;
 }
 
 bool cf_plan_can_be_brisk(const struct cf_piece *piece,

@@ -32,9 +32,12 @@ bool cf_plan_can_be_brisk(const struct cf_piece *piece,
 #define CF_PLAN_BRISK_AFTER 16
 #define CF_PLAN_BRISK_GAP_NS (60 * 1000)
 
-/* Whether it may be near (path/hops.h), by its numbers. Pure. */
-bool cf_plan_can_be_near(const struct cf_piece *piece,
-			 const struct cf_path_ops *path, unsigned company);
+/*
+ * How many may be near at a time (path/hops.h) with this one among them, by its
+ * numbers; 0: it may not. Pure.
+ */
+unsigned cf_plan_near_room(const struct cf_piece *piece,
+			   const struct cf_path_ops *path, unsigned company);
 
 /* company: how many requests run now, this one among them. */
 struct cf_plan cf_plan_make(const struct cf_piece *piece,

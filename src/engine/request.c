@@ -41,7 +41,7 @@ static void log_failure(const struct cf_request *req, int code)
 }
 
 /* Relaxed: how many requests run, for those who plan one. */
-static _Atomic unsigned running;
+static _Atomic unsigned running, nears;
 static struct cf_haste brisk_reads;
 
 /* The words that scripts look for (contract 4.4). */
@@ -99,6 +99,21 @@ static CF_WITHIN ssize_t run_alone(struct cf_request *req)
 	return n;
 }
 
+/* Whether it is near; then it is counted until it is over. */
+static bool begin_near(const struct cf_request *req, unsigned company)
+{
+	const struct cf_piece *piece = &req->piece;
+	unsigned room = cf_plan_near_room(piece, req->route.path, company);
+
+	if (atomic_load_explicit(&nears, memory_order_relaxed) >= room ||
+	    !cf_hops_pay(&piece->mem, piece->size))
+		return false;
+	if (atomic_fetch_add_explicit(&nears, 1, memory_order_relaxed) < room)
+		return true;
+	atomic_fetch_sub_explicit(&nears, 1, memory_order_relaxed);
+	return false;
+}
+
 static CF_APART ssize_t run_planned(struct cf_request *req)
 {
 	int node = cf_device_node(&req->piece.mem);
@@ -116,9 +131,7 @@ static CF_APART ssize_t run_planned(struct cf_request *req)
 	if (company > 1 && req->ferry && !cf_ferry_has_begun(req->ferry))
 		company--;
 	req->piece.cold = cf_cold_begin(&cold, &req->piece);
-	req->piece.near =
-		cf_plan_can_be_near(&req->piece, req->route.path, company) &&
-		cf_hops_pay(&req->piece.mem, req->piece.size);
+	req->piece.near = begin_near(req, company);
 	req->piece.brisk = company == 1 && !req->piece.near &&
 			   cf_plan_can_be_brisk(&req->piece, req->route.path) &&
 			   cf_haste_note(&brisk_reads, CF_PLAN_BRISK_GAP_NS,
@@ -132,6 +145,8 @@ static CF_APART ssize_t run_planned(struct cf_request *req)
 	cf_feed_init(&feed, req->piece.size, plan.skew, plan.step);
 	req->route.path->run(&req->piece, &feed, &lent.crew);
 	atomic_fetch_sub_explicit(&running, 1, memory_order_relaxed);
+	if (req->piece.near)
+		atomic_fetch_sub_explicit(&nears, 1, memory_order_relaxed);
 	req->code = feed.code;
 	n = cf_feed_result(&feed);
 	cf_cold_end(&cold, &req->piece, n, company);
@@ -183,6 +198,7 @@ ssize_t cf_request_travel(struct cf_request *req)
 void cf_requests_fork_child(void)
 {
 	atomic_store(&running, 0);
+	atomic_store(&nears, 0);
 }
 
 /* It may be a GPU's memory, see cf_request_look_again. */

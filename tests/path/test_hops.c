@@ -285,49 +285,112 @@ static void a_client_s_callback_sees_no_such_memory(void **state)
 
 /* ------------------------------------------------------------ the company */
 
-static atomic_bool waits, waiting;
+#define FEW 4u /* large ones that go at a time */
+
+static atomic_bool held; /* who reads, but for the first thread */
+static atomic_uint nr_waiting;
 
 static ssize_t wait_in_pread(int fd, void *buf, size_t size, off_t off)
 {
-	if (atomic_exchange(&waits, false)) {
-		atomic_store(&waiting, true);
-		while (atomic_load(&waiting))
+	if (off >= (off_t)HW_SPAN) {
+		atomic_fetch_add(&nr_waiting, 1);
+		while (atomic_load(&held))
 			usleep(100);
 	}
 	return cf_os_real.pread(fd, buf, size, off);
 }
 
+struct companion {
+	pthread_t thread;
+	unsigned nr;
+	size_t size;
+	struct th_bad *bad;
+};
+
 static void *be_company(void *arg)
 {
+	const struct companion *c = arg;
+
 	th_thread_gpu();
-	hw_read(arg, 1, 4096, 0, 0);
-	return arg;
+	hw_read(c->bad, c->nr, c->size, 0, 0);
+	return NULL;
 }
 
-/* Of many, copy engines make more. */
-static void who_is_not_alone_goes_another_way_with_less(void **state)
+/* Comes back when it has begun to read, and can do no more. */
+static void bring(struct companion *c)
 {
+	unsigned before = atomic_load(&nr_waiting);
+
+	assert_int_equal(pthread_create(&c->thread, NULL, be_company, c), 0);
+	while (atomic_load(&nr_waiting) == before)
+		usleep(100);
+}
+
+static void release(struct companion *c, unsigned nr)
+{
+	atomic_store(&held, false);
+	for (unsigned i = 0; i < nr; i++)
+		assert_int_equal(pthread_join(c[i].thread, NULL), 0);
+}
+
+/* Nobody helps: who is held has its own seats, and no others. */
+static void begin_alone(unsigned threads)
+{
+	assert_int_equal(cuFileSetParameterSizeT(
+				 CUFILE_PARAM_EXECUTION_MAX_IO_THREADS, 0)
+				 .err,
+			 CU_FILE_SUCCESS);
+	hw_begin(threads, TH_BUFFERED, TH_DEVICE);
+	hw_warm_up();
+	hw_os.pread = wait_in_pread;
+	atomic_store(&held, true);
+}
+
+/* Of more than a few, copy engines make more. */
+static void of_many_large_ones_a_few_go(void **state)
+{
+	struct companion c[FEW];
 	struct th_bad bad = { 0 };
-	pthread_t other;
 
 	th_need_fake();
 	(void)state;
-	hw_begin(2, TH_BUFFERED, TH_DEVICE);
-	hw_warm_up();
-	hw_read_near(256 * KIB, 0, 0);
-	hw_os.pread = wait_in_pread;
-	atomic_store(&waits, true);
-	assert_int_equal(pthread_create(&other, NULL, be_company, &bad), 0);
-	while (!atomic_load(&waiting))
-		usleep(100);
+	begin_alone(1 + FEW);
+	for (unsigned i = 0; i < FEW; i++) {
+		hw_read_near(256 * KIB, 0, 0);
+		c[i] = (struct companion){ .nr = 1 + i,
+					   .size = 256 * KIB,
+					   .bad = &bad };
+		bring(&c[i]);
+	}
 	hw_read_far(128 * KIB + 1, 0, 0);
-	hw_read_far(256 * KIB, 0, 0);
+	hw_read_far(1024 * KIB, 0, 0);
 	hw_read_near(128 * KIB, 0, 0);
 	hw_read_near(9 * KIB, 0, 0);
-	atomic_store(&waiting, false);
-	assert_int_equal(pthread_join(other, NULL), 0);
+	release(c, FEW);
 	th_bad_check(&bad);
+	hw_read_near(1024 * KIB, 0, 0);
+	hw_end();
+}
+
+/* Whoever goes another way takes nobody's place. */
+static void others_are_not_counted(void **state)
+{
+	struct companion c[FEW + 1];
+	struct th_bad bad = { 0 };
+
+	th_need_fake();
+	(void)state;
+	begin_alone(2 + FEW);
+	for (unsigned i = 0; i <= FEW; i++) {
+		c[i] = (struct companion){ .nr = 1 + i,
+					   .size = 1024 * KIB + 1,
+					   .bad = &bad };
+		bring(&c[i]);
+	}
 	hw_read_near(256 * KIB, 0, 0);
+	hw_read_near(1024 * KIB, 0, 0);
+	release(c, FEW + 1);
+	th_bad_check(&bad);
 	hw_end();
 }
 
@@ -346,7 +409,8 @@ int main(void)
 		cmocka_unit_test(writes_go_another_way),
 		cmocka_unit_test(it_can_be_switched_off),
 		cmocka_unit_test(a_client_s_callback_sees_no_such_memory),
-		cmocka_unit_test(who_is_not_alone_goes_another_way_with_less),
+		cmocka_unit_test(of_many_large_ones_a_few_go),
+		cmocka_unit_test(others_are_not_counted),
 	};
 
 	hw_start(120);

@@ -9,6 +9,7 @@
 #include "plan_asked.h"
 
 #include <fcntl.h>
+#include <limits.h>
 
 #define KIB TH_KIB
 
@@ -42,9 +43,14 @@ static int end(void **state)
 	return 0;
 }
 
+static unsigned room(unsigned company)
+{
+	return cf_plan_near_room(&piece, &cf_path_staged, company);
+}
+
 static bool can(unsigned company)
 {
-	return cf_plan_can_be_near(&piece, &cf_path_staged, company);
+	return room(company);
 }
 
 static bool can_be_of(size_t size, unsigned company)
@@ -64,16 +70,23 @@ static void larger_than_express_and_no_larger_than_it_pays(void **state)
 	assert_false(can_be_of(1024 * KIB + 1, 1));
 }
 
-static void of_many_only_the_smaller_ones(void **state)
+static void of_many_only_four_of_the_larger_ones(void **state)
 {
 	static const unsigned companies[] = { 2, 3, 4, 16, 1000 };
 
 	(void)state;
 	for (size_t i = 0; i < sizeof(companies) / sizeof(*companies); i++) {
 		assert_false(can_be_of(8 * KIB, companies[i]));
-		assert_true(can_be_of(8 * KIB + 1, companies[i]));
-		assert_true(can_be_of(128 * KIB, companies[i]));
-		assert_false(can_be_of(128 * KIB + 1, companies[i]));
+		piece.size = 8 * KIB + 1;
+		assert_int_equal(room(companies[i]), UINT_MAX);
+		piece.size = 128 * KIB;
+		assert_int_equal(room(companies[i]), UINT_MAX);
+		piece.size = 128 * KIB + 1;
+		assert_int_equal(room(companies[i]), 4);
+		piece.size = 1024 * KIB;
+		assert_int_equal(room(companies[i]), 4);
+		assert_int_equal(room(1), UINT_MAX);
+		assert_false(can_be_of(1024 * KIB + 1, companies[i]));
 	}
 }
 
@@ -102,9 +115,9 @@ static void only_cached_reads_that_may_be_combined(void **state)
 	piece.via = CF_VIA_DIRECT;
 	assert_false(can(1));
 	begin(state);
-	assert_false(cf_plan_can_be_near(&piece, &cf_path_host, 1));
-	assert_false(cf_plan_can_be_near(&piece, &cf_path_nvfs, 1));
-	assert_false(cf_plan_can_be_near(&piece, &cf_path_mapped, 1));
+	assert_int_equal(cf_plan_near_room(&piece, &cf_path_host, 1), 0);
+	assert_int_equal(cf_plan_near_room(&piece, &cf_path_nvfs, 1), 0);
+	assert_int_equal(cf_plan_near_room(&piece, &cf_path_mapped, 1), 0);
 	assert_true(can(1));
 }
 
@@ -185,7 +198,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		TEST(larger_than_express_and_no_larger_than_it_pays),
-		TEST(of_many_only_the_smaller_ones),
+		TEST(of_many_only_four_of_the_larger_ones),
 		TEST(only_cached_reads_that_may_be_combined),
 		TEST(a_carrier_has_32_kib),
 		TEST(who_has_company_has_fewer_helpers),
