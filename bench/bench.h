@@ -58,6 +58,7 @@ struct result {
 	bool hung;  /* the process was killed */
 	double bytes_per_s, ops_per_s, cpu_s_per_gb;
 	double p50_us, p99_us; /* of a request, a batch, a full stream */
+	double steal_s; /* of all processors, taken by the host meanwhile */
 };
 
 /*
@@ -146,6 +147,7 @@ struct usage {
 
 double now_s(void);
 double cpu_now_s(void);
+double steal_now_s(void); /* of all processors; 0 where none is counted */
 /* Processor time, and context switches of both kinds, of all threads. */
 void usage_spent(double *cpu_s, long *switches);
 void usage_held(struct usage *usage);

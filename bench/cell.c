@@ -290,7 +290,7 @@ void cell_run(const struct mover *mover, const struct cell *cell,
 	struct runner *runners = calloc(cell->threads, sizeof(*runners));
 	pthread_mutex_t writing = PTHREAD_MUTEX_INITIALIZER;
 	pthread_barrier_t start, stop;
-	double cpu;
+	double cpu, steal;
 
 	memset(result, 0, sizeof(*result));
 	pthread_barrier_init(&start, NULL, cell->threads + 1);
@@ -308,9 +308,11 @@ void cell_run(const struct mover *mover, const struct cell *cell,
 		pthread_create(&runners[i].thread, NULL, run, &runners[i]);
 	}
 	pthread_barrier_wait(&start);
+	steal = steal_now_s();
 	cpu = cpu_now_s();
 	pthread_barrier_wait(&stop);
 	cpu = cpu_now_s() - cpu;
+	result->steal_s = steal_now_s() - steal;
 	for (unsigned i = 0; i < cell->threads; i++)
 		pthread_join(runners[i].thread, NULL);
 	add_up(runners, cell, cpu, result);

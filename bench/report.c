@@ -103,9 +103,9 @@ static void print_cell(const char *library, const struct cell *c,
 		printf("  %s\n", r->error);
 	else
 		printf(" %8.3f GB/s %10.0f op/s  p50 %9.1f us  p99 %9.1f us  "
-		       "cpu %6.3f s/GB%s\n",
+		       "cpu %6.3f s/GB  steal %.2f s%s\n",
 		       r->bytes_per_s * 1e-9, r->ops_per_s, r->p50_us,
-		       r->p99_us, r->cpu_s_per_gb,
+		       r->p99_us, r->cpu_s_per_gb, r->steal_s,
 		       r->stale ? "  (wrote stale bytes)" : "");
 	fflush(stdout);
 }
@@ -127,8 +127,10 @@ void report_cell(FILE *json, const char *library, const struct cell *c,
 		c->size, c->threads, c->depth, c->streams);
 	fprintf(json,
 		"\"stale\":%s,\"gb_per_s\":%.6f,\"ops_per_s\":%.1f,"
-		"\"p50_us\":%.2f,\"p99_us\":%.2f,\"cpu_s_per_gb\":%.4f}\n",
+		"\"p50_us\":%.2f,\"p99_us\":%.2f,\"cpu_s_per_gb\":%.4f,"
+		"\"steal_s\":%.2f}\n",
 		r->stale ? "true" : "false", r->bytes_per_s * 1e-9,
-		r->ops_per_s, r->p50_us, r->p99_us, r->cpu_s_per_gb);
+		r->ops_per_s, r->p50_us, r->p99_us, r->cpu_s_per_gb,
+		r->steal_s);
 	fflush(json);
 }

@@ -47,6 +47,12 @@ def cell_lines(cells, names):
         yield line
 
 
+def steal_text(cells, names):
+    taken = {name: sum(found[name]["steal_s"] for found in cells.values() if name in found)
+             for name in names}
+    return ", ".join(f"{name} {seconds:.2f} s" for name, seconds in taken.items())
+
+
 def fresh_lines(rows):
     steps = ("load_ms", "open_ms", "handle_ms", "buffer_ms", "read_ms")
     for row in rows:
@@ -83,6 +89,7 @@ def main(paths):
         print_table(["cell", *names, *(f"{first} / {name}" for name in names[1:]),
                      "CPU s/GB: " + " / ".join(names)], cell_lines(cells, names))
         print(f"Driver open: {', '.join(opens)}.\n")
+        print(f"Processor time that a host took from these cells: {steal_text(cells, names)}.\n")
     fresh, rest = bench.of_kind(rows, "fresh"), bench.of_kind(rows, "rest")
     if fresh:
         print_table(["first read of a process, ms", "all", "load", "open", "file", "buffer",

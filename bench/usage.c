@@ -5,6 +5,7 @@
 #include <string.h>
 #include <sys/resource.h>
 #include <time.h>
+#include <unistd.h>
 
 double now_s(void)
 {
@@ -42,6 +43,20 @@ void usage_spent(double *cpu_s, long *switches)
 	*cpu_s = (double)(u.ru_utime.tv_sec + u.ru_stime.tv_sec) +
 		 (double)(u.ru_utime.tv_usec + u.ru_stime.tv_usec) * 1e-6;
 	*switches = u.ru_nvcsw + u.ru_nivcsw;
+}
+
+double steal_now_s(void)
+{
+	FILE *stat = fopen("/proc/stat", "re");
+	double ticks = 0;
+
+	if (!stat)
+		return 0;
+	/* user nice system idle iowait irq softirq steal */
+	if (fscanf(stat, "cpu %*f %*f %*f %*f %*f %*f %*f %lf", &ticks) != 1)
+		ticks = 0;
+	fclose(stat);
+	return ticks / (double)sysconf(_SC_CLK_TCK);
 }
 
 double cpu_now_s(void)

@@ -55,6 +55,7 @@ def assert_measured(rows):
         assert row["error"] == "", row
         assert not row["stale"], row
         assert row["gb_per_s"] > 0 and row["p99_us"] >= row["p50_us"] > 0, row
+        assert row["steal_s"] >= 0, row
 
 
 def test_every_kind_of_memory_and_alignment_moves_the_right_bytes(bench):

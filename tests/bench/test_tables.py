@@ -31,7 +31,7 @@ def cell(library="ours", gb_per_s=1.0, **more):
            "medium": "cached", "memory": "device", "registered": True, "align": "aligned",
            "size": 1 << 20, "threads": 1, "depth": 1, "streams": 1, "stale": False,
            "gb_per_s": gb_per_s, "ops_per_s": gb_per_s * 1000, "p50_us": 1.0, "p99_us": 2.0,
-           "cpu_s_per_gb": 0.1}
+           "cpu_s_per_gb": 0.1, "steal_s": 0.25}
     return {**row, **more}
 
 
@@ -60,9 +60,18 @@ def test_the_ratio_is_that_of_the_first_library(tmp_path, capsys):
     rows = [cell("ours", 6.0), cell("nvidia", 4.0), cell("byhand", error="hung")]
     path.write_text("\n".join(map(json.dumps, rows)))
     table.main([path])
-    line = capsys.readouterr().out.splitlines()[2]
-    assert line == ("| read cached 1 MiB x1 device | 6.00 GB/s | 4.00 GB/s | hung | 1.50 |  | "
-                    "0.10 / 0.10 / - |")
+    out = capsys.readouterr().out
+    assert out.splitlines()[2] == (
+        "| read cached 1 MiB x1 device | 6.00 GB/s | 4.00 GB/s | hung | 1.50 |  | "
+        "0.10 / 0.10 / - |")
+
+
+def test_what_the_host_took_is_the_sum_of_the_cells(tmp_path, capsys):
+    path = tmp_path / "two.json"
+    rows = [cell(), cell(threads=2, steal_s=1.5), cell("nvidia", steal_s=0.0)]
+    path.write_text("\n".join(map(json.dumps, rows)))
+    table.main([path])
+    assert "took from these cells: ours 1.75 s, nvidia 0.00 s." in capsys.readouterr().out
 
 
 @pytest.mark.parametrize("step, more", [
