@@ -245,14 +245,14 @@ def tabled(chart):
 
 
 def drawn(chart):
-    """The figures of a chart, by library, and how far they may be off."""
+    """The figures of a chart, by library, and how far two roundings may be apart."""
     text = (ROOT / f"docs/img/{chart}.svg").read_text()
     names = re.findall(r'y="48.0"[^>]*"start"[^>]*>(\w+)<', text)
     bars = re.findall(r'font-size="9"[^>]*>([\d.]+)<', text)
     if bars:
         colours = re.findall(r'rx="2" fill="(#\w+)"/>\n<text[^>]*font-size="9"', text)
         legend = re.findall(r'y="38"[^>]*fill="(#\w+)"', text)
-        return {name: [(float(bar), float(bar) * 0.006) for bar, of in zip(bars, colours)
+        return {name: [(float(bar), float(bar) * 0.01) for bar, of in zip(bars, colours)
                        if of == colour] for name, colour in zip(names, legend)}
     top = float(re.findall(r'"end" fill="#\w+">(\d+)<', text)[-1])
     return {name: [((320 - float(point.split(",")[1])) / 256 * top, top / 2500)
