@@ -6,10 +6,27 @@
 #include <unistd.h>
 #include "seam/os.h"
 
+#ifndef XFS_SUPER_MAGIC
+#define XFS_SUPER_MAGIC 0x58465342
+#endif
+
 bool cf_cached_is_told(const struct cf_handle *handle)
 {
 	return !handle->fs_ops &&
 	       (unsigned long)handle->fs_magic != OVERLAYFS_SUPER_MAGIC;
+}
+
+bool cf_cached_is_truth(const struct cf_handle *handle)
+{
+	switch ((unsigned long)handle->fs_magic) {
+	case EXT4_SUPER_MAGIC:
+	case XFS_SUPER_MAGIC:
+	case BTRFS_SUPER_MAGIC:
+	case F2FS_SUPER_MAGIC:
+		return true;
+	default:
+		return false;
+	}
 }
 
 static uint64_t pages_of(off_t off, size_t size)

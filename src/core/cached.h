@@ -12,6 +12,13 @@
 bool cf_cached_is_told(const struct cf_handle *handle);
 
 /*
+ * Whether the file system is of this machine alone. On a network or a cluster
+ * another machine may have changed what is cached here, and O_DIRECT is how to
+ * see that.
+ */
+bool cf_cached_is_truth(const struct cf_handle *handle);
+
+/*
  * Whether the page cache holds every page of the range, as the disk has it;
  * and whether it holds none. Kernels before 6.5 cannot tell, nor overlays:
  * then neither.

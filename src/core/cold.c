@@ -19,8 +19,7 @@ enum {
 /* A stream's reads wait for the stream, too. */
 static bool matters(const struct cf_piece *piece)
 {
-	return piece->op == CF_READ && piece->size >= FROM &&
-	       piece->size <= CF_COLD_MAX && !piece->ferry &&
+	return piece->op == CF_READ && piece->size >= FROM && !piece->ferry &&
 	       !piece->handle->fs_ops &&
 	       !cf_file_is_direct(piece->handle, piece->via);
 }
@@ -46,7 +45,7 @@ bool cf_cold_begin(struct cf_cold *cold, const struct cf_piece *piece)
 	int pace = pace_of(piece->handle);
 
 	cold->begun = matters(piece) ? cf_permit_clock() : 0;
-	return cold->begun && pace != QUICK &&
+	return cold->begun && pace != QUICK && piece->size <= CF_COLD_MAX &&
 	       lacks_an_end(piece, pace == SLOWER);
 }
 

@@ -12,7 +12,7 @@
 
 #include "core/piece.h"
 
-/* Larger ones gain by several threads all the same. */
+/* Larger ones gain by several threads all the same; see core/ahead.h. */
 #define CF_COLD_MAX ((size_t)4 << 20)
 
 /* A read between its begin and its end. */

@@ -62,6 +62,7 @@ struct cf_handle {
 	_Atomic bool no_twin;	     /* a second one could not be opened */
 	_Atomic bool wants_pages;    /* of what it is read into */
 	_Atomic int pace;	     /* of its last read, core/cold.c's */
+	_Atomic off_t read_end;	     /* of its last one, core/ahead.c's */
 	_Atomic bool lost;	     /* fd was closed, and is another's twin */
 };
 

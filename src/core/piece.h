@@ -50,7 +50,8 @@ struct cf_piece {
 	 * at either end; 0: nothing; CF_DEMOTE_ALL */
 	size_t demote;
 	off_t file_off;
-	struct cf_view view; /* of a read's pages in the page cache */
+	struct cf_view view;	/* of a read's pages in the page cache */
+	struct cf_ahead *ahead; /* of pages the disk has to bring; or NULL */
 };
 
 static inline const char *cf_op_name(enum cf_op op)

@@ -12,6 +12,7 @@
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
+#include "core/ahead.h"
 #include "core/buffer.h"
 #include "core/cold.h"
 #include "core/log.h"
@@ -69,10 +70,13 @@ void cf_explain_configure(const struct cf_config *config)
 static void describe_plan(const struct cf_request *req, ocf_explain_t *e)
 {
 	struct cf_piece piece = req->piece;
+	struct cf_ahead ahead;
 	struct cf_cold cold;
 	struct cf_plan plan;
 
 	piece.cold = cf_cold_begin(&cold, &piece);
+	if (cf_ahead_begin(&ahead, &piece))
+		piece.ahead = &ahead;
 	plan = cf_plan_make(&piece, req->route.path, 1);
 	e->part_size = plan.step;
 	e->parts = (plan.skew + e->size + plan.step - 1) / plan.step;

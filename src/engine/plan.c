@@ -54,6 +54,9 @@
 #define LARGE (64 * MIB) /* of less too much lies near an end */
 #define LARGE_STEP (512 * KIB)
 #define LARGE_END (2 * MIB) /* of it, either of which is demoted */
+/* reads whose pages are asked for (core/ahead.h) */
+#define AHEAD_HELPERS 1
+#define AHEAD_STEP (512 * KIB)
 /* of a ferry's carriers: more are in the way of its kernel's loads */
 #define FERRY_SHARE (128 * KIB)
 /* orders of a ferry: what is short is cut to be several, what is long to have
@@ -132,6 +135,15 @@ static bool parts_tear_pages(const struct cf_piece *piece)
 	return cf_plan_bound(step) < piece->handle->page_align;
 }
 
+/* One has time enough to ask for pages while the other waits for some. */
+static unsigned helpers_of(const struct cf_piece *piece, unsigned company)
+{
+	bool direct = cf_file_is_direct(piece->handle, piece->via);
+	unsigned nr = helpers_for(direct, company);
+
+	return piece->ahead ? cf_least(nr, AHEAD_HELPERS) : nr;
+}
+
 static unsigned carriers_for(const struct cf_piece *piece, unsigned company)
 {
 	bool direct = cf_file_is_direct(piece->handle, piece->via);
@@ -150,7 +162,7 @@ static unsigned carriers_for(const struct cf_piece *piece, unsigned company)
 	if (piece->op == CF_WRITE && (!direct || parts_tear_pages(piece)))
 		return 1;
 	return (unsigned)cf_clamp(shares_of(piece, direct), 1,
-				  1 + helpers_for(direct, company));
+				  1 + helpers_of(piece, company));
 }
 
 /*
@@ -169,6 +181,8 @@ static size_t relay_step(const struct cf_piece *piece, unsigned carriers,
 		return brisk_step(piece);
 	if (is_crowd(piece, company))
 		return CROWD_STEP;
+	if (piece->ahead)
+		return AHEAD_STEP;
 	if (piece->size >= LARGE)
 		return LARGE_STEP;
 	return cf_clamp(cf_power_below(piece->size / carriers / SHARE_PARTS),
@@ -209,6 +223,8 @@ static size_t host_step(const struct cf_piece *piece, unsigned carriers)
 		return cf_power_below(SIZE_MAX);
 	if (cf_file_is_direct(piece->handle, piece->via))
 		return DIRECT_STEP;
+	if (piece->ahead)
+		return AHEAD_STEP;
 	return cf_clamp(cf_power_below(piece->size / carriers / 2),
 			MIN_HOST_STEP, MAX_HOST_STEP);
 }

@@ -7,6 +7,7 @@
 
 #include <errno.h>
 #include <stdatomic.h>
+#include "core/ahead.h"
 #include "core/cold.h"
 #include "core/device.h"
 #include "core/ferry.h"
@@ -121,6 +122,7 @@ static CF_APART ssize_t run_planned(struct cf_request *req)
 	struct cf_feed feed;
 	struct cf_plan plan;
 	struct cf_cold cold;
+	struct cf_ahead ahead;
 	unsigned company;
 	ssize_t n;
 
@@ -131,6 +133,8 @@ static CF_APART ssize_t run_planned(struct cf_request *req)
 	if (company > 1 && req->ferry && !cf_ferry_has_begun(req->ferry))
 		company--;
 	req->piece.cold = cf_cold_begin(&cold, &req->piece);
+	if (cf_ahead_begin(&ahead, &req->piece))
+		req->piece.ahead = &ahead;
 	req->piece.near = begin_near(req, company);
 	req->piece.brisk = company == 1 && !req->piece.near &&
 			   cf_plan_can_be_brisk(&req->piece, req->route.path) &&
@@ -150,6 +154,8 @@ static CF_APART ssize_t run_planned(struct cf_request *req)
 	req->code = feed.code;
 	n = cf_feed_result(&feed);
 	cf_cold_end(&cold, &req->piece, n, company);
+	cf_ahead_end(&req->piece, n);
+	req->piece.ahead = NULL;
 	return n;
 }
 

@@ -182,6 +182,7 @@ static void fill_in(struct cf_request *req, const struct cf_call *call,
 	req->ferry = call->ferry;
 	piece->op = call->op;
 	piece->through_alias = false;
+	piece->ahead = NULL;
 	piece->handle = handle;
 	piece->file_off = call->file_off;
 	piece->via = cf_via_choose(piece, rules->hybrid);

@@ -2,15 +2,10 @@
 /* via - the facts and the rule. */
 #include "engine/via.h"
 
-#include <linux/magic.h>
 #include "core/cached.h"
 #include "core/file.h"
 #include "core/twin.h"
 #include "seam/frames.h"
-
-#ifndef XFS_SUPER_MAGIC
-#define XFS_SUPER_MAGIC 0x58465342
-#endif
 
 bool cf_via_wants_all(const struct cf_via_facts *facts)
 {
@@ -34,23 +29,6 @@ enum cf_via cf_via_decide(const struct cf_via_facts *facts)
 	return facts->direct && !facts->refused ? CF_VIA_DIRECT : CF_VIA_CACHE;
 }
 
-/*
- * File systems of one machine. On a network or a cluster another machine may
- * have changed what is cached here, and O_DIRECT is how to see that.
- */
-static bool cache_is_the_truth(const struct cf_handle *handle)
-{
-	switch ((unsigned long)handle->fs_magic) {
-	case EXT4_SUPER_MAGIC:
-	case XFS_SUPER_MAGIC:
-	case BTRFS_SUPER_MAGIC:
-	case F2FS_SUPER_MAGIC:
-		return true;
-	default:
-		return false;
-	}
-}
-
 /* A small request of a buffered file has no choice: cf_via_decide. */
 static bool has_choice(const struct cf_piece *piece)
 {
@@ -67,7 +45,7 @@ static CF_APART enum cf_via choose(const struct cf_piece *piece,
 		.user_fs = handle->fs_ops,
 		.direct = handle->direct,
 		.refused = !cf_file_is_direct(handle, CF_VIA_DIRECT),
-		.truth = cache_is_the_truth(handle),
+		.truth = cf_cached_is_truth(handle),
 		.size = piece->size,
 	};
 

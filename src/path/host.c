@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /* host - file to and from memory the CPU can address, with no copy of ours. */
+#include "core/ahead.h"
 #include "path/direct.h"
 #include "path/path.h"
 
@@ -29,6 +30,7 @@ static ssize_t move(const struct cf_piece *piece, size_t at, size_t size)
 	char *mem = (char *)piece->mem.addr + at;
 	off_t off = piece->file_off + (off_t)at;
 
+	cf_ahead_reach(piece, at);
 	return piece->op == CF_READ ?
 		       cf_file_read(piece->handle, piece->via, mem, size, off) :
 		       cf_file_write(piece->handle, piece->via, mem, size, off);

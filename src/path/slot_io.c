@@ -4,6 +4,7 @@
 
 #include <stdatomic.h>
 
+#include "core/ahead.h"
 #include "core/cache.h"
 #include "core/file.h"
 #include "core/slot.h"
@@ -23,9 +24,11 @@ size_t cf_slot_whole(const struct cf_piece *piece, const struct cf_part *part)
 static ssize_t fill_buffered(const struct cf_piece *piece,
 			     const struct cf_part *part, char *mem)
 {
-	ssize_t n = cf_file_read(piece->handle, piece->via, mem, part->size,
-				 piece->file_off + (off_t)part->at);
+	ssize_t n;
 
+	cf_ahead_reach(piece, part->at);
+	n = cf_file_read(piece->handle, piece->via, mem, part->size,
+			 piece->file_off + (off_t)part->at);
 	if (n > 0 && cf_piece_demotes(piece, part))
 		cf_cache_demote(mem, (size_t)n);
 	return n;

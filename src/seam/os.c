@@ -141,6 +141,11 @@ static int os_cachestat(int fd, off_t off, size_t len, struct cf_cachestat *out)
 	return syscall(SYS_cachestat, fd, range, out, 0) < 0 ? -errno : 0;
 }
 
+static int os_read_ahead(int fd, off_t off, size_t size)
+{
+	return -posix_fadvise(fd, off, (off_t)size, POSIX_FADV_WILLNEED);
+}
+
 static int os_dup_above(int fd, int lowest)
 {
 	int copy = fcntl(fd, F_DUPFD_CLOEXEC, lowest);
@@ -339,6 +344,7 @@ const struct cf_os cf_os_real = {
 	.get_flags = os_get_flags,
 	.ioctl = os_ioctl,
 	.cachestat = os_cachestat,
+	.read_ahead = os_read_ahead,
 	.dup_above = os_dup_above,
 	.map_anon = os_map_anon,
 	.map_shared = os_map_shared,

@@ -39,6 +39,8 @@ struct cf_os {
 	/* what is in the page cache of [off, off + len); len 0: to the end */
 	int (*cachestat)(int fd, off_t off, size_t len,
 			 struct cf_cachestat *out);
+	/* the kernel may begin to read it into the page cache; 0 or -errno */
+	int (*read_ahead)(int fd, off_t off, size_t size);
 	/* a copy of fd whose number is lowest or more, close-on-exec */
 	int (*dup_above)(int fd, int lowest);
 	/* anonymous private memory, readable and writable; NULL on failure */

@@ -47,6 +47,7 @@ const char *fault_name(enum fault_call call)
 		[FAULT_GET_FLAGS] = "get_flags",
 		[FAULT_IOCTL] = "ioctl",
 		[FAULT_CACHESTAT] = "cachestat",
+		[FAULT_READ_AHEAD] = "read_ahead",
 		[FAULT_DUP_ABOVE] = "dup_above",
 		[FAULT_MAP_ANON] = "map_anon",
 		[FAULT_MAP_SHARED] = "map_shared",
@@ -211,6 +212,13 @@ static int fault_cachestat(int fd, off_t off, size_t len,
 	return should_fail(FAULT_CACHESTAT) ?
 		       -rule.err :
 		       behind->cachestat(fd, off, len, out);
+}
+
+static int fault_read_ahead(int fd, off_t off, size_t size)
+{
+	return should_fail(FAULT_READ_AHEAD) ?
+		       -rule.err :
+		       behind->read_ahead(fd, off, size);
 }
 
 static int fault_dup_above(int fd, int lowest)
@@ -385,6 +393,7 @@ static const struct cf_os faulty = {
 	.get_flags = fault_get_flags,
 	.ioctl = fault_ioctl,
 	.cachestat = fault_cachestat,
+	.read_ahead = fault_read_ahead,
 	.dup_above = fault_dup_above,
 	.map_anon = fault_map_anon,
 	.map_shared = fault_map_shared,

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * Reads that the disk has to bring are left to one thread, in one call; others
- * are split as ever.
+ * Reads that the disk has to bring are left to one thread, in one call, and
+ * larger ones to two, with their pages asked for; others are split as ever.
  */
+#include <errno.h>
 #include <fcntl.h>
 #include <linux/magic.h>
 #include <opencufile.h>
@@ -19,6 +20,8 @@ static struct cf_os os;
 static _Atomic int64_t now_ns, read_ns; /* a call takes so long */
 static atomic_bool cached;
 static atomic_uint calls, asked;
+static _Atomic size_t ahead; /* bytes that were asked for */
+static int refusal;
 static _Atomic size_t longest;
 
 static int clock_of_the_test(clockid_t clock, struct timespec *ts)
@@ -51,6 +54,13 @@ static int cache_of_the_test(int fd, off_t off, size_t len,
 	return 0;
 }
 
+static int ahead_of_the_test(int fd, off_t off, size_t size)
+{
+	assert_true(fd >= 0 && off >= (off_t)PAD);
+	atomic_fetch_add(&ahead, size);
+	return refusal ? refusal : cf_os_real.read_ahead(fd, off, size);
+}
+
 /* One of whose pages the kernel tells, wherever the tests are run. */
 static int fs_of_the_test(int fd, struct statfs *fs)
 {
@@ -66,6 +76,7 @@ static int setup(void **state)
 	os.clock_gettime = clock_of_the_test;
 	os.pread = read_of_the_test;
 	os.cachestat = cache_of_the_test;
+	os.read_ahead = ahead_of_the_test;
 	os.fstatfs = fs_of_the_test;
 	cf_os = &os;
 	atomic_store(&now_ns, 1000000000);
@@ -97,6 +108,7 @@ static void read_some(struct world *w, size_t size)
 	atomic_store(&calls, 0);
 	atomic_store(&asked, 0);
 	atomic_store(&longest, 0);
+	atomic_store(&ahead, 0);
 	th_mem_set(&w->mem, 0xa5);
 	assert_int_equal(cuFileRead(w->fh, w->mem.ptr, size, PAD, PAD), size);
 	th_mem_get(&w->mem, 0, w->got, SIZE);
@@ -111,6 +123,7 @@ static void is_split(struct world *w, size_t size)
 	read_some(w, size);
 	assert_true(atomic_load(&calls) >= WORKERS);
 	assert_true(atomic_load(&longest) < TH_MIB);
+	assert_int_equal(atomic_load(&ahead), 0);
 }
 
 static unsigned carriers_of(struct world *w, size_t size)
@@ -120,6 +133,14 @@ static unsigned carriers_of(struct world *w, size_t size)
 	assert_int_equal(
 		ocf_explain_read(w->fh, w->mem.ptr, size, PAD, PAD, &e).err, 0);
 	return e.carriers;
+}
+
+/* At a place where the reads before did not end, see core/ahead.h. */
+static void is_asked_for(struct world *w, size_t size, unsigned nr_calls)
+{
+	read_some(w, size);
+	assert_int_equal(atomic_load(&calls), nr_calls);
+	assert_int_equal(atomic_load(&ahead), size);
 }
 
 static void goes_cold_and_warm_again(struct world *w)
@@ -132,9 +153,14 @@ static void goes_cold_and_warm_again(struct world *w)
 	read_some(w, TH_MIB);
 	assert_int_equal(atomic_load(&calls), 1);
 	assert_int_equal(carriers_of(w, TH_MIB), 1);
-	read_some(w, 4 * TH_MIB);
-	assert_int_equal(atomic_load(&calls), 1);
-	is_split(w, 4 * TH_MIB + 1);
+	assert_int_equal(atomic_load(&ahead), 0);
+	is_asked_for(w, 4 * TH_MIB, 1);
+	for (refusal = 0; refusal >= -EINVAL; refusal -= EINVAL) {
+		is_asked_for(w, 4 * TH_MIB + 1, 9);
+		assert_int_equal(atomic_load(&longest), TH_MIB / 2);
+		assert_int_equal(carriers_of(w, 4 * TH_MIB + 1), 2);
+	}
+	refusal = 0;
 	/* it was slow, and is there now */
 	atomic_store(&cached, true);
 	assert_int_equal(carriers_of(w, TH_MIB), 1 + WORKERS);

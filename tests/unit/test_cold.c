@@ -187,12 +187,10 @@ static void other_requests_do_not_matter(void **state)
 	struct cf_handle *h = &handle;
 
 	(void)state;
-	for (int i = 0; i < 6; i++) {
+	for (int i = 0; i < 5; i++) {
 		setup(NULL);
 		piece.op = i == 0 ? CF_WRITE : CF_READ;
-		piece.size = i == 1 ? 64 * TH_KIB - 1 :
-			     i == 5 ? 4 * TH_MIB + 1 :
-				      SIZE;
+		piece.size = i == 1 ? 64 * TH_KIB - 1 : SIZE;
 		piece.ferry = i == 2 ? (struct cf_ferry *)h : NULL;
 		handle.fs_ops = i == 3 ? &ops : NULL;
 		piece.via = i == 4 ? CF_VIA_DIRECT : CF_VIA_CACHE;
@@ -207,6 +205,19 @@ static void other_requests_do_not_matter(void **state)
 	}
 }
 
+/* Several carry them. But that they were slow is known. */
+static void large_ones_are_never_cold(void **state)
+{
+	(void)state;
+	piece.size = 4 * TH_MIB + 1;
+	for (int lap = 0; lap < 3; lap++)
+		assert_false(takes(1000000000, 1));
+	assert_int_equal(asked, 0);
+	assert_true(cf_cold_lately(&handle));
+	make_piece();
+	assert_true(takes(1, 1));
+}
+
 #define TEST(name) cmocka_unit_test_setup(name, setup)
 
 int main(void)
@@ -219,6 +230,7 @@ int main(void)
 		TEST(what_has_failed_tells_nothing),
 		TEST(what_is_noted_is_known_of_its_handle),
 		TEST(other_requests_do_not_matter),
+		TEST(large_ones_are_never_cold),
 	};
 
 	os = cf_os_real;

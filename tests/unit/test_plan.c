@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /* test_plan - parts, helpers and what configuration has to say to them. */
+#include "core/ahead.h"
 #include "core/ferry.h"
 #include "engine/plan.h"
 #include "engine/plan_batch.h"
@@ -115,6 +116,31 @@ static void cold_reads_are_one_part(void **state)
 	p = cf_plan_make(&piece, &cf_path_staged, 1);
 	assert_int_equal(p.helpers, 0);
 	assert_int_equal(p.step, 64 * TH_KIB);
+}
+
+static void reads_whose_pages_are_asked_for_have_two_carriers(void **state)
+{
+	struct cf_ahead ahead;
+	struct cf_piece piece = brisk_read(16 * TH_MIB);
+	const struct cf_path_ops *paths[] = { &cf_path_staged, &cf_path_host };
+
+	(void)state;
+	piece.brisk = false;
+	piece.ahead = &ahead;
+	for (unsigned i = 0; i < 2; i++) {
+		struct cf_plan p;
+
+		configure(0);
+		p = cf_plan_make(&piece, paths[i], 1);
+		assert_int_equal(p.helpers, 1);
+		assert_int_equal(p.step, 512 * TH_KIB);
+		/* of many each has its own */
+		p = cf_plan_make(&piece, paths[i], 64);
+		assert_int_equal(p.helpers, 0);
+	}
+	configure(64);
+	assert_int_equal(cf_plan_make(&piece, &cf_path_staged, 1).step,
+			 64 * TH_KIB);
 }
 
 static void not_all_reads_can_be_brisk(void **state)
@@ -646,6 +672,8 @@ int main(void)
 		cmocka_unit_test(small_reads_are_their_callers_own),
 		cmocka_unit_test(reads_in_haste_are_split_sooner),
 		cmocka_unit_test(cold_reads_are_one_part),
+		cmocka_unit_test(
+			reads_whose_pages_are_asked_for_have_two_carriers),
 		cmocka_unit_test(not_all_reads_can_be_brisk),
 		cmocka_unit_test(a_small_read_that_is_alone_has_a_flag),
 		cmocka_unit_test(no_flags_without_memory_operations),

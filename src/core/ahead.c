@@ -1,0 +1,80 @@
+// SPDX-License-Identifier: Apache-2.0
+/* ahead - knows what follows what, and asks for a few MiB at a time. */
+#include "core/ahead.h"
+
+#include <stdatomic.h>
+#include "core/cached.h"
+#include "core/cold.h"
+#include "core/file.h"
+#include "core/numbers.h"
+#include "core/twin.h"
+#include "seam/os.h"
+
+#define MIB ((size_t)1 << 20)
+
+#define FROM (2 * MIB) /* of less the kernel asks for all at once */
+/* of the piece a quarter: more takes longer until the first part is read */
+#define MIN_LEAD (4 * MIB)
+#define MAX_LEAD (16 * MIB)
+#define CHUNK MIB /* a call; some kernels make less of it */
+
+static bool matters(const struct cf_piece *piece)
+{
+	return piece->op == CF_READ && piece->size >= FROM && !piece->ferry &&
+	       !piece->handle->fs_ops &&
+	       !cf_file_is_direct(piece->handle, piece->via);
+}
+
+/* Relaxed: a hint. */
+static bool follows(const struct cf_piece *piece)
+{
+	return atomic_load_explicit(&piece->handle->read_end,
+				    memory_order_relaxed) == piece->file_off;
+}
+
+bool cf_ahead_begin(struct cf_ahead *ahead, const struct cf_piece *piece)
+{
+	if (!matters(piece) || !cf_cold_lately(piece->handle) ||
+	    follows(piece) || !cf_cached_is_truth(piece->handle) ||
+	    cf_file_cached(piece->handle, 1, piece->file_off))
+		return false;
+	atomic_init(&ahead->asked, 0);
+	return true;
+}
+
+/* That it is refused costs time, and nothing else. */
+static void ask(const struct cf_piece *piece, size_t at)
+{
+	int fd = cf_twin_fd(piece->handle, CF_VIA_CACHE);
+
+	if (fd >= 0)
+		(void)cf_os->read_ahead(fd, piece->file_off + (off_t)at,
+					cf_clamp(piece->size - at, 0, CHUNK));
+}
+
+void cf_ahead_reach(const struct cf_piece *piece, size_t at)
+{
+	size_t lead = cf_clamp(piece->size / 4, MIN_LEAD, MAX_LEAD);
+	size_t end = cf_clamp(at + lead, 0, piece->size);
+	size_t asked;
+
+	if (!piece->ahead)
+		return;
+	asked = atomic_load_explicit(&piece->ahead->asked,
+				     memory_order_relaxed);
+	while (asked < end)
+		if (atomic_compare_exchange_weak_explicit(
+			    &piece->ahead->asked, &asked, asked + CHUNK,
+			    memory_order_relaxed, memory_order_relaxed)) {
+			ask(piece, asked);
+			asked += CHUNK;
+		}
+}
+
+void cf_ahead_end(const struct cf_piece *piece, ssize_t n)
+{
+	if (n > 0 && matters(piece))
+		atomic_store_explicit(&piece->handle->read_end,
+				      piece->file_off + n,
+				      memory_order_relaxed);
+}
