@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * plan - the numbers behind the parallelism of a request, in one place.
+ * plan - the numbers behind the parallelism of a request; how long a part is
+ * stands in engine/plan_step.c.
  *
  * A cached read is bound by the kernel's copy out of the page cache, about
  * 10 GB/s a thread, so it is spread, and the caller alone talks to the driver
@@ -25,62 +26,38 @@
 #include "core/shuttle.h"
 #include "core/slot.h"
 #include "engine/plan_limits.h"
-
-#define KIB (1ul << 10)
-#define MIB (1ul << 20)
+#include "engine/plan_step.h"
 
 #define MAPPED_STEP (4096 * KIB) /* the last one's check is waited for */
 
 /* reads out of the page cache that several carry */
-#define FEW 4 /* requests; of more only large ones are split */
-#define CROWD_SPLIT (8 * MIB)
+#define FEW 4		     /* requests; of more only large ones are split */
 #define MIN_SHARE (32 * KIB) /* of one carrier */
-#define SHARE_PARTS 4	     /* of a share, so that nobody waits long */
-#define MIN_STEP (32 * KIB)
-#define MAX_STEP (128 * KIB)
-#define CROWD_STEP (1 * MIB) /* with its source, what a core's cache holds */
 /* reads that are split where workers are awake anyway */
 #define BRISK_FROM (64 * KIB)
-#define BRISK_STEP (16 * KIB) /* a part, twice that from BRISK_LARGE on */
-#define BRISK_LARGE (128 * KIB)
 #define BRISK_WORKERS 3 /* fewer are no use */
 /* reads by way of the GPU's own seats (path/hops.h) */
-#define NEAR_STEP CF_SHUTTLE_MAX_SIZE
 #define NEAR_ALONE (32 * KIB)  /* one keeps its seats busy */
 #define NEAR_SHARE (32 * KIB)  /* of one carrier */
 #define NEAR_CROWD (128 * KIB) /* of many; copy engines make more of more, */
 #define NEAR_FEW 4	       /* but beside them as many fill the BAR */
 #define NEAR_MAX (1 * MIB)
-#define LARGE (64 * MIB) /* of less too much lies near an end */
-#define LARGE_STEP (512 * KIB)
 #define LARGE_END (2 * MIB) /* of it, either of which is demoted */
 /* reads whose pages are asked for (core/ahead.h) */
 #define AHEAD_HELPERS 1
-#define AHEAD_STEP (512 * KIB)
 /* of a ferry's carriers: more are in the way of its kernel's loads */
 #define FERRY_SHARE (128 * KIB)
-/* orders of a ferry: what is short is cut to be several, what is long to have
- * the first one soon; a block is idle some 5 us between two */
-#define FERRY_MIN_STEP (64 * KIB)
-#define FERRY_STEP (128 * KIB)
-#define FERRY_MAX_STEP (512 * KIB)
 #define FERRY_LARGE (128 * MIB) /* pushes its own parts out */
-/* reads that one carries: alone in two halves, so that they overlap */
-#define HALVE_FROM (512 * KIB)
-#define MAX_HALF (1 * MIB)
+/* reads that one carries */
 #define FLAG_MAX (256 * KIB) /* longer copies are waited for with less ado */
 #define EXPRESS_ALONE (8 * KIB)
 #define EXPRESS_CROWD 4
 #define DEMOTE_CROWD 8 /* requests that make the link the bound */
 #define DEMOTE_MAX (2 * MIB)
 
-#define DIRECT_STEP (1 * MIB)
 #define DIRECT_CARRIERS 4
 #define RING_FLIGHTS 8
-#define RING_MIN_STEP (512 * KIB)
 #define RING_TOTAL 32 /* under way for all who run; more only queue up */
-#define MIN_HOST_STEP (64 * KIB)
-#define MAX_HOST_STEP (4 * MIB)
 
 /* What there is, shared by all who run now. */
 static unsigned helpers_for(bool direct, unsigned company)
@@ -97,22 +74,18 @@ static size_t least_split(bool direct, unsigned company)
 	size_t from = cf_plan_bound(split_from);
 
 	if (direct)
-		return from > DIRECT_STEP ? from : 2 * DIRECT_STEP;
+		return from > CF_PLAN_DIRECT_STEP ? from :
+						    2 * CF_PLAN_DIRECT_STEP;
 	if (company > FEW)
-		return from > CROWD_SPLIT ? from : CROWD_SPLIT;
+		return from > CF_PLAN_CROWD_SPLIT ? from : CF_PLAN_CROWD_SPLIT;
 	return from * company;
-}
-
-static size_t brisk_step(const struct cf_piece *piece)
-{
-	return piece->size > BRISK_LARGE ? 2 * BRISK_STEP : BRISK_STEP;
 }
 
 /* How many carriers have enough for themselves. */
 static size_t shares_of(const struct cf_piece *piece, bool direct)
 {
 	if (direct)
-		return piece->size / DIRECT_STEP;
+		return piece->size / CF_PLAN_DIRECT_STEP;
 	if (piece->ferry)
 		return cf_clamp(piece->size / FERRY_SHARE, 2, SIZE_MAX);
 	return piece->size / MIN_SHARE;
@@ -153,9 +126,9 @@ static unsigned carriers_for(const struct cf_piece *piece, unsigned company)
 	if (piece->near)
 		return near_carriers(piece, company);
 	if (piece->brisk)
-		return 1 +
-		       (unsigned)cf_clamp((piece->size - 1) / brisk_step(piece),
-					  0, helpers_for(direct, company));
+		return 1 + (unsigned)cf_clamp((piece->size - 1) /
+						      cf_plan_brisk_step(piece),
+					      0, helpers_for(direct, company));
 	/* whether a client's callbacks may run side by side is not known */
 	if (piece->handle->fs_ops || piece->size < least_split(direct, company))
 		return 1;
@@ -165,78 +138,14 @@ static unsigned carriers_for(const struct cf_piece *piece, unsigned company)
 				  1 + helpers_of(piece, company));
 }
 
-/*
- * Their parts are too large for a core's cache and leave it by themselves, at
- * less cost; the first ones come later for it.
- */
-static bool is_crowd(const struct cf_piece *piece, unsigned company)
-{
-	return company > 2 && piece->size >= CROWD_SPLIT;
-}
-
-static size_t relay_step(const struct cf_piece *piece, unsigned carriers,
-			 unsigned company)
-{
-	if (piece->brisk)
-		return brisk_step(piece);
-	if (is_crowd(piece, company))
-		return CROWD_STEP;
-	if (piece->ahead)
-		return AHEAD_STEP;
-	if (piece->size >= LARGE)
-		return LARGE_STEP;
-	return cf_clamp(cf_power_below(piece->size / carriers / SHARE_PARTS),
-			MIN_STEP, MAX_STEP);
-}
-
-/* Of several that run the blocks have enough to do as it is. */
-static size_t ferry_step(size_t size, unsigned company)
-{
-	size_t most = cf_power_below(size / (company > 1 ? 32 : 64));
-
-	return cf_clamp(cf_clamp(most, FERRY_STEP, FERRY_MAX_STEP),
-			FERRY_MIN_STEP, cf_power_below(size / 4));
-}
-
-static size_t staged_step(const struct cf_piece *piece, unsigned carriers,
-			  unsigned company)
-{
-	size_t slot = cf_plan_bound(step);
-	size_t step = slot;
-
-	if (piece->near)
-		step = NEAR_STEP;
-	else if (piece->ferry && carriers > 1)
-		step = ferry_step(piece->size, company);
-	else if (cf_file_is_direct(piece->handle, piece->via))
-		step = DIRECT_STEP;
-	else if (carriers > 1)
-		step = relay_step(piece, carriers, company);
-	else if (company == 1 && !piece->cold && piece->size >= HALVE_FROM)
-		step = cf_clamp(cf_power_below(piece->size / 2), 0, MAX_HALF);
-	return step < slot ? step : slot;
-}
-
-static size_t host_step(const struct cf_piece *piece, unsigned carriers)
-{
-	if (carriers == 1)
-		return cf_power_below(SIZE_MAX);
-	if (cf_file_is_direct(piece->handle, piece->via))
-		return DIRECT_STEP;
-	if (piece->ahead)
-		return AHEAD_STEP;
-	return cf_clamp(cf_power_below(piece->size / carriers / 2),
-			MIN_HOST_STEP, MAX_HOST_STEP);
-}
-
 /* Of what several carry; a ferry gains by all of it for longer. */
 static size_t demoted_of_shared(const struct cf_piece *piece, unsigned company)
 {
-	if (is_crowd(piece, company))
+	if (cf_plan_is_crowd(piece, company))
 		return 0;
 	if (piece->ferry)
 		return piece->size < FERRY_LARGE ? CF_DEMOTE_ALL : 0;
-	return piece->size < LARGE ? CF_DEMOTE_ALL : LARGE_END;
+	return piece->size < CF_PLAN_LARGE ? CF_DEMOTE_ALL : LARGE_END;
 }
 
 static size_t demoted(const struct cf_piece *piece, unsigned carriers,
@@ -303,32 +212,10 @@ bool cf_plan_can_be_brisk(const struct cf_piece *piece,
 	       cf_plan_bound(workers) >= BRISK_WORKERS;
 }
 
-/*
- * Parts that wrote one page, each its way, would collide. Those that are read
- * go on in a slot where the one before ended, as blocks of the file do.
- */
-static size_t skew_of(const struct cf_piece *piece)
-{
-	size_t align = piece->op == CF_WRITE ? piece->handle->page_align :
-					       CF_SLOT_ALIGN;
-
-	return (size_t)piece->file_off & (align - 1);
-}
-
 /* What nvidia-fs does not carry, and it may be all, is staged. */
 static bool uses_slots(const struct cf_path_ops *path)
 {
 	return path == &cf_path_staged || path == &cf_path_nvfs;
-}
-
-/* Small ones are cut finer, to be several at all. */
-static size_t ring_step(const struct cf_piece *piece)
-{
-	size_t slot = cf_plan_bound(step);
-	size_t step = cf_clamp(cf_power_below(piece->size / 4), RING_MIN_STEP,
-			       DIRECT_STEP);
-
-	return step < slot ? step : slot;
 }
 
 /*
@@ -341,7 +228,7 @@ static unsigned flights_for(const struct cf_piece *piece,
 	if (!cf_file_is_direct(piece->handle, piece->via) ||
 	    piece->handle->fs_ops || piece->ferry ||
 	    piece->size < cf_plan_bound(ring_from) ||
-	    piece->size <= ring_step(piece))
+	    piece->size <= cf_plan_ring_step(piece))
 		return 0;
 	/* an alias lies in its pages as the memory does */
 	if (!uses_slots(path) &&
@@ -384,16 +271,16 @@ struct cf_plan cf_plan_make(const struct cf_piece *piece,
 
 	if (flights)
 		return (struct cf_plan){
-			.step = ring_step(piece),
-			.skew = skew_of(piece),
+			.step = cf_plan_ring_step(piece),
+			.skew = cf_plan_skew(piece),
 			.flights = flights,
 		};
 	if (path == &cf_path_mapped)
 		return mapped_plan(piece);
 	return (struct cf_plan){
-		.step = staged ? staged_step(piece, carriers, company) :
-				 host_step(piece, carriers),
-		.skew = skew_of(piece),
+		.step = staged ? cf_plan_staged_step(piece, carriers, company) :
+				 cf_plan_host_step(piece, carriers),
+		.skew = cf_plan_skew(piece),
 		.helpers = carriers - 1,
 		.demote = staged ? demoted(piece, carriers, company) : 0,
 		.flagged = staged && should_flag(piece, carriers, company),

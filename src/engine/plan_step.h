@@ -1,0 +1,30 @@
+// SPDX-License-Identifier: Apache-2.0
+/* plan_step - how long a part is. For engine/plan.c; pure, any thread. */
+#ifndef CF_ENGINE_PLAN_STEP_H
+#define CF_ENGINE_PLAN_STEP_H
+
+#include "engine/route.h"
+
+#define KIB (1ul << 10)
+#define MIB (1ul << 20)
+
+#define CF_PLAN_DIRECT_STEP (1 * MIB)
+#define CF_PLAN_CROWD_SPLIT (8 * MIB) /* less is not, beside many */
+#define CF_PLAN_LARGE (64 * MIB)      /* of less too much lies near an end */
+
+/* A read that many run beside, in parts too large for a core's cache. */
+bool cf_plan_is_crowd(const struct cf_piece *piece, unsigned company);
+
+/* Of a piece that moves by slots, and of one of host memory, so carried. */
+size_t cf_plan_staged_step(const struct cf_piece *piece, unsigned carriers,
+			   unsigned company);
+size_t cf_plan_host_step(const struct cf_piece *piece, unsigned carriers);
+
+/* Of a brisk read; of one that a ring carries. */
+size_t cf_plan_brisk_step(const struct cf_piece *piece);
+size_t cf_plan_ring_step(const struct cf_piece *piece);
+
+/* By how much the first part is shorter, see cf_feed_init. */
+size_t cf_plan_skew(const struct cf_piece *piece);
+
+#endif
