@@ -28,8 +28,10 @@
 #define FERRY_MIN_STEP (64 * KIB)
 #define FERRY_STEP (128 * KIB)
 #define FERRY_MAX_STEP (512 * KIB)
-/* what one carries: alone in two halves, so that they overlap */
-#define HALVE_FROM (512 * KIB)
+/* what one carries: alone in two halves, so that they overlap; of a write each
+ * is a call that takes the inode's lock */
+#define HALVE_READ (512 * KIB)
+#define HALVE_WRITE (1 * MIB)
 #define MAX_HALF (1 * MIB)
 #define RING_MIN_STEP (512 * KIB)
 #define MIN_HOST_STEP (64 * KIB)
@@ -73,6 +75,11 @@ static size_t ferry_step(size_t size, unsigned company)
 			FERRY_MIN_STEP, cf_power_below(size / 4));
 }
 
+static size_t halve_from(const struct cf_piece *piece)
+{
+	return piece->op == CF_WRITE ? HALVE_WRITE : HALVE_READ;
+}
+
 size_t cf_plan_staged_step(const struct cf_piece *piece, unsigned carriers,
 			   unsigned company)
 {
@@ -87,7 +94,8 @@ size_t cf_plan_staged_step(const struct cf_piece *piece, unsigned carriers,
 		step = CF_PLAN_DIRECT_STEP;
 	else if (carriers > 1)
 		step = relay_step(piece, carriers, company);
-	else if (company == 1 && !piece->cold && piece->size >= HALVE_FROM)
+	else if (company == 1 && !piece->cold &&
+		 piece->size >= halve_from(piece))
 		step = cf_clamp(cf_power_below(piece->size / 2), 0, MAX_HALF);
 	return step < slot ? step : slot;
 }

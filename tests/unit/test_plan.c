@@ -143,6 +143,35 @@ static void reads_whose_pages_are_asked_for_have_two_carriers(void **state)
 			 64 * TH_KIB);
 }
 
+/* Where half of it is worth a call, which of a write takes a lock, too. */
+static void what_one_carries_alone_has_two_halves(void **state)
+{
+	static const struct {
+		size_t size, read, write;
+	} rows[] = {
+		{ 512 * TH_KIB - 1, 4 * TH_MIB, 4 * TH_MIB },
+		{ 512 * TH_KIB, 256 * TH_KIB, 4 * TH_MIB },
+		{ TH_MIB - 1, 256 * TH_KIB, 4 * TH_MIB },
+		{ TH_MIB, 512 * TH_KIB, 512 * TH_KIB },
+		{ 4 * TH_MIB, TH_MIB, TH_MIB },
+	};
+
+	(void)state;
+	configure(0);
+	atomic_store(&cf_plan_bounds.split_from, SIZE_MAX);
+	for (unsigned i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+		size_t size = rows[i].size;
+
+		assert_int_equal(plan(&file, CF_READ, size, 1).step,
+				 rows[i].read);
+		assert_int_equal(plan(&file, CF_WRITE, size, 1).step,
+				 rows[i].write);
+		/* beside another the link is busy as it is */
+		assert_int_equal(plan(&file, CF_WRITE, size, 2).step,
+				 4 * TH_MIB);
+	}
+}
+
 static void not_all_reads_can_be_brisk(void **state)
 {
 	struct cf_ferry ferry = { .blocks = 1 };
@@ -672,6 +701,7 @@ int main(void)
 		cmocka_unit_test(small_reads_are_their_callers_own),
 		cmocka_unit_test(reads_in_haste_are_split_sooner),
 		cmocka_unit_test(cold_reads_are_one_part),
+		cmocka_unit_test(what_one_carries_alone_has_two_halves),
 		cmocka_unit_test(
 			reads_whose_pages_are_asked_for_have_two_carriers),
 		cmocka_unit_test(not_all_reads_can_be_brisk),
