@@ -54,12 +54,12 @@ static void ask(const struct cf_piece *piece, size_t at)
 
 void cf_ahead_reach(const struct cf_piece *piece, size_t at)
 {
-	size_t lead = cf_clamp(piece->size / 4, MIN_LEAD, MAX_LEAD);
-	size_t end = cf_clamp(at + lead, 0, piece->size);
-	size_t asked;
+	size_t lead, end, asked;
 
 	if (!piece->ahead)
 		return;
+	lead = cf_clamp(piece->size / 4, MIN_LEAD, MAX_LEAD);
+	end = cf_clamp(at + lead, 0, piece->size);
 	asked = atomic_load_explicit(&piece->ahead->asked,
 				     memory_order_relaxed);
 	while (asked < end)

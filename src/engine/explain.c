@@ -75,7 +75,7 @@ static void describe_plan(const struct cf_request *req, ocf_explain_t *e)
 	struct cf_plan plan;
 
 	piece.cold = cf_cold_begin(&cold, &piece);
-	if (cf_ahead_begin(&ahead, &piece))
+	if (cf_plan_can_ask(req->route.path) && cf_ahead_begin(&ahead, &piece))
 		piece.ahead = &ahead;
 	plan = cf_plan_make(&piece, req->route.path, 1);
 	e->part_size = plan.step;

@@ -201,6 +201,11 @@ unsigned cf_plan_near_room(const struct cf_piece *piece,
 	return company > 1 && piece->size > NEAR_CROWD ? NEAR_FEW : UINT_MAX;
 }
 
+bool cf_plan_can_ask(const struct cf_path_ops *path)
+{
+	return path == &cf_path_staged || path == &cf_path_host;
+}
+
 bool cf_plan_can_be_brisk(const struct cf_piece *piece,
 			  const struct cf_path_ops *path)
 {

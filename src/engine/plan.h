@@ -32,6 +32,9 @@ bool cf_plan_can_be_brisk(const struct cf_piece *piece,
 #define CF_PLAN_BRISK_AFTER 16
 #define CF_PLAN_BRISK_GAP_NS (60 * 1000)
 
+/* Whether who carries its parts asks for their pages (core/ahead.h). */
+bool cf_plan_can_ask(const struct cf_path_ops *path);
+
 /*
  * How many may be near at a time (path/hops.h) with this one among them, by its
  * numbers; 0: it may not. Pure.

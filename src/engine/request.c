@@ -133,7 +133,8 @@ static CF_APART ssize_t run_planned(struct cf_request *req)
 	if (company > 1 && req->ferry && !cf_ferry_has_begun(req->ferry))
 		company--;
 	req->piece.cold = cf_cold_begin(&cold, &req->piece);
-	if (cf_ahead_begin(&ahead, &req->piece))
+	if (cf_plan_can_ask(req->route.path) &&
+	    cf_ahead_begin(&ahead, &req->piece))
 		req->piece.ahead = &ahead;
 	req->piece.near = begin_near(req, company);
 	req->piece.brisk = company == 1 && !req->piece.near &&

@@ -134,6 +134,7 @@ static void reads_whose_pages_are_asked_for_have_two_carriers(void **state)
 		p = cf_plan_make(&piece, paths[i], 1);
 		assert_int_equal(p.helpers, 1);
 		assert_int_equal(p.step, 512 * TH_KIB);
+		assert_true(cf_plan_can_ask(paths[i]));
 		/* of many each has its own */
 		p = cf_plan_make(&piece, paths[i], 64);
 		assert_int_equal(p.helpers, 0);
@@ -141,6 +142,10 @@ static void reads_whose_pages_are_asked_for_have_two_carriers(void **state)
 	configure(64);
 	assert_int_equal(cf_plan_make(&piece, &cf_path_staged, 1).step,
 			 64 * TH_KIB);
+	/* who cuts pieces out of it, or has its pages by other means */
+	assert_false(cf_plan_can_ask(&cf_path_alias));
+	assert_false(cf_plan_can_ask(&cf_path_nvfs));
+	assert_false(cf_plan_can_ask(&cf_path_mapped));
 }
 
 /* Where half of it is worth a call, which of a write takes a lock, too. */
