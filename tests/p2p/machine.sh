@@ -71,3 +71,42 @@ machine_root() {
 		done >root/mods
 	(cd root && find . | cpio -o -H newc --quiet) | gzip -1 >initrd.gz
 }
+
+# machine_boot MIB APPEND DEVICE... : in a shell of its own, which QEMU becomes
+#
+# One thread for both processors: while one of them rewrites the kernel's code
+# (static keys), QEMU with a thread for each now and then runs on the other what
+# is half written, and one boot in thirty dies of it.
+machine_boot() {
+	local memory=$1 append=$2
+	shift 2
+	exec timeout 600 qemu-system-x86_64 -machine q35 -accel tcg,thread=single \
+		-cpu max -smp 2 -m "$memory" -nodefaults -nographic -no-reboot \
+		-nic none -serial stdio -kernel "$kernel/vmlinuz" \
+		-initrd initrd.gz -append "console=ttyS0 quiet panic=-1 $append" \
+		"$@" </dev/null >log.txt 2>&1
+}
+
+# machine_run MIB APPEND DEVICE... : boots initrd.gz to its end, into log.txt
+#
+# An emulator that stands still before the machine's first process has said "up"
+# has run nothing of ours, and gets a second chance.
+machine_run() {
+	local pid seconds
+	for _ in 1 2; do
+		: >log.txt
+		machine_boot "$@" &
+		pid=$!
+		for ((seconds = 0; seconds < 180; seconds++)); do
+			if grep -aq 'machine up' log.txt || ! kill -0 "$pid" 2>/dev/null; then
+				wait "$pid"
+				return
+			fi
+			sleep 1
+		done
+		echo "the machine was not up after $seconds s: started once more"
+		kill "$pid"
+		wait "$pid"
+	done
+	return 124
+}

@@ -38,11 +38,7 @@ mkfs.xfs -qf xfs.img
 # Without a processor of the kernel's list of those that route between ports,
 # only what is behind one switch reaches each other.
 status=0
-timeout 600 qemu-system-x86_64 -machine q35 -accel tcg,thread=multi -cpu max \
-	-smp 2 -m 768 -nodefaults -nographic -no-reboot -nic none -serial stdio \
-	-kernel "$kernel/vmlinuz" -initrd initrd.gz \
-	-append "console=ttyS0 quiet panic=-1 nvme_core.multipath=N" \
-	"${drives[@]}" \
+machine_run 768 nvme_core.multipath=N "${drives[@]}" \
 	-device pcie-root-port,id=near,chassis=1,slot=1 \
 	-device x3130-upstream,id=switch,bus=near \
 	-device xio3130-downstream,id=d1,bus=switch,chassis=2,slot=1 \
@@ -55,8 +51,7 @@ timeout 600 qemu-system-x86_64 -machine q35 -accel tcg,thread=multi -cpu max \
 	-device nvme,serial=RAW,drive=raw,bus=d4 \
 	-device pcie-root-port,id=away,chassis=6,slot=6 \
 	-device nvme,serial=FAR,drive=far,bus=away \
-	-device virtio-blk-pci,drive=blind \
-	</dev/null >log.txt 2>&1 || status=$?
+	-device virtio-blk-pci,drive=blind || status=$?
 rm -f ./*.img
 
 tr -d '\r' <log.txt | grep -aE '^(not )?ok |^##|^# .*error|^device memory|^guest done' || true

@@ -46,11 +46,7 @@ for disk in ext4 raw; do
 done
 
 status=0
-timeout 600 qemu-system-x86_64 -machine q35 -accel tcg,thread=multi -cpu max \
-	-smp 2 -m 512 -nodefaults -nographic -no-reboot -nic none -serial stdio \
-	-kernel "$kernel/vmlinuz" -initrd initrd.gz \
-	-append "console=ttyS0 quiet panic=-1 marks=$marks" \
-	"${drives[@]}" </dev/null >log.txt 2>&1 || status=$?
+machine_run 512 "marks=$marks" "${drives[@]}" || status=$?
 tr -d '\r' <log.txt | grep -aoE '^not ok.*|^##.*|/[^ ]+ [0-9]+ writes promised|^guest done.*' || true
 if [ "$status" != 0 ] || ! grep -aq '^guest done' log.txt ||
 	[ "$(grep -acE '^## (ext4|raw): exit status 0' log.txt)" != 2 ]; then
