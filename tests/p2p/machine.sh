@@ -92,21 +92,25 @@ machine_boot() {
 # An emulator that stands still before the machine's first process has said "up"
 # has run nothing of ours, and gets a second chance.
 machine_run() {
-	local pid seconds
-	for _ in 1 2; do
+	local pid seconds start status
+	for start in 1 2; do
 		: >log.txt
 		machine_boot "$@" &
 		pid=$!
+		# shellcheck disable=SC2064 # this machine, whoever ends us
+		trap "kill $pid 2>/dev/null || true" EXIT
 		for ((seconds = 0; seconds < 180; seconds++)); do
 			if grep -aq 'machine up' log.txt || ! kill -0 "$pid" 2>/dev/null; then
-				wait "$pid"
-				return
+				status=0
+				wait "$pid" || status=$?
+				trap - EXIT
+				return "$status"
 			fi
 			sleep 1
 		done
-		echo "the machine was not up after $seconds s: started once more"
+		echo "start $start of 2: the machine was not up after $seconds s"
 		kill "$pid"
-		wait "$pid"
+		wait "$pid" || true
 	done
 	return 124
 }
