@@ -59,6 +59,8 @@ void cf_shuttle_call(struct cf_shuttle *shuttle);
 
 /* False: all are taken, or there is no kernel. Any context may be current. */
 bool cf_shuttle_take(struct cf_shuttle *shuttle, struct cf_seat *seat);
+/* The same; but where all are taken, others run first, once. */
+bool cf_shuttle_take_soon(struct cf_shuttle *shuttle, struct cf_seat *seat);
 void cf_shuttle_leave(struct cf_shuttle *shuttle, const struct cf_seat *seat);
 
 /*

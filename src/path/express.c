@@ -99,7 +99,7 @@ bool cf_express_run(const struct cf_piece *piece, struct cf_feed *feed)
 
 	if (!suits(piece, &part) || cf_device_find(&piece->mem, &dev) ||
 	    !cf_shuttle_pays(dev->shuttle, CF_SHUTTLE_GAP_NS) ||
-	    !cf_shuttle_take(dev->shuttle, &seat))
+	    !cf_shuttle_take_soon(dev->shuttle, &seat))
 		return false;
 	n = carry(dev, piece, &part, &seat);
 	if (!cf_is_cuda_error((int)n))

@@ -41,7 +41,8 @@ int __wrap_cf_device_find(const struct cf_memory *mem, struct cf_device **dev);
 bool __wrap_cf_device_failed(struct cf_device *dev, int code);
 void __wrap_cf_memory_facts(uintptr_t addr, struct cf_memory *mem);
 bool __wrap_cf_shuttle_pays(struct cf_shuttle *shuttle, int64_t gap_ns);
-bool __wrap_cf_shuttle_take(struct cf_shuttle *shuttle, struct cf_seat *seat);
+bool __wrap_cf_shuttle_take_soon(struct cf_shuttle *shuttle,
+				 struct cf_seat *seat);
 void __wrap_cf_shuttle_leave(struct cf_shuttle *shuttle,
 			     const struct cf_seat *seat);
 int __wrap_cf_shuttle_move(struct cf_shuttle *shuttle,
@@ -80,7 +81,8 @@ bool __wrap_cf_shuttle_pays(struct cf_shuttle *shuttle, int64_t gap_ns)
 	return pays;
 }
 
-bool __wrap_cf_shuttle_take(struct cf_shuttle *shuttle, struct cf_seat *seat)
+bool __wrap_cf_shuttle_take_soon(struct cf_shuttle *shuttle,
+				 struct cf_seat *seat)
 {
 	(void)shuttle;
 	nr_taken += has_seat;

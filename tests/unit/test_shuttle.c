@@ -225,6 +225,43 @@ static void seats_are_sixteen(void **state)
 		cf_shuttle_leave(shuttle, &seats[i]);
 }
 
+/* What another thread leaves while this one lets others run. */
+static _Thread_local const struct cf_seat *is_left;
+static _Thread_local unsigned nr_yields;
+
+#pragma GCC visibility push(default)
+int __wrap_sched_yield(void);
+int __real_sched_yield(void);
+#pragma GCC visibility pop
+
+int __wrap_sched_yield(void)
+{
+	nr_yields++;
+	if (is_left)
+		cf_shuttle_leave(shuttle, is_left);
+	is_left = NULL;
+	return __real_sched_yield();
+}
+
+static void where_all_are_taken_others_run_first_once(void **state)
+{
+	struct cf_seat seats[CF_SHUTTLE_SEATS], more;
+
+	(void)state;
+	nr_yields = 0;
+	for (unsigned i = 0; i < CF_SHUTTLE_SEATS; i++)
+		assert_true(cf_shuttle_take_soon(shuttle, &seats[i]));
+	assert_int_equal(nr_yields, 0);
+	assert_false(cf_shuttle_take_soon(shuttle, &more));
+	assert_int_equal(nr_yields, 1);
+	is_left = &seats[7];
+	assert_true(cf_shuttle_take_soon(shuttle, &more));
+	assert_int_equal(nr_yields, 2);
+	assert_int_equal(more.nr, seats[7].nr);
+	for (unsigned i = 0; i < CF_SHUTTLE_SEATS; i++)
+		cf_shuttle_leave(shuttle, &seats[i]);
+}
+
 static void what_has_no_room_below_the_number_is_refused(void **state)
 {
 	struct cf_seat seat = { 0 };
@@ -530,6 +567,7 @@ int main(void)
 		READY(a_crowd_gets_each_its_own_bytes),
 		TEST(one_trip_carries_many_and_leaves),
 		TEST(seats_are_sixteen),
+		TEST(where_all_are_taken_others_run_first_once),
 		TEST(what_has_no_room_below_the_number_is_refused),
 		TEST(a_kernel_pays_when_copies_come_fast),
 		TEST(one_that_is_here_pays_and_one_that_is_not_does_not),
