@@ -6,6 +6,7 @@
 #include "core/cpus.h"
 #include "core/numbers.h"
 #include "core/slabs.h"
+#include "engine/turns.h"
 #include "engine/worker.h"
 
 #define KIB (1ul << 10)
@@ -13,6 +14,7 @@
 
 #define AUTO_WORKERS 12
 #define AUTO_HELPERS 9 /* of one request; more do not fill the link fuller */
+#define MORE_TURNS 8   /* than processors: some wait for the GPU */
 #define AUTO_SLOT (4 * MIB)
 #define SPLIT_FROM (256 * KIB) /* for each request that runs */
 #define RING_FROM (2 * MIB)    /* below, one call keeps the disk busy */
@@ -36,13 +38,13 @@ static bool is_default(const struct cf_config *config, enum cf_cfg id)
 }
 
 /* Three quarters of the processors, unless somebody asked for a number. */
-static unsigned workers_allowed(const struct cf_config *config)
+static unsigned workers_allowed(const struct cf_config *config, unsigned cpus)
 {
 	if (!cf_config_bool(config, CF_CFG_PARALLEL_IO))
 		return 0;
 	if (!is_default(config, CF_CFG_MAX_IO_THREADS))
 		return (unsigned)cf_config_size(config, CF_CFG_MAX_IO_THREADS);
-	return cf_least(nr_cpus() * 3 / 4, AUTO_WORKERS);
+	return cf_least(cpus * 3 / 4, AUTO_WORKERS);
 }
 
 static unsigned helpers_allowed(const struct cf_config *config)
@@ -107,11 +109,13 @@ size_t cf_plan_staging_bytes(const struct cf_config *config)
 
 void cf_plan_configure(const struct cf_config *config)
 {
-	unsigned workers = workers_allowed(config);
+	unsigned cpus = nr_cpus();
+	unsigned workers = workers_allowed(config, cpus);
 
 	cf_workers_configure(workers);
 	SET(workers, workers);
 	SET(helpers, helpers_allowed(config));
+	SET(turns, CF_TURN * (cpus + MORE_TURNS));
 	SET(split_from, split_allowed(config));
 	SET(brisk_to, brisk_allowed(config));
 	SET(ring_from, ring_allowed(config));

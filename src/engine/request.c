@@ -20,6 +20,7 @@
 #include "engine/explain.h"
 #include "engine/plan.h"
 #include "engine/settle.h"
+#include "engine/turns.h"
 #include "path/hops.h"
 #include "seam/frames.h"
 #include "seam/nvtx.h"
@@ -123,7 +124,7 @@ static CF_APART ssize_t run_planned(struct cf_request *req)
 	struct cf_plan plan;
 	struct cf_cold cold;
 	struct cf_ahead ahead;
-	unsigned company;
+	unsigned company, turn;
 	ssize_t n;
 
 	cf_settle(node); /* a task runs here too */
@@ -132,6 +133,7 @@ static CF_APART ssize_t run_planned(struct cf_request *req)
 	/* the one that it waits for will be over */
 	if (company > 1 && req->ferry && !cf_ferry_has_begun(req->ferry))
 		company--;
+	turn = req->ferry ? 0 : cf_turns_begin(&req->piece, req->route.path);
 	req->piece.cold = cf_cold_begin(&cold, &req->piece);
 	if (cf_plan_can_ask(req->route.path) &&
 	    cf_ahead_begin(&ahead, &req->piece))
@@ -149,6 +151,7 @@ static CF_APART ssize_t run_planned(struct cf_request *req)
 	cf_crew_lend(&lent, plan.helpers, node);
 	cf_feed_init(&feed, req->piece.size, plan.skew, plan.step);
 	req->route.path->run(&req->piece, &feed, &lent.crew);
+	cf_turns_end(turn);
 	atomic_fetch_sub_explicit(&running, 1, memory_order_relaxed);
 	if (req->piece.near)
 		atomic_fetch_sub_explicit(&nears, 1, memory_order_relaxed);
@@ -206,6 +209,7 @@ void cf_requests_fork_child(void)
 {
 	atomic_store(&running, 0);
 	atomic_store(&nears, 0);
+	cf_turns_fork_child();
 }
 
 /* It may be a GPU's memory, see cf_request_look_again. */

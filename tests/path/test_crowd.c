@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
  * Sixty-four threads, the same few files and buffers: all register, read and
- * deregister them at once, and all write into the same blocks of a file that
- * each has opened O_DIRECT for itself. Readers beside writers of the same bytes
- * see what the file had or what was written, and nothing else.
+ * deregister them at once, all wait for each other to read larger parts, and
+ * all write into the same blocks of a file that each has opened O_DIRECT for
+ * itself. Readers beside writers of the same bytes see what the file had or
+ * what was written, and nothing else.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -117,6 +118,75 @@ static void sixty_four_threads_share_files_and_buffers(void **state)
 	}
 	th_mem_free(&c.mem[0]);
 	th_mem_free(&c.mem[1]);
+}
+
+/* --------------------------------------------- more than there are turns */
+
+#define LEAST (32 * TH_KIB) /* what needs one */
+#define MOST (1100 * TH_KIB)
+#define SHARED (4096 * TH_KIB)
+#define GUARD ((size_t)64)
+#define ITS_BYTE 0x5a
+
+struct queue {
+	struct th_bad bad;
+	CUfileHandle_t fh;
+	const unsigned char *bytes; /* of the file, SHARED of them */
+	unsigned rounds;
+};
+
+static void check_all(struct queue *q, const unsigned char *got, size_t from,
+		      size_t size)
+{
+	if (memcmp(got + GUARD, q->bytes + from, size))
+		th_bad_note(&q->bad, "%zu at %zu: other bytes", size, from);
+	for (size_t i = 0; i < GUARD; i++)
+		if (got[i] != ITS_BYTE || got[GUARD + size + i] != ITS_BYTE)
+			th_bad_note(&q->bad, "%zu at %zu: beside it", size,
+				    from);
+}
+
+static void wait_and_read(void *arg, unsigned i)
+{
+	struct queue *q = arg;
+	unsigned char *got = malloc(MOST + 2 * GUARD);
+	struct th_mem mem;
+
+	(void)i;
+	th_mem_alloc(&mem, TH_DEVICE, MOST + 2 * GUARD);
+	for (unsigned r = 0; r < q->rounds; r++) {
+		size_t size = LEAST + th_below(MOST - LEAST);
+		size_t from = th_below(SHARED - size);
+		ssize_t n;
+
+		th_mem_set(&mem, ITS_BYTE);
+		n = cuFileRead(q->fh, mem.ptr, size, (off_t)from, GUARD);
+		if (n != (ssize_t)size)
+			th_bad_note(&q->bad, "read: %zd of %zu, errno %d", n,
+				    size, errno);
+		th_mem_get(&mem, 0, got, size + 2 * GUARD);
+		check_all(q, got, from, size);
+	}
+	th_mem_free(&mem);
+	free(got);
+}
+
+static void sixty_four_readers_take_turns(void **state)
+{
+	struct queue q = { .rounds = TH_TSAN ? 4 : TH_SCALE(20) };
+	unsigned char *bytes = th_bytes(SHARED);
+	struct th_file file;
+
+	(void)state;
+	th_need_gpu();
+	th_file_make(&file, TH_BUFFERED, O_RDWR, bytes, SHARED);
+	q.bytes = bytes;
+	q.fh = th_handle(file.fd);
+	th_threads(NR_THREADS, wait_and_read, &q);
+	th_bad_check(&q.bad);
+	cuFileHandleDeregister(q.fh);
+	th_file_end(&file);
+	free(bytes);
 }
 
 /* ------------------------------------------------------ the same blocks */
@@ -326,6 +396,9 @@ int main(void)
 		cmocka_unit_test_setup_teardown(
 			sixty_four_threads_share_files_and_buffers,
 			th_setup_open, th_teardown_close),
+		cmocka_unit_test_setup_teardown(sixty_four_readers_take_turns,
+						th_setup_open,
+						th_teardown_close),
 		EACH(sixty_four_writers_share_blocks_and_lose_no_byte,
 		     TH_DEVICE),
 		EACH(sixty_four_writers_share_blocks_and_lose_no_byte,

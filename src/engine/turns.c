@@ -1,0 +1,148 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * turns - tickets, and how far those that came back have moved the end.
+ *
+ * Who comes takes the next tickets, as many as its share of the room. They are
+ * good as soon as fewer than there is room for are out between the tickets
+ * that came back and these. Who gives tickets back calls those whose tickets
+ * became good by it, at their own desks. While there is room, no lock is taken.
+ *
+ * Lock: that of a desk, innermost.
+ */
+#include "engine/turns.h"
+
+#include <errno.h>
+#include <pthread.h>
+#include <stdatomic.h>
+#include "core/cold.h"
+#include "core/file.h"
+#include "engine/plan_limits.h"
+#include "seam/os.h"
+
+#define FROM ((size_t)32 << 10) /* of less a switch of threads costs more */
+/* what goes by the GPU's own seats, of which there are few (path/hops.h) */
+#define HOPS_TO ((size_t)128 << 10)
+#define HOPS_TURN CF_TURN
+/* what has one slot, and waits for its copy for most of the time */
+#define SLOT_TURN (CF_TURN * 3 / 4)
+/* what reads while it copies, and that for long */
+#define LARGE_FROM ((size_t)4 << 20)
+#define LARGE_TURN (CF_TURN * 3 / 2)
+#define PATIENCE_NS 100000000
+#define DESKS 64
+
+static struct desk {
+	pthread_mutex_t lock;
+	pthread_cond_t called;
+} desks[DESKS];
+static pthread_once_t once = PTHREAD_ONCE_INIT;
+
+/*
+ * Both wrap around, and soon, so that it is seen. Not relaxed: each looks at
+ * the other after its change.
+ */
+#define FIRST (0u - 1000)
+static struct {
+	_Alignas(64) _Atomic unsigned given;
+	_Alignas(64) _Atomic unsigned back;
+} tickets = { FIRST, FIRST };
+
+static void init_desks(void)
+{
+	pthread_condattr_t attr;
+
+	pthread_condattr_init(&attr);
+	pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
+	for (unsigned i = 0; i < DESKS; i++) {
+		pthread_mutex_init(&desks[i].lock, NULL);
+		pthread_cond_init(&desks[i].called, &attr);
+	}
+	pthread_condattr_destroy(&attr);
+}
+
+static struct desk *desk_of(unsigned ticket)
+{
+	pthread_once(&once, init_desks);
+	return &desks[ticket % DESKS];
+}
+
+/* What the disk brings is not bound by processors. */
+static bool needs_turn(const struct cf_piece *piece,
+		       const struct cf_path_ops *path)
+{
+	return path == &cf_path_staged && piece->op == CF_READ &&
+	       piece->size >= FROM && cf_plan_bound(turns) &&
+	       !piece->handle->fs_ops &&
+	       !cf_file_is_direct(piece->handle, piece->via) &&
+	       !cf_cold_lately(piece->handle);
+}
+
+static unsigned turn_of(size_t size)
+{
+	if (size <= HOPS_TO)
+		return HOPS_TURN;
+	return size < LARGE_FROM ? SLOT_TURN : LARGE_TURN;
+}
+
+static bool is_good(unsigned ticket)
+{
+	return (int)(ticket - tickets.back) < (int)cf_plan_bound(turns);
+}
+
+static void wait_called(unsigned ticket)
+{
+	struct desk *desk = desk_of(ticket);
+	struct timespec until;
+
+	cf_os->clock_gettime(CLOCK_MONOTONIC, &until);
+	until.tv_nsec += PATIENCE_NS;
+	until.tv_sec += until.tv_nsec / 1000000000;
+	until.tv_nsec %= 1000000000;
+	pthread_mutex_lock(&desk->lock);
+	while (!is_good(ticket))
+		if (pthread_cond_timedwait(&desk->called, &desk->lock,
+					   &until) == ETIMEDOUT)
+			break;
+	pthread_mutex_unlock(&desk->lock);
+}
+
+unsigned cf_turns_begin(const struct cf_piece *piece,
+			const struct cf_path_ops *path)
+{
+	unsigned turn, ticket;
+
+	if (!needs_turn(piece, path))
+		return 0;
+	turn = turn_of(piece->size);
+	ticket = atomic_fetch_add(&tickets.given, turn);
+	if (!is_good(ticket))
+		wait_called(ticket);
+	return turn;
+}
+
+static void call(unsigned ticket)
+{
+	struct desk *desk = desk_of(ticket);
+
+	pthread_mutex_lock(&desk->lock);
+	pthread_cond_broadcast(&desk->called);
+	pthread_mutex_unlock(&desk->lock);
+}
+
+void cf_turns_end(unsigned turn)
+{
+	unsigned ticket;
+
+	if (!turn)
+		return;
+	ticket = atomic_fetch_add(&tickets.back, turn) + cf_plan_bound(turns);
+	for (; turn && (int)(tickets.given - ticket) > 0; turn--)
+		call(ticket++);
+}
+
+void cf_turns_fork_child(void)
+{
+	init_desks();
+	atomic_store(&tickets.back, FIRST);
+	atomic_store(&tickets.given, FIRST);
+}
