@@ -40,7 +40,8 @@
 #define NEAR_ALONE (32 * KIB)  /* one keeps its seats busy */
 #define NEAR_SHARE (32 * KIB)  /* of one carrier */
 #define NEAR_CROWD (128 * KIB) /* of many; copy engines make more of more, */
-#define NEAR_FEW 4	       /* but beside them as many fill the BAR */
+#define NEAR_FEW 4	       /* but beside them as many fill the BAR; */
+#define NEAR_FIRST 6 /* of a batch, whose others read when it begins */
 #define NEAR_MAX (1 * MIB)
 #define LARGE_END (2 * MIB) /* of it, either of which is demoted */
 /* reads whose pages are asked for (core/ahead.h) */
@@ -194,11 +195,14 @@ static bool can_be_near(const struct cf_piece *piece,
 }
 
 unsigned cf_plan_near_room(const struct cf_piece *piece,
-			   const struct cf_path_ops *path, unsigned company)
+			   const struct cf_path_ops *path, unsigned company,
+			   bool behind)
 {
 	if (!can_be_near(piece, path))
 		return 0;
-	return company > 1 && piece->size > NEAR_CROWD ? NEAR_FEW : UINT_MAX;
+	if (company == 1 || piece->size <= NEAR_CROWD)
+		return UINT_MAX;
+	return behind ? NEAR_FIRST : NEAR_FEW;
 }
 
 bool cf_plan_can_ask(const struct cf_path_ops *path)

@@ -37,10 +37,11 @@ bool cf_plan_can_ask(const struct cf_path_ops *path);
 
 /*
  * How many may be near at a time (path/hops.h) with this one among them, by its
- * numbers; 0: it may not. Pure.
+ * numbers; 0: it may not. behind: others of its batch wait. Pure.
  */
 unsigned cf_plan_near_room(const struct cf_piece *piece,
-			   const struct cf_path_ops *path, unsigned company);
+			   const struct cf_path_ops *path, unsigned company,
+			   bool behind);
 
 /* company: how many requests run now, this one among them. */
 struct cf_plan cf_plan_make(const struct cf_piece *piece,

@@ -105,10 +105,11 @@ static CF_WITHIN ssize_t run_alone(struct cf_request *req)
 static bool begin_near(const struct cf_request *req, unsigned company)
 {
 	const struct cf_piece *piece = &req->piece;
-	unsigned room = cf_plan_near_room(piece, req->route.path, company);
+	unsigned room =
+		cf_plan_near_room(piece, req->route.path, company, req->behind);
 
 	if (atomic_load_explicit(&nears, memory_order_relaxed) >= room ||
-	    !cf_hops_pay(&piece->mem, piece->size))
+	    !cf_hops_pay(&piece->mem, piece->size * company))
 		return false;
 	if (atomic_fetch_add_explicit(&nears, 1, memory_order_relaxed) < room)
 		return true;

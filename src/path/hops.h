@@ -48,8 +48,8 @@ void cf_hops_carry(struct cf_hops *hops,
 		   bool (*next)(void *arg, struct cf_leg *leg), void *arg);
 
 /*
- * Counts size bytes of reads into this memory; true if they come so fast that
- * they should go so.
+ * Counts a read into this memory, one of some that run and have size bytes in
+ * all; true if they come so fast that they should go so.
  */
 bool cf_hops_pay(const struct cf_memory *mem, size_t size);
 

@@ -45,7 +45,7 @@ static int end(void **state)
 
 static unsigned room(unsigned company)
 {
-	return cf_plan_near_room(&piece, &cf_path_staged, company);
+	return cf_plan_near_room(&piece, &cf_path_staged, company, false);
 }
 
 static bool can(unsigned company)
@@ -90,6 +90,22 @@ static void of_many_only_four_of_the_larger_ones(void **state)
 	}
 }
 
+static unsigned room_in_batch(size_t size, unsigned company)
+{
+	piece.size = size;
+	return cf_plan_near_room(&piece, &cf_path_staged, company, true);
+}
+
+static void of_a_batch_s_first_ones_six(void **state)
+{
+	(void)state;
+	assert_int_equal(room_in_batch(128 * KIB + 1, 12), 6);
+	assert_int_equal(room_in_batch(1024 * KIB, 12), 6);
+	assert_int_equal(room_in_batch(1024 * KIB + 1, 12), 0);
+	assert_int_equal(room_in_batch(128 * KIB, 12), UINT_MAX);
+	assert_int_equal(room_in_batch(1024 * KIB, 1), UINT_MAX);
+}
+
 static void only_cached_reads_that_may_be_combined(void **state)
 {
 	static const CUfileFSOps_t ops;
@@ -115,9 +131,10 @@ static void only_cached_reads_that_may_be_combined(void **state)
 	piece.via = CF_VIA_DIRECT;
 	assert_false(can(1));
 	begin(state);
-	assert_int_equal(cf_plan_near_room(&piece, &cf_path_host, 1), 0);
-	assert_int_equal(cf_plan_near_room(&piece, &cf_path_nvfs, 1), 0);
-	assert_int_equal(cf_plan_near_room(&piece, &cf_path_mapped, 1), 0);
+	assert_int_equal(cf_plan_near_room(&piece, &cf_path_host, 1, false), 0);
+	assert_int_equal(cf_plan_near_room(&piece, &cf_path_nvfs, 1, false), 0);
+	assert_int_equal(cf_plan_near_room(&piece, &cf_path_mapped, 1, false),
+			 0);
 	assert_true(can(1));
 }
 
@@ -199,6 +216,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		TEST(larger_than_express_and_no_larger_than_it_pays),
 		TEST(of_many_only_four_of_the_larger_ones),
+		TEST(of_a_batch_s_first_ones_six),
 		TEST(only_cached_reads_that_may_be_combined),
 		TEST(a_carrier_has_32_kib),
 		TEST(who_has_company_has_fewer_helpers),
