@@ -134,6 +134,7 @@ static CF_APART ssize_t run_planned(struct cf_request *req)
 	/* the one that it waits for will be over */
 	if (company > 1 && req->ferry && !cf_ferry_has_begun(req->ferry))
 		company--;
+	/* counted by now: those who wait are what makes a crowd */
 	turn = req->ferry ? 0 : cf_turns_begin(&req->piece, req->route.path);
 	req->piece.cold = cf_cold_begin(&cold, &req->piece);
 	if (cf_plan_can_ask(req->route.path) &&
