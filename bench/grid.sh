@@ -4,7 +4,7 @@
 # grid.sh BUILD OUT [SECTION...] - the tables of docs/performance.md, from reads
 # by size to a process at rest: JSON files in the folder OUT, OUT/tables.md,
 # OUT/cliffs.txt, OUT/img.
-# Without a section: all of them, in about 8 minutes on a machine with a GPU.
+# Without a section: all of them, in about 9 minutes on a machine with a GPU.
 #
 #   core    single requests: sizes, writes, kinds of memory, alignments, tmpfs
 #   scale   4 KiB to 4 GiB on one thread, 1 to 64 threads
@@ -54,6 +54,7 @@ section_scale() {
 		--sizes 4K,16K,64K,256K,1M,4M,16M,64M,256M,1G,4G
 	rm -f "$OCF_BENCH_FILE.big"
 	cell threads --media cached --ops read --threads 1,2,4,8,16,32,64 --sizes 4K,1M,16M
+	cell crowd --media cached --ops read --threads 16,32,64 --sizes 16K,64K,256K,4M
 }
 
 section_batch() {
