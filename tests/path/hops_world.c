@@ -41,6 +41,11 @@ void hw_pass_time(void)
 	atomic_fetch_add(&now_ns, 10 * (int64_t)1000000000);
 }
 
+void hw_pass_us(unsigned us)
+{
+	atomic_fetch_add(&now_ns, us * (int64_t)1000);
+}
+
 static int note_map(int fd, size_t size, void **mem)
 {
 	int err = cf_os_real.map_shared(fd, size, mem);
@@ -179,7 +184,7 @@ unsigned long hw_parts(size_t size, size_t file_off)
 	return size <= first ? 1 : 1 + (size - first + HW_STEP - 1) / HW_STEP;
 }
 
-static unsigned long orders_of(size_t size, size_t file_off, size_t mem_off)
+unsigned long hw_orders(size_t size, size_t file_off, size_t mem_off)
 {
 	unsigned long orders = th_shuttle_orders();
 	struct th_bad bad = { 0 };
@@ -200,7 +205,7 @@ void hw_read_near(size_t size, size_t file_off, size_t mem_off)
 			hw_pass_time();
 			hw_warm_up();
 		}
-		orders = orders_of(size, file_off, mem_off);
+		orders = hw_orders(size, file_off, mem_off);
 	}
 	if (th_fake())
 		assert_int_equal(orders, want);
@@ -208,5 +213,5 @@ void hw_read_near(size_t size, size_t file_off, size_t mem_off)
 
 void hw_read_far(size_t size, size_t file_off, size_t mem_off)
 {
-	assert_int_equal(orders_of(size, file_off, mem_off), 0);
+	assert_int_equal(hw_orders(size, file_off, mem_off), 0);
 }

@@ -38,6 +38,7 @@ void hw_end(void);
 
 /* What rests has rested then; reads do not come fast any more. */
 void hw_pass_time(void);
+void hw_pass_us(unsigned us);
 /* Whether mem lies in an aperture. */
 bool hw_is_near(const void *mem);
 
@@ -51,6 +52,8 @@ void hw_read(struct th_bad *bad, unsigned thread, size_t size, size_t file_off,
 void hw_warm_up(void);
 /* How many parts a read has. */
 unsigned long hw_parts(size_t size, size_t file_off);
+/* So many of a read's parts went by the shuttle. */
+unsigned long hw_orders(size_t size, size_t file_off, size_t mem_off);
 /* All of its parts go by the shuttle; warms up if it must. */
 void hw_read_near(size_t size, size_t file_off, size_t mem_off);
 /* None of them does. */

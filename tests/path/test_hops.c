@@ -394,6 +394,46 @@ static void others_are_not_counted(void **state)
 	hw_end();
 }
 
+/* The last trip has left, and 100 us later comes a read of 128 KiB. */
+static bool goes_after_a_gap(void)
+{
+	hw_warm_up();
+	th_shuttle_keep();
+	th_shuttle_let();
+	hw_pass_us(100);
+	return hw_orders(128 * KIB, 0, 0);
+}
+
+/* One may be late by half as much, three by more. */
+static void how_late_is_late_is_by_what_all_have(void **state)
+{
+	struct companion c[2];
+	struct th_bad bad = { 0 };
+	bool goes;
+
+	th_need_fake();
+	(void)state;
+	begin_alone(3);
+	for (int i = 0; i < 3; i++)
+		assert_false(goes_after_a_gap());
+	for (unsigned i = 0; i < 2; i++) {
+		c[i] = (struct companion){ .nr = 1 + i,
+					   .size = 1024 * KIB + 1,
+					   .bad = &bad };
+		bring(&c[i]);
+	}
+	/* it may rest on a busy machine */
+	goes = goes_after_a_gap();
+	for (int i = 0; i < 3 && !goes; i++) {
+		hw_pass_time();
+		goes = goes_after_a_gap();
+	}
+	assert_true(goes);
+	release(c, 2);
+	th_bad_check(&bad);
+	hw_end();
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -411,6 +451,7 @@ int main(void)
 		cmocka_unit_test(a_client_s_callback_sees_no_such_memory),
 		cmocka_unit_test(of_many_large_ones_a_few_go),
 		cmocka_unit_test(others_are_not_counted),
+		cmocka_unit_test(how_late_is_late_is_by_what_all_have),
 	};
 
 	hw_start(120);
