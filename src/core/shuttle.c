@@ -114,10 +114,12 @@ static void sit(struct cf_shuttle *shuttle, unsigned nr, struct cf_seat *seat)
 }
 
 /* A thread comes back to the seat whose lines its core has. */
-static bool take_any(struct cf_shuttle *shuttle, struct cf_seat *seat)
+bool cf_shuttle_take(struct cf_shuttle *shuttle, struct cf_seat *seat)
 {
 	unsigned first = cf_stripe_number();
 
+	if (!cf_trips_are_ready(&shuttle->trips))
+		return false;
 	for (unsigned i = 0; i < CF_SHUTTLE_SEATS; i++) {
 		unsigned nr = (first + i) % CF_SHUTTLE_SEATS;
 		atomic_bool *taken = &shuttle->seats[nr].taken;
@@ -131,21 +133,16 @@ static bool take_any(struct cf_shuttle *shuttle, struct cf_seat *seat)
 	return false;
 }
 
-bool cf_shuttle_take(struct cf_shuttle *shuttle, struct cf_seat *seat)
-{
-	return cf_trips_are_ready(&shuttle->trips) && take_any(shuttle, seat);
-}
-
 /* Some who have a seat may have lost their processor in it, and get this one;
  * more than one turn of that is longer than a copy by other means. */
 bool cf_shuttle_take_soon(struct cf_shuttle *shuttle, struct cf_seat *seat)
 {
+	if (cf_shuttle_take(shuttle, seat))
+		return true;
 	if (!cf_trips_are_ready(&shuttle->trips))
 		return false;
-	if (take_any(shuttle, seat))
-		return true;
 	sched_yield();
-	return take_any(shuttle, seat);
+	return cf_shuttle_take(shuttle, seat);
 }
 
 /*

@@ -41,7 +41,7 @@
 #define NEAR_SHARE (32 * KIB)  /* of one carrier */
 #define NEAR_CROWD (128 * KIB) /* of many; copy engines make more of more, */
 #define NEAR_FEW 4	       /* but beside them as many fill the BAR; */
-#define NEAR_FIRST 6 /* of a batch, whose others read when it begins */
+#define NEAR_BATCH 6	       /* while more of their batch wait */
 #define NEAR_MAX (1 * MIB)
 #define LARGE_END (2 * MIB) /* of it, either of which is demoted */
 /* reads whose pages are asked for (core/ahead.h) */
@@ -202,7 +202,7 @@ unsigned cf_plan_near_room(const struct cf_piece *piece,
 		return 0;
 	if (company == 1 || piece->size <= NEAR_CROWD)
 		return UINT_MAX;
-	return behind ? NEAR_FIRST : NEAR_FEW;
+	return behind ? NEAR_BATCH : NEAR_FEW;
 }
 
 bool cf_plan_can_ask(const struct cf_path_ops *path)

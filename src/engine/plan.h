@@ -37,7 +37,7 @@ bool cf_plan_can_ask(const struct cf_path_ops *path);
 
 /*
  * How many may be near at a time (path/hops.h) with this one among them, by its
- * numbers; 0: it may not. behind: others of its batch wait. Pure.
+ * numbers; 0: it may not. behind: more of its batch wait. Pure.
  */
 unsigned cf_plan_near_room(const struct cf_piece *piece,
 			   const struct cf_path_ops *path, unsigned company,

@@ -6,7 +6,6 @@
 #include "core/cpus.h"
 #include "core/numbers.h"
 #include "core/slabs.h"
-#include "engine/turns.h"
 #include "engine/worker.h"
 
 #define KIB (1ul << 10)
@@ -115,7 +114,7 @@ void cf_plan_configure(const struct cf_config *config)
 	cf_workers_configure(workers);
 	SET(workers, workers);
 	SET(helpers, helpers_allowed(config));
-	SET(turns, CF_TURN * (cpus + MORE_TURNS));
+	SET(turns, cpus + MORE_TURNS);
 	SET(split_from, split_allowed(config));
 	SET(brisk_to, brisk_allowed(config));
 	SET(ring_from, ring_allowed(config));

@@ -30,7 +30,7 @@ size_t cf_plan_staging_bytes(const struct cf_config *config);
 struct cf_plan_bounds {
 	_Atomic unsigned workers;
 	_Atomic unsigned helpers; /* of one request */
-	_Atomic unsigned turns;	  /* room for cached reads, or 0: any */
+	_Atomic unsigned turns;	  /* of small cached reads; 0: any */
 	_Atomic size_t split_from;
 	_Atomic size_t brisk_to; /* that need not be so large */
 	_Atomic size_t ring_from;

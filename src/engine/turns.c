@@ -16,18 +16,18 @@
 #include <stdatomic.h>
 #include "core/cold.h"
 #include "core/file.h"
+#include "engine/deadline.h"
 #include "engine/plan_limits.h"
-#include "seam/os.h"
 
 #define FROM ((size_t)32 << 10) /* of less a switch of threads costs more */
 /* what goes by the GPU's own seats, of which there are few (path/hops.h) */
 #define HOPS_TO ((size_t)128 << 10)
-#define HOPS_TURN CF_TURN
+#define HOPS_TURN 4
 /* what has one slot, and waits for its copy for most of the time */
-#define SLOT_TURN (CF_TURN * 3 / 4)
+#define SLOT_TURN 3
 /* what reads while it copies, and that for long */
 #define LARGE_FROM ((size_t)4 << 20)
-#define LARGE_TURN (CF_TURN * 3 / 2)
+#define LARGE_TURN 6
 #define PATIENCE_NS 100000000
 #define DESKS 64
 
@@ -84,20 +84,22 @@ static unsigned turn_of(size_t size)
 	return size < LARGE_FROM ? SLOT_TURN : LARGE_TURN;
 }
 
+static unsigned room(void)
+{
+	return HOPS_TURN * cf_plan_bound(turns);
+}
+
 static bool is_good(unsigned ticket)
 {
-	return (int)(ticket - tickets.back) < (int)cf_plan_bound(turns);
+	return (int)(ticket - tickets.back) < (int)room();
 }
 
 static void wait_called(unsigned ticket)
 {
+	static const struct timespec patience = { .tv_nsec = PATIENCE_NS };
+	struct timespec until = cf_deadline_of(&patience);
 	struct desk *desk = desk_of(ticket);
-	struct timespec until;
 
-	cf_os->clock_gettime(CLOCK_MONOTONIC, &until);
-	until.tv_nsec += PATIENCE_NS;
-	until.tv_sec += until.tv_nsec / 1000000000;
-	until.tv_nsec %= 1000000000;
 	pthread_mutex_lock(&desk->lock);
 	while (!is_good(ticket))
 		if (pthread_cond_timedwait(&desk->called, &desk->lock,
@@ -135,7 +137,7 @@ void cf_turns_end(unsigned turn)
 
 	if (!turn)
 		return;
-	ticket = atomic_fetch_add(&tickets.back, turn) + cf_plan_bound(turns);
+	ticket = atomic_fetch_add(&tickets.back, turn) + room();
 	for (; turn && (int)(tickets.given - ticket) > 0; turn--)
 		call(ticket++);
 }

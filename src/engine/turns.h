@@ -17,8 +17,6 @@
 #include "core/piece.h"
 #include "path/path.h"
 
-#define CF_TURN 4 /* what a small read takes of the room */
-
 /*
  * Waits until the piece may be carried by the path. What cf_turns_end is to be
  * given then: 0, of what needs no turn, or how much of the room it takes.

@@ -6,6 +6,8 @@
 #ifndef TESTS_UNIT_PLAN_ASKED_H
 #define TESTS_UNIT_PLAN_ASKED_H
 
+#include <fcntl.h>
+#include "core/handle.h"
 #include "engine/plan_limits.h"
 #include "harness.h"
 
@@ -34,6 +36,18 @@ static inline void configure(uint64_t slot_kib)
 	cf_staged_reset(staged);
 	cf_plan_configure(config);
 	cf_config_free(config);
+}
+
+/* Two files, which nothing is known about but how they were opened. */
+static inline void make_files(struct cf_handle *file,
+			      struct cf_handle *direct_file)
+{
+	*file = (struct cf_handle){ .open_flags = O_RDWR,
+				    .dio_align = 4096,
+				    .page_align = 4096 };
+	*direct_file = *file;
+	direct_file->open_flags |= O_DIRECT;
+	direct_file->direct = true;
 }
 
 #endif

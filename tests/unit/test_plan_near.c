@@ -8,7 +8,6 @@
 #include "engine/worker.h"
 #include "plan_asked.h"
 
-#include <fcntl.h>
 #include <limits.h>
 
 #define KIB TH_KIB
@@ -21,12 +20,7 @@ static int begin(void **state)
 {
 	(void)state;
 	configure(16384);
-	file = (struct cf_handle){ .open_flags = O_RDWR,
-				   .dio_align = 4096,
-				   .page_align = 4096 };
-	direct_file = file;
-	direct_file.open_flags |= O_DIRECT;
-	direct_file.direct = true;
+	make_files(&file, &direct_file);
 	piece = (struct cf_piece){ .op = CF_READ,
 				   .handle = &file,
 				   .via = CF_VIA_CACHE,
@@ -96,7 +90,7 @@ static unsigned room_in_batch(size_t size, unsigned company)
 	return cf_plan_near_room(&piece, &cf_path_staged, company, true);
 }
 
-static void of_a_batch_s_first_ones_six(void **state)
+static void six_while_more_of_their_batch_wait(void **state)
 {
 	(void)state;
 	assert_int_equal(room_in_batch(128 * KIB + 1, 12), 6);
@@ -216,7 +210,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		TEST(larger_than_express_and_no_larger_than_it_pays),
 		TEST(of_many_only_four_of_the_larger_ones),
-		TEST(of_a_batch_s_first_ones_six),
+		TEST(six_while_more_of_their_batch_wait),
 		TEST(only_cached_reads_that_may_be_combined),
 		TEST(a_carrier_has_32_kib),
 		TEST(who_has_company_has_fewer_helpers),

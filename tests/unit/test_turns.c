@@ -6,26 +6,38 @@
 #include "engine/turns.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <pthread.h>
 #include <stdatomic.h>
-#include "engine/plan_limits.h"
-#include "harness.h"
+#include "core/cpus.h"
+#include "plan_asked.h"
+#include "seam/os.h"
 
 #define KIB TH_KIB
 #define SMALL (32 * KIB)
 #define MIDDLE (128 * KIB + 1)
 #define LARGE (4096 * KIB)
-#define ROOM 24u /* six small reads, eight of a slot, or four large ones */
-#define MAX_GUESTS 100
+#define TURNS 6u /* small reads, or eight of a slot, or four large ones */
+#define ROOM (4 * TURNS) /* by what they take */
+#define NR_GUESTS 20
+#define NOW_NS 950000000
+#define PATIENCE_NS 100000000
 
 static struct cf_handle file, direct_file;
 static struct cf_piece piece;
 
 /* ------------------------------------------------------------------ time */
 
+static struct cf_os os;
 static atomic_uint nr_asleep;
 static atomic_bool time_is_up;
+static struct timespec until; /* of the last who was late */
+
+static int clock_of_the_test(clockid_t clock, struct timespec *ts)
+{
+	assert_int_equal(clock, CLOCK_MONOTONIC);
+	*ts = (struct timespec){ 7, NOW_NS };
+	return 0;
+}
 
 /* Seen from outside, or the linker of a sanitizer does not find them. */
 #pragma GCC visibility push(default)
@@ -38,9 +50,10 @@ int __wrap_pthread_cond_timedwait(pthread_cond_t *changed,
 				  pthread_mutex_t *lock,
 				  const struct timespec *deadline)
 {
-	(void)deadline;
-	if (atomic_load(&time_is_up))
+	if (atomic_load(&time_is_up)) {
+		until = *deadline;
 		return ETIMEDOUT;
+	}
 	atomic_fetch_add(&nr_asleep, 1);
 	pthread_cond_wait(changed, lock);
 	atomic_fetch_sub(&nr_asleep, 1);
@@ -58,14 +71,9 @@ static void wait_asleep(unsigned nr)
 static int begin(void **state)
 {
 	(void)state;
-	atomic_store(&cf_plan_bounds.turns, ROOM);
+	atomic_store(&cf_plan_bounds.turns, TURNS);
 	atomic_store(&time_is_up, false);
-	file = (struct cf_handle){ .open_flags = O_RDWR,
-				   .dio_align = 4096,
-				   .page_align = 4096 };
-	direct_file = file;
-	direct_file.open_flags |= O_DIRECT;
-	direct_file.direct = true;
+	make_files(&file, &direct_file);
 	piece = (struct cf_piece){ .op = CF_READ,
 				   .handle = &file,
 				   .via = CF_VIA_CACHE,
@@ -91,7 +99,7 @@ struct guest {
 	unsigned place; /* in the order of those who got theirs */
 	atomic_bool is_in;
 };
-static struct guest guests[MAX_GUESTS];
+static struct guest guests[NR_GUESTS];
 static atomic_uint nr_in;
 
 static void *come(void *arg)
@@ -160,6 +168,16 @@ static void what_the_disk_brings_needs_none(void **state)
 	assert_true(needs_one(&cf_path_staged));
 }
 
+static void there_are_some_more_than_processors(void **state)
+{
+	struct cf_cpus cpus;
+
+	(void)state;
+	assert_int_equal(cf_cpus_of_process(&cpus), 0);
+	configure(0);
+	assert_int_equal(cf_plan_bound(turns), cf_cpus_count(&cpus) + 8);
+}
+
 static void without_a_bound_none_is_needed(void **state)
 {
 	(void)state;
@@ -176,23 +194,23 @@ static void fill(unsigned nr, size_t size)
 static void who_comes_later_waits_in_the_order_of_coming(void **state)
 {
 	(void)state;
-	fill(6, SMALL);
-	for (unsigned i = 0; i < 20; i++) {
+	fill(TURNS, SMALL);
+	for (unsigned i = 0; i < NR_GUESTS; i++) {
 		let_come(&guests[i], SMALL);
 		wait_asleep(i + 1);
 	}
 	atomic_store(&nr_in, 0);
-	for (unsigned i = 0; i < 20; i++) {
+	for (unsigned i = 0; i < NR_GUESTS; i++) {
 		assert_int_equal(atomic_load(&nr_in), i);
 		cf_turns_end(4);
 		wait_in(&guests[i]);
 		assert_int_equal(guests[i].place, i);
-		wait_asleep(19 - i);
+		wait_asleep(NR_GUESTS - 1 - i);
 	}
-	for (unsigned i = 0; i < 6; i++)
+	for (unsigned i = 0; i < TURNS; i++)
 		cf_turns_end(4);
 	/* and all of the room is there again */
-	fill(6, SMALL);
+	fill(TURNS, SMALL);
 	let_come(&guests[0], SMALL);
 	wait_asleep(1);
 	cf_turns_end(4);
@@ -230,10 +248,12 @@ static void large_ones_wait_for_more(void **state)
 static void who_has_waited_long_goes_anyway(void **state)
 {
 	(void)state;
-	fill(6, SMALL);
+	fill(TURNS, SMALL);
 	atomic_store(&time_is_up, true);
 	for (unsigned i = 0; i < 3; i++)
 		assert_int_equal(take(SMALL), 4);
+	assert_int_equal(until.tv_sec, 8);
+	assert_int_equal(until.tv_nsec, NOW_NS + PATIENCE_NS - 1000000000);
 	/* they count: three must be back before the next may come */
 	atomic_store(&time_is_up, false);
 	let_come(&guests[0], SMALL);
@@ -249,9 +269,9 @@ static void who_has_waited_long_goes_anyway(void **state)
 static void a_child_has_all_of_the_room(void **state)
 {
 	(void)state;
-	fill(6, SMALL);
+	fill(TURNS, SMALL);
 	cf_turns_fork_child();
-	fill(6, SMALL);
+	fill(TURNS, SMALL);
 	let_come(&guests[0], SMALL);
 	wait_asleep(1);
 	cf_turns_end(4);
@@ -299,7 +319,7 @@ static void a_crowd_keeps_to_the_room(void **state)
 	/* the last one in may take more than was left */
 	assert_true(atomic_load(&most_out) <= (int)ROOM + 5);
 	assert_int_equal(atomic_load(&nr_asleep), 0);
-	fill(6, SMALL);
+	fill(TURNS, SMALL);
 }
 
 int main(void)
@@ -308,6 +328,8 @@ int main(void)
 		cmocka_unit_test_setup(only_cached_reads_of_some_size_need_one,
 				       begin),
 		cmocka_unit_test_setup(what_the_disk_brings_needs_none, begin),
+		cmocka_unit_test_setup(there_are_some_more_than_processors,
+				       begin),
 		cmocka_unit_test_setup(without_a_bound_none_is_needed, begin),
 		cmocka_unit_test_setup(
 			who_comes_later_waits_in_the_order_of_coming, begin),
@@ -319,6 +341,9 @@ int main(void)
 	};
 
 	th_start(100);
+	os = cf_os_real;
+	os.clock_gettime = clock_of_the_test;
+	cf_os = &os;
 	return th_finish(
 		cmocka_run_group_tests_name("turns", tests, NULL, NULL));
 }
