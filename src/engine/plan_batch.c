@@ -70,6 +70,23 @@ size_t cf_plan_crewed_bytes(void)
 	return cf_plan_bound(step);
 }
 
+/* So many of them hold nr. */
+static unsigned count_for(unsigned nr, unsigned each)
+{
+	return (nr + each - 1) / each;
+}
+
+/* Alike, or the last of them would be a few entries that are waited for. */
+static unsigned share_of_crew(unsigned nr, unsigned long long need,
+			      unsigned crews)
+{
+	size_t each = cf_clamp(need / nr, 1, cf_plan_crewed_bytes());
+	unsigned fit = cf_least(cf_plan_crewed_bytes() / each, CF_BUNDLE_MAX);
+	unsigned turns = count_for(count_for(nr, fit), crews);
+
+	return count_for(nr, turns * crews);
+}
+
 /*
  * A crew sends few copies, and what is first while more is read. Of many
  * bundles some are read while others are sent anyway, by more threads.
@@ -84,7 +101,11 @@ struct cf_crew_plan cf_plan_crews(unsigned nr, unsigned long long cost_ns,
 	if (carriers < CREW_FROM || need > CREW_BYTES ||
 	    cf_plan_crewed_bytes() < CREW_SLOT)
 		return (struct cf_crew_plan){ .bundles = 0 };
-	return (struct cf_crew_plan){ bundles, carriers / bundles - 1 };
+	return (struct cf_crew_plan){
+		.bundles = bundles,
+		.helpers = carriers / bundles - 1,
+		.share = share_of_crew(nr, need, bundles),
+	};
 }
 
 bool cf_plan_has_fleets(const struct cf_piece *piece)

@@ -17,11 +17,12 @@ size_t cf_plan_crewed_bytes(void);
 
 /*
  * How many bundles with a crew should be under way at once for nr cached reads
- * that cost and need so much in all, and helpers of each. 0: without.
+ * that cost and need so much in all, and helpers and reads of each. 0: without.
  */
 struct cf_crew_plan {
 	unsigned bundles;
 	unsigned helpers;
+	unsigned share; /* at most, but for what a slot holds */
 };
 struct cf_crew_plan cf_plan_crews(unsigned nr, unsigned long long cost_ns,
 				  unsigned long long need);

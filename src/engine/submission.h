@@ -63,6 +63,7 @@ struct cf_sort {
 	enum cf_way way;
 	unsigned most;		    /* carriers at a time, 0: any number */
 	unsigned helpers;	    /* BUNDLE: of the crew of each carrier */
+	unsigned share;		    /* the same: entries that it takes */
 	unsigned busy;		    /* queue->lock; of most */
 	unsigned taken;		    /* queue->lock; of the first streak */
 	struct cf_streak *first;    /* queue->lock */

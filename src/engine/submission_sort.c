@@ -229,6 +229,7 @@ static void lend_crews(struct cf_sort *sort)
 	plan = cf_plan_crews(sort->nr, sort->cost_ns, sort->need);
 	sort->most = plan.bundles;
 	sort->helpers = plan.helpers;
+	sort->share = plan.share;
 }
 
 /* How many workers the sorts are worth. */

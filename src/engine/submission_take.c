@@ -63,6 +63,13 @@ static unsigned long long enough_of(const struct cf_submission *sub,
 							     sub->carriers);
 }
 
+static unsigned most_of(const struct cf_sort *sort)
+{
+	if (sort->way == CF_WAY_FLEET || sort->way == CF_WAY_CONVOY)
+		return 1;
+	return sort->helpers ? sort->share : CF_GROUP_MAX;
+}
+
 /* What one worker takes: enough to be worth it, a fair share, no more. */
 static void take_locked(struct cf_submission *sub, struct cf_sort *sort,
 			struct cf_group *group)
@@ -71,8 +78,7 @@ static void take_locked(struct cf_submission *sub, struct cf_sort *sort,
 	unsigned long long cost_ns = 0;
 	size_t room =
 		sort->helpers ? cf_plan_crewed_bytes() : cf_plan_bundle_bytes();
-	bool one = sort->way == CF_WAY_FLEET || sort->way == CF_WAY_CONVOY;
-	unsigned most = one ? 1 : CF_GROUP_MAX;
+	unsigned most = most_of(sort);
 
 	group->sort = sort;
 	group->nr = 0;

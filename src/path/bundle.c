@@ -27,7 +27,9 @@ bool cf_bundle_can(const struct cf_piece *piece)
 
 size_t cf_bundle_need(const struct cf_piece *piece)
 {
-	return (piece->size + 2 * ALIGN - 1) & ~(size_t)(ALIGN - 1);
+	size_t behind = piece->mem.addr & (ALIGN - 1);
+
+	return (behind + piece->size + ALIGN - 1) & ~(size_t)(ALIGN - 1);
 }
 
 static size_t need_of(const struct cf_bundle *b)

@@ -371,7 +371,8 @@ static void cached_reads_come_by_crews(void **state)
 {
 	come_by_crews(1, 64, 16 * TH_KIB);
 	come_by_crews(1, 256, 4096);
-	come_by_crews(1, 60, 64 * TH_KIB);
+	come_by_crews(1, 64, 64 * TH_KIB);
+	come_by_crews(2, 65, 64 * TH_KIB);
 	come_by_crews(1, 90, 33 * TH_KIB + 77);
 	come_by_crews(2, 600, 4097);
 	come_by_crews(2, 160, 64 * TH_KIB);

@@ -612,6 +612,28 @@ static void what_one_slot_does_not_hold_has_two_crews(void **state)
 	has_crews(cf_plan_crews(64, 80000, 4 * TH_MIB + 1), 2, 1);
 }
 
+static unsigned share_of(unsigned nr, size_t need_of_each)
+{
+	return cf_plan_crews(nr, LONG_NS, (unsigned long long)nr * need_of_each)
+		.share;
+}
+
+static void crews_have_shares_alike(void **state)
+{
+	(void)state;
+	configure(0);
+	assert_int_equal(share_of(64, 64 * TH_KIB), 64);
+	assert_int_equal(share_of(65, 64 * TH_KIB), 33);
+	assert_int_equal(share_of(128, 64 * TH_KIB), 64);
+	assert_int_equal(share_of(130, 64 * TH_KIB), 33);
+	/* of these a slot holds 63 */
+	assert_int_equal(share_of(64, 64 * TH_KIB + 16), 32);
+	assert_int_equal(share_of(127, 64 * TH_KIB + 16), 32);
+	assert_int_equal(share_of(256, 4096), 256);
+	assert_int_equal(share_of(257, 4096), 129);
+	assert_int_equal(share_of(1024, 16), 256);
+}
+
 /* Then there are enough bundles without, each under way while others are. */
 static void many_bytes_have_no_crews(void **state)
 {
@@ -736,6 +758,7 @@ int main(void)
 		cmocka_unit_test(
 			reads_of_a_batch_that_are_worth_several_workers_have_crews),
 		cmocka_unit_test(what_one_slot_does_not_hold_has_two_crews),
+		cmocka_unit_test(crews_have_shares_alike),
 		cmocka_unit_test(many_bytes_have_no_crews),
 		cmocka_unit_test(small_slots_have_no_crews),
 		cmocka_unit_test(a_bundle_with_a_crew_may_fill_its_slot),

@@ -277,8 +277,8 @@ static unsigned share(const struct world *w, const struct log *log,
 	unsigned long long enough = cf_plan_group_ns(
 		left_ns(w, log, sort), s->most ? s->most : w->sub->carriers);
 	size_t room = cf_plan_bundle_bytes(), need = 0;
+	unsigned most = CF_GROUP_MAX, nr = 0;
 	unsigned long long ns = 0;
-	unsigned nr = 0;
 
 	if (s->way == CF_WAY_FLEET)
 		return 1;
@@ -286,9 +286,9 @@ static unsigned share(const struct world *w, const struct log *log,
 	if (s->helpers) {
 		enough = ULLONG_MAX;
 		room = cf_plan_crewed_bytes();
+		most = s->share;
 	}
-	for (; i < w->sub->nr && nr < CF_GROUP_MAX;
-	     i = next_of(w, log, sort, i + 1)) {
+	for (; i < w->sub->nr && nr < most; i = next_of(w, log, sort, i + 1)) {
 		unsigned cost = cf_plan_cost_ns(piece_at(w, i));
 
 		if (s->way == CF_WAY_BUNDLE)
@@ -399,17 +399,17 @@ static void who_has_a_crew_takes_what_a_slot_holds(void **state)
 	world_make(&w, 4096, 16);
 	crew_takes(&w, 64, 16 * TH_KIB, 64, 7);
 	crew_takes(&w, 256, 4096, 256, 14);
-	crew_takes(&w, 300, 4096, 256, 7);
-	/* each needs a little more than its size */
-	crew_takes(&w, 63, ROOM, 63, 15);
-	crew_takes(&w, 64, ROOM, 63, 7);
+	crew_takes(&w, 64, ROOM, 64, 15);
+	/* what it does not is shared alike */
+	crew_takes(&w, 300, 4096, 150, 7);
+	crew_takes(&w, 65, ROOM, 33, 7);
 	world_end(&w);
 }
 
 /* Those with a crew are busy, so nobody else is any use. */
 static void no_more_take_than_there_are_crews(void **state)
 {
-	struct cf_group groups[3];
+	struct cf_group groups[4];
 	struct world w;
 
 	world_make(&w, 4096, 16);
@@ -417,13 +417,17 @@ static void no_more_take_than_there_are_crews(void **state)
 	submit(&w, NR);
 	assert_true(cf_submission_take(w.sub, &groups[0]));
 	assert_true(cf_submission_take(w.sub, &groups[1]));
-	assert_int_equal(groups[1].nr, 256);
+	assert_int_equal(groups[1].nr, NR / 4);
 	assert_false(cf_submission_take(w.sub, &groups[2]));
 	assert_true(groups[2].more);
 	cf_submission_done(w.sub, &groups[0]);
 	assert_true(cf_submission_take(w.sub, &groups[2]));
-	assert_int_equal(groups[2].nr, NR - 512);
-	assert_false(groups[2].more);
+	assert_int_equal(groups[2].nr, NR / 4);
+	assert_true(groups[2].more);
+	assert_false(cf_submission_take(w.sub, &groups[3]));
+	cf_submission_done(w.sub, &groups[1]);
+	assert_true(cf_submission_take(w.sub, &groups[3]));
+	assert_false(groups[3].more);
 	memset(w.taken, 1, sizeof(w.taken));
 	w.nr_taken = NR;
 	end_taken(&w);
