@@ -2,11 +2,12 @@
 /*
  * events - a ring, a lock and one condition.
  *
- * Who takes looks a moment before it sleeps: a small batch is done in less
- * time than a sleep and a wake take. Who posts wakes when a sleeper has most of
- * what it waits for: while the rest ends it is there, and looks again. Where
- * the rest takes longer it sleeps again until there is all: a batch costs who
- * waits for it two wakes or fewer, not one an entry.
+ * Who takes looks a moment before it sleeps: a batch of some MiB out of the
+ * page cache is done in not much more time than a sleep and a wake take. Where
+ * a look was in vain the next ones are shorter. Who posts wakes when a sleeper
+ * has most of what it waits for: while the rest ends it is there, and looks
+ * again. Where the rest takes longer it sleeps again until there is all: a
+ * batch costs who waits for it two wakes or fewer, not one an entry.
  */
 #include "engine/events.h"
 
@@ -17,8 +18,11 @@
 #include "core/short_lock.h"
 #include "engine/deadline.h"
 
-/* A pause is 15 to 50 ns: some 50 us. */
-#define SPIN_LOOKS 2000
+/* A pause is 15 to 50 ns: some 50 us, */
+#define LOOKS 2000
+#define LONG_LOOKS 10000      /* and some 250 */
+#define LEAST_TIMEOUT 1000000 /* ns, of who looks so long */
+#define RESTS 16	      /* looks, after a long one in vain */
 
 void cf_events_init(struct cf_events *events)
 {
@@ -153,15 +157,36 @@ void cf_events_forget(struct cf_events *events, unsigned nr)
 
 /* ------------------------------------------------------------- taking */
 
-static void spin(const struct cf_events *events, unsigned min_nr)
+/* Whether it found enough. */
+static bool spin(const struct cf_events *events, unsigned min_nr,
+		 unsigned looks)
 {
-	for (int i = 0; i < SPIN_LOOKS && !is_enough(events, min_nr); i++)
+	while (looks-- && !is_enough(events, min_nr))
 		cf_pause();
+	return is_enough(events, min_nr);
 }
 
 static bool is_zero(const struct timespec *timeout)
 {
 	return timeout && !timeout->tv_sec && !timeout->tv_nsec;
+}
+
+static bool is_short(const struct timespec *timeout)
+{
+	return timeout && !timeout->tv_sec && timeout->tv_nsec < LEAST_TIMEOUT;
+}
+
+/* Before it sleeps. */
+static void look_first(struct cf_events *events, unsigned min_nr,
+		       const struct timespec *timeout)
+{
+	unsigned rests = look(&events->rests);
+	bool longer = !rests && !is_short(timeout);
+
+	if (spin(events, min_nr, longer ? LONG_LOOKS : LOOKS))
+		return;
+	rests = longer ? RESTS : rests - (rests > 0);
+	atomic_store_explicit(&events->rests, rests, memory_order_relaxed);
 }
 
 /* Until there are nr. 0, or ETIMEDOUT. */
@@ -197,7 +222,7 @@ static int sleep_for_most_locked(struct cf_events *events, unsigned min_nr,
 	    (deadline && cf_deadline_is_past(deadline)))
 		return err;
 	pthread_mutex_unlock(&events->lock);
-	spin(events, min_nr);
+	spin(events, min_nr, LOOKS);
 	pthread_mutex_lock(&events->lock);
 	return 0;
 }
@@ -238,7 +263,7 @@ int cf_events_take(struct cf_events *events, unsigned min_nr, unsigned *nr,
 	int err = 0;
 
 	if (!is_zero(timeout))
-		spin(events, min_nr);
+		look_first(events, min_nr, timeout);
 	pthread_mutex_lock(&events->lock);
 	wait_locked(events, min_nr, timeout);
 	if (is_over(events))

@@ -22,8 +22,9 @@ struct cf_events {
 	unsigned size, first;	/* lock */
 	/* lock to write; read relaxed by those who look before they sleep */
 	_Atomic unsigned pending, ready;
-	unsigned sleepers; /* lock; all of them, whatever they wait for */
-	unsigned wanted;   /* lock; the fewest events that wake a taker */
+	_Atomic unsigned rests; /* takes to come that look less; a hint */
+	unsigned sleepers;	/* lock; all of them, whatever they wait for */
+	unsigned wanted;	/* lock; the fewest events that wake a taker */
 	_Atomic unsigned dropping; /* lock to write; cancels under way */
 	_Atomic bool over;	   /* lock to write; the batch ends */
 };

@@ -309,6 +309,54 @@ static void a_taker_that_others_rob_is_not_woken_early_again(void **state)
 	ends_with(&t, 8);
 }
 
+/* One of them all, which sleeps until it is there. */
+static void sleeps_for_one(const struct timespec *timeout)
+{
+	struct taker t;
+
+	assert_int_equal(cf_events_expect(&events, 1), 0);
+	start_timed(&t, 1, timeout);
+	sleeps_on(1, 1);
+	post(0, 1);
+	ends_with(&t, 1);
+}
+
+static void looks_are_shorter_after_one_in_vain(void **state)
+{
+	struct timespec soon = { .tv_sec = 30 };
+
+	(void)state;
+	sleeps_for_one(&soon);
+	assert_int_equal(atomic_load(&events.rests), 16);
+	for (unsigned i = 16; i > 0; i--) {
+		assert_int_equal(atomic_load(&events.rests), i);
+		sleeps_for_one(NULL);
+	}
+	assert_int_equal(atomic_load(&events.rests), 0);
+	/* what is there at once says nothing */
+	assert_int_equal(cf_events_expect(&events, 1), 0);
+	post(0, 1);
+	assert_int_equal(take(0, 1, SIZE, NULL), 1);
+	assert_int_equal(atomic_load(&events.rests), 0);
+	sleeps_for_one(NULL);
+	assert_int_equal(atomic_load(&events.rests), 16);
+}
+
+/* Whose time would be over before a long look. */
+static void who_has_little_time_looks_shortly(void **state)
+{
+	struct timespec timeout = { .tv_nsec = 999999 };
+
+	(void)state;
+	time_stops(true);
+	sleeps_for_one(&timeout);
+	assert_int_equal(atomic_load(&events.rests), 0);
+	timeout.tv_nsec++;
+	sleeps_for_one(&timeout);
+	assert_int_equal(atomic_load(&events.rests), 16);
+	time_stops(false);
+}
+
 /* What it does when it is woken: true, looks; false, sleeps for min. */
 static bool looks_before_it_sleeps(unsigned min)
 {
@@ -622,6 +670,8 @@ int main(void)
 		TEST(a_taker_sleeps_until_there_are_enough),
 		TEST(a_taker_is_woken_early_once),
 		TEST(a_taker_that_others_rob_is_not_woken_early_again),
+		TEST(looks_are_shorter_after_one_in_vain),
+		TEST(who_has_little_time_looks_shortly),
 		TEST(a_taker_looks_when_it_is_woken_early),
 		TEST(no_look_begins_after_the_deadline),
 		TEST(who_is_not_woken_early_does_not_look_again),
