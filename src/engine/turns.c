@@ -20,14 +20,7 @@
 #include "engine/plan_limits.h"
 
 #define FROM ((size_t)32 << 10) /* of less a switch of threads costs more */
-/* what goes by the GPU's own seats, of which there are few (path/hops.h) */
-#define HOPS_TO ((size_t)128 << 10)
-#define HOPS_TURN 4
-/* what has one slot, and waits for its copy for most of the time */
-#define SLOT_TURN 3
-/* what reads while it copies, and that for long */
-#define LARGE_FROM ((size_t)4 << 20)
-#define LARGE_TURN 6
+#define UNIT 4			/* that the room has for each of the bound */
 #define PATIENCE_NS 100000000
 #define DESKS 64
 
@@ -79,14 +72,29 @@ static bool needs_turn(const struct cf_piece *piece,
 
 static unsigned turn_of(size_t size)
 {
-	if (size <= HOPS_TO)
-		return HOPS_TURN;
-	return size < LARGE_FROM ? SLOT_TURN : LARGE_TURN;
+	static const struct {
+		size_t to;
+		unsigned turn;
+	} classes[] = {
+		/* go by the GPU's own seats, of which there are few */
+		{ (size_t)128 << 10, 4 },
+		/* have one slot, and wait for its copy for most of the time */
+		{ (size_t)2 << 20, 3 },
+		/* the same, but what they read leaves the caches late */
+		{ (size_t)4 << 20, 4 },
+		/* read while they copy, and that for long */
+		{ SIZE_MAX, 6 },
+	};
+	unsigned i = 0;
+
+	while (size > classes[i].to)
+		i++;
+	return classes[i].turn;
 }
 
 static unsigned room(void)
 {
-	return HOPS_TURN * cf_plan_bound(turns);
+	return UNIT * cf_plan_bound(turns);
 }
 
 static bool is_good(unsigned ticket)

@@ -222,15 +222,17 @@ static void what_each_takes_is_by_its_size(void **state)
 	(void)state;
 	assert_int_equal(take(MIDDLE - 1), 4);
 	assert_int_equal(take(MIDDLE), 3);
-	assert_int_equal(take(LARGE - 1), 3);
-	assert_int_equal(take(LARGE), 6);
+	assert_int_equal(take(LARGE / 2), 3);
+	assert_int_equal(take(LARGE / 2 + 1), 4);
+	assert_int_equal(take(LARGE), 4);
+	assert_int_equal(take(LARGE + 1), 6);
 }
 
 static void large_ones_wait_for_more(void **state)
 {
 	(void)state;
-	fill(4, LARGE);
-	let_come(&guests[0], LARGE);
+	fill(4, LARGE + 1);
+	let_come(&guests[0], LARGE + 1);
 	wait_asleep(1);
 	let_come(&guests[1], MIDDLE);
 	wait_asleep(2);
