@@ -19,7 +19,7 @@ static void *(*map)(CUdeviceptr ptr, size_t size);
 static int (*over)(void);
 static void (*leave)(void);
 static void (*let_next)(void);
-static atomic_ulong launches, near_ones, orders;
+static atomic_ulong launches, near_ones, orders, device_bytes;
 
 struct ferry {
 	struct cf_ferry_board *board, *near;
@@ -77,6 +77,8 @@ static int carry_out(struct ferry *f, unsigned block)
 	f->next[block] += f->blocks;
 	f->sum[block] += order.size;
 	atomic_fetch_add(&orders, 1);
+	if ((uintptr_t)map(order.src, 1) != order.src)
+		atomic_fetch_add(&device_bytes, order.size);
 	for (size_t at = 0; at < order.size && !err; at += TILE)
 		err = move_tile(order.dst + at, order.src + at,
 				least(order.size - at, TILE));
@@ -253,4 +255,9 @@ unsigned long th_ferry_near(void)
 unsigned long th_ferry_orders(void)
 {
 	return atomic_load(&orders);
+}
+
+unsigned long th_ferry_device_bytes(void)
+{
+	return atomic_load(&device_bytes);
 }

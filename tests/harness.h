@@ -146,13 +146,14 @@ unsigned long th_volley_moved(void);
 
 /*
  * Likewise core/ferry_ptx.h; th_start does it, unless OCF_TEST_NO_FERRY is set.
- * Launches that have ended, those of them that looked into an aperture, and
- * orders that were carried out.
+ * Launches that have ended, those of them that looked into an aperture, orders
+ * that were carried out, and bytes that came out of device memory.
  */
 bool th_ferry_kernel(void);
 unsigned long th_ferry_launches(void);
 unsigned long th_ferry_near(void);
 unsigned long th_ferry_orders(void);
+unsigned long th_ferry_device_bytes(void);
 
 /*
  * Another address in this process of shared memory at `at`, `size` bytes of it,

@@ -28,12 +28,20 @@ bool cf_ferry_reaches(CUcontext ctx, int ordinal, const struct cf_memory *mem)
 	       (mem->ordinal == ordinal && (!mem->ctx || mem->ctx == ctx));
 }
 
+static bool lies_in(const char *at, const void *mem, size_t size)
+{
+	return mem && (uintptr_t)at - (uintptr_t)mem < size;
+}
+
 uint64_t cf_ferry_addr(const struct cf_ferry *ferry, const char *at)
 {
-	const char *near = (const char *)ferry->near;
+	const struct cf_near_slots *slots = ferry->near_slots;
 
-	if (near && at >= near && at < near + CF_FERRY_NEAR)
-		return ferry->near_place + (size_t)(at - near);
+	if (lies_in(at, ferry->near, CF_FERRY_NEAR))
+		return ferry->near_place + (uintptr_t)at -
+		       (uintptr_t)ferry->near;
+	if (slots && lies_in(at, slots->mem, CF_NEAR_SLOTS * CF_NEAR_SLOT))
+		return slots->gpu + (uintptr_t)at - (uintptr_t)slots->mem;
 	return (uintptr_t)at;
 }
 

@@ -12,7 +12,8 @@
  * gets on even if all slots are out. Each look of the kernel at a word, and
  * each load of bytes, is a trip over the bus and back; so where there is an
  * aperture (core/aperture.h) it looks at state and orders there, and finds
- * small reads there. What it tells itself lies in pinned memory.
+ * reads there, as far as there is room. What it tells itself lies in pinned
+ * memory.
  *
  * A run is one time that the operation is carried. Every run posts any number
  * of orders, from any threads, and ends; the kernel leaves when it has moved
@@ -36,6 +37,7 @@
 #include <stddef.h>
 #include <stdint.h>
 #include "core/memory.h"
+#include "core/near_slots.h"
 #include "seam/cuda.h"
 
 #define CF_FERRY_BLOCKS 16 /* of the kernel, at most */
@@ -94,8 +96,9 @@ struct cf_ferry {
 	/* in an aperture, of CF_FERRY_NEAR bytes: state and orders, where its
 	 * kernel rings, and a second hold; or NULL */
 	struct cf_ferry_board *near;
-	CUdeviceptr near_place; /* the same for the GPU */
-	CUcontext ctx;		/* of the stream, on this GPU: */
+	CUdeviceptr near_place;		  /* the same for the GPU */
+	struct cf_near_slots *near_slots; /* those of its dock, if near */
+	CUcontext ctx;			  /* of the stream, on this GPU: */
 	int ordinal;
 	const struct cf_gpu *gpu; /* whose slots it may use, or NULL */
 	unsigned blocks;	  /* of the launch; 0: there is none */
@@ -133,7 +136,8 @@ static inline bool cf_ferry_is_near(const struct cf_ferry *ferry)
 	return ferry->rings && ferry->near;
 }
 
-/* What orders call a byte of a hold, of the aperture's, or of a slot. */
+/* What orders call a byte of a hold, of the aperture's, or of a slot, which
+ * may be a near one. */
 uint64_t cf_ferry_addr(const struct cf_ferry *ferry, const char *at);
 
 /* A new run; all orders of the one before have been carried out. */

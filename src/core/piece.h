@@ -36,8 +36,9 @@ struct cf_piece {
 	bool flagged; /* a copy that is alone is looked for, not waited for */
 	bool express; /* a read that is small enough for the shuttle */
 	bool near;    /* a larger one that may go by it, see hops */
-	bool cold;    /* a read that the disk has to bring */
-	bool brisk;   /* a read of some size, soon after others like it */
+	bool near_slots;    /* a ferried read that may have some, see carrier */
+	bool cold;	    /* a read that the disk has to bring */
+	bool brisk;	    /* a read of some size, soon after others like it */
 	bool through_alias; /* mem.addr is the alias's, for the CPU */
 	enum cf_via via;
 	struct cf_handle *handle;

@@ -139,7 +139,8 @@ void cf_berths_list_bells(struct cf_berths *berths)
 
 /* No run is 0: what a state says of it counts for nothing. */
 void cf_chunk_bring_near(struct cf_chunk *chunk,
-			 const struct cf_aperture *aperture)
+			 const struct cf_aperture *aperture,
+			 struct cf_near_slots *slots)
 {
 	struct cf_sop *sops = chunk->sops;
 
@@ -149,6 +150,7 @@ void cf_chunk_bring_near(struct cf_chunk *chunk,
 
 		ferry->near = (struct cf_ferry_board *)(aperture->mem + at);
 		ferry->near_place = aperture->gpu + at;
+		ferry->near_slots = slots;
 		atomic_init(&ferry->near->state, 0);
 	}
 	cf_aperture_settle(&sops[0].ferry.near->state);

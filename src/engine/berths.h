@@ -43,10 +43,11 @@ int cf_chunk_new(const struct cf_cuda *cuda, struct cf_dock *dock, bool ferries,
 CUdeviceptr cf_chunk_open_gate(const struct cf_chunk *chunk);
 /* Its operations go to the front, where the next look finds them. */
 void cf_berths_add(struct cf_berths *berths, struct cf_chunk *chunk);
-/* Its ferries share an aperture of so many bytes from now on. */
+/* Its ferries share an aperture of so many bytes from now on, and the slots. */
 #define CF_CHUNK_NEAR (CF_BOARD_BELLS * CF_FERRY_NEAR)
 void cf_chunk_bring_near(struct cf_chunk *chunk,
-			 const struct cf_aperture *aperture);
+			 const struct cf_aperture *aperture,
+			 struct cf_near_slots *slots);
 /* From now on a worker looks at the bells of the chunk that came last. */
 void cf_berths_list_bells(struct cf_berths *berths);
 

@@ -22,6 +22,7 @@ struct cf_dock {
 	bool tried;		      /* lock; whether it has memops */
 	struct cf_ferry_kernel ferry; /* lock; stays once it is there */
 	struct cf_aperture aperture;  /* of the ferries of the first chunk */
+	struct cf_near_slots slots;   /* behind theirs, in it */
 	CUstream probe;		      /* asks whether the context is well */
 	struct cf_berths berths[2];   /* lock; without a ferry, and with */
 	struct cf_dock *next;	      /* lock */

@@ -36,9 +36,14 @@ static void make_aperture(const struct cf_cuda *cuda, struct cf_dock *dock,
 	struct cf_aperture *a = &dock->aperture;
 	int ordinal = cf_context_ordinal(cuda);
 
-	if (ordinal >= 0 &&
-	    cf_aperture_make(a, ordinal, CF_CHUNK_NEAR, dock->probe))
-		cf_chunk_bring_near(chunk, a);
+	if (ordinal < 0 ||
+	    !cf_aperture_make(a, ordinal,
+			      CF_CHUNK_NEAR + CF_NEAR_SLOTS * CF_NEAR_SLOT,
+			      dock->probe))
+		return;
+	dock->slots.mem = a->mem + CF_CHUNK_NEAR;
+	dock->slots.gpu = a->gpu + CF_CHUNK_NEAR;
+	cf_chunk_bring_near(chunk, a, &dock->slots);
 }
 
 void cf_dock_load(const struct cf_cuda *cuda, struct cf_dock *dock)

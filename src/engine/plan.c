@@ -49,6 +49,8 @@
 /* of a ferry's carriers: more are in the way of its kernel's loads */
 #define FERRY_SHARE (128 * KIB)
 #define FERRY_LARGE (128 * MIB) /* pushes its own parts out */
+/* of all that run: beyond it others are held up at the GPU's BAR */
+#define FERRY_NEAR (2 * MIB)
 /* reads that one carries */
 #define FLAG_MAX (256 * KIB) /* longer copies are waited for with less ado */
 #define EXPRESS_ALONE (8 * KIB)
@@ -250,6 +252,12 @@ static unsigned flights_for(const struct cf_piece *piece,
 	return (unsigned)cf_clamp(RING_TOTAL / company, 2, RING_FLIGHTS);
 }
 
+static bool may_have_near_slots(const struct cf_piece *piece, unsigned company)
+{
+	return piece->ferry && piece->op == CF_READ && !piece->ahead &&
+	       piece->size * company <= FERRY_NEAR;
+}
+
 /* One thread keeps the link busy; parts do not cross from window to window. */
 static struct cf_plan mapped_plan(const struct cf_piece *piece)
 {
@@ -294,5 +302,6 @@ struct cf_plan cf_plan_make(const struct cf_piece *piece,
 		.demote = staged ? demoted(piece, carriers, company) : 0,
 		.flagged = staged && should_flag(piece, carriers, company),
 		.express = staged && may_go_express(piece, carriers, company),
+		.near_slots = may_have_near_slots(piece, company),
 	};
 }

@@ -13,6 +13,7 @@ struct cf_plan {
 	size_t demote;	  /* bytes at either end, see core/cache.h */
 	bool flagged;	  /* see path/flag.h */
 	bool express;	  /* see path/express.h */
+	bool near_slots;  /* see core/near_slots.h */
 };
 
 /*

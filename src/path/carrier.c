@@ -6,6 +6,7 @@
 #include "core/ferry.h"
 #include "core/file.h"
 #include "core/gpu.h"
+#include "core/numbers.h"
 #include "path/slot_io.h"
 
 /* --------------------------------------------------- room for its bytes */
@@ -22,6 +23,26 @@ static void cut(struct cf_carrier *c, char *mem, size_t size)
 	c->berths[1] = (struct cf_berth){ .mem = mem + half };
 }
 
+static bool is_direct(const struct cf_carrier *c)
+{
+	return cf_file_is_direct(c->piece->handle, c->piece->via);
+}
+
+static bool may_be_near(const struct cf_carrier *c)
+{
+	return c->piece->op == CF_READ && cf_ferry_is_near(c->ferry) &&
+	       !is_direct(c);
+}
+
+static size_t take_near_slot(struct cf_carrier *c)
+{
+	struct cf_near_slots *slots = c->ferry->near_slots;
+
+	if (slots && c->piece->near_slots && may_be_near(c))
+		c->near = cf_near_slots_take(slots);
+	return c->near ? CF_NEAR_SLOT : SIZE_MAX;
+}
+
 static bool take_slot(struct cf_carrier *c)
 {
 	const struct cf_gpu *gpu = c->ferry->gpu;
@@ -32,13 +53,9 @@ static bool take_slot(struct cf_carrier *c)
 	c->pool = cf_gpu_pool(gpu, size);
 	c->slot = cf_slot_take_idle(c->pool);
 	if (c->slot)
-		cut(c, c->slot->mem, c->slot->size);
+		cut(c, c->slot->mem,
+		    cf_clamp(c->slot->size, 0, take_near_slot(c)));
 	return c->slot;
-}
-
-static bool is_direct(const struct cf_carrier *c)
-{
-	return cf_file_is_direct(c->piece->handle, c->piece->via);
 }
 
 static void take_hold(struct cf_carrier *c)
@@ -48,7 +65,7 @@ static void take_hold(struct cf_carrier *c)
 	cut(c, ferry->hold, CF_FERRY_HOLD);
 	for (unsigned i = 0; i < c->nr_berths; i++)
 		c->berths[i].nr = ferry->hold_nr;
-	if (c->piece->op == CF_READ && cf_ferry_is_near(ferry) && !is_direct(c))
+	if (may_be_near(c))
 		c->near = (char *)ferry->near + CF_FERRY_NEAR_HOLD;
 }
 
@@ -84,6 +101,13 @@ static int settle(struct cf_carrier *c)
 	return err;
 }
 
+static void give_slots_back(const struct cf_carrier *c)
+{
+	if (c->near)
+		cf_near_slots_give_back(c->ferry->near_slots, c->near);
+	cf_slot_give_back(c->pool, c->slot);
+}
+
 /*
  * What a lost kernel may still look at is not lent again; and what was put into
  * an aperture and never ordered would come over what the next one puts there.
@@ -95,7 +119,7 @@ static void give_room_back(struct cf_carrier *c, bool lost)
 	if (!c->slot)
 		pthread_mutex_unlock(&c->ferry->hold_lock);
 	else if (!lost)
-		cf_slot_give_back(c->pool, c->slot);
+		give_slots_back(c);
 }
 
 /* What was read into the hold is safe there until the kernel is gone. */
@@ -157,13 +181,14 @@ static char *in_berth(const struct cf_carrier *c, const struct cf_berth *b,
 static ssize_t fill(const struct cf_carrier *c, const struct cf_berth *b,
 		    const struct cf_part *some, const char **from)
 {
+	const char *mem = c->slot ? c->slot->mem : c->ferry->hold;
 	char *at = in_berth(c, b, some);
 
 	*from = at;
 	if (!c->near)
 		return cf_slot_fill(c->piece, some, berth_for(c, b, some));
-	return cf_slot_fill_near(c->piece, some,
-				 c->near + (at - c->ferry->hold), at, from);
+	return cf_slot_fill_near(c->piece, some, c->near + (at - mem), at,
+				 from);
 }
 
 static ssize_t read_some(struct cf_carrier *c, struct cf_berth *b,

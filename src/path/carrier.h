@@ -4,9 +4,10 @@
  * the piece's ferry move them.
  *
  * It has a slot, taken only if one is idle, or else the ferry's hold, so that
- * there is always somebody who gets on. That is cut in two berths, one being
- * filled while the other is on its way, unless a part needs all of it; a part
- * that has no room in what there is goes in pieces of it.
+ * there is always somebody who gets on. For a read out of the page cache there
+ * may be room in an aperture that stands for it. That is cut in two berths, one
+ * being filled while the other is on its way, unless a part needs all of it; a
+ * part that has no room in what there is goes in pieces of it.
  *
  * Any thread may go on with what another has begun, if it has a slot; no lock.
  */
@@ -29,8 +30,8 @@ struct cf_carrier {
 	struct cf_feed *feed;
 	struct cf_ferry *ferry;
 	struct cf_pool *pool;
-	struct cf_slot *slot; /* NULL: has the ferry's hold, */
-	char *near;	      /* and the one in its aperture, or NULL */
+	struct cf_slot *slot; /* NULL: has the ferry's hold */
+	char *near; /* what stands for either in an aperture, or NULL */
 	struct cf_berth berths[CF_CARRIER_BERTHS];
 	unsigned nr_berths;
 	size_t room;  /* for bytes of the piece, in each */

@@ -9,6 +9,7 @@
 
 #define SIZE (300 * TH_KIB)
 #define GUARD ((size_t)64)
+#define LARGE (3200 * TH_KIB) /* 100 KiB, doubled */
 #define DEPTH 8
 
 static void begin(struct world *w, unsigned flags)
@@ -79,6 +80,37 @@ static void those_that_no_hold_has_room_for_do_too(void **state)
 	world_fini(&w);
 }
 
+/* With nothing else in the memory, and how many bytes were there first. */
+static unsigned long read_one(struct world *w, size_t size, off_t off)
+{
+	struct io io = { size, off, 1 + off % 14, -1 };
+	unsigned long before = th_ferry_device_bytes();
+
+	world_blank(w);
+	read_async(w, &io);
+	check_all(w, &io, 1);
+	return th_ferry_device_bytes() - before;
+}
+
+/* Which others of their size would fetch over the bus. */
+static void those_of_up_to_2_mib_have_slots_there(void **state)
+{
+	struct world w;
+
+	world_init(&w, LARGE + TH_KIB, LARGE + GUARD, FIXED);
+	for (int round = 0; round < 8; round++)
+		for (size_t size = 100 * TH_KIB; size <= LARGE; size *= 2) {
+			unsigned long nr = read_one(&w, size + round, round);
+
+			if (th_fake() && size < LARGE)
+				assert_int_equal(nr, size + round);
+		}
+	/* the slots that it has are in nobody's way */
+	if (th_fake())
+		assert_int_equal(read_one(&w, LARGE, 5), 0);
+	world_fini(&w);
+}
+
 static void a_file_that_ends_ends_the_read_there(void **state)
 {
 	struct world w;
@@ -89,6 +121,21 @@ static void a_file_that_ends_ends_the_read_there(void **state)
 	read_async(&w, &io);
 	check_all(&w, &io, 1);
 	assert_int_equal(io.n, 1000);
+	world_fini(&w);
+}
+
+static void a_large_one_ends_there_too(void **state)
+{
+	struct world w;
+	struct io io = { SIZE - GUARD, (off_t)(2 * SIZE - 200000), 3, -1 };
+
+	begin(&w, FIXED);
+	for (int i = 0; i < 2; i++) {
+		world_blank(&w);
+		read_async(&w, &io);
+		check_all(&w, &io, 1);
+		assert_int_equal(io.n, 200000);
+	}
 	world_fini(&w);
 }
 
@@ -171,7 +218,9 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		TEST(reads_of_any_size_come_to_their_places),
 		TEST(those_that_no_hold_has_room_for_do_too),
+		TEST(those_of_up_to_2_mib_have_slots_there),
 		TEST(a_file_that_ends_ends_the_read_there),
+		TEST(a_large_one_ends_there_too),
 		TEST(there_is_none_where_none_is_wanted),
 		TEST(it_is_made_when_the_stream_is_idle),
 		TEST(graphs_between_them_do_no_harm),

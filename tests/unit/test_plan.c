@@ -473,6 +473,35 @@ static void what_a_ferry_moves_is_cut_in_several_parts(void **state)
 	}
 }
 
+static bool has_near_slots(const struct cf_piece *piece, unsigned company)
+{
+	return cf_plan_make(piece, &cf_path_staged, company).near_slots;
+}
+
+static void what_few_ferries_move_may_be_near(void **state)
+{
+	struct cf_ahead ahead = { 0 };
+	struct cf_ferry ferry = { .blocks = 1 };
+	struct cf_piece piece = ferried_read(&ferry);
+
+	(void)state;
+	configure(0);
+	piece.size = 2 * TH_MIB;
+	assert_true(has_near_slots(&piece, 1));
+	assert_false(has_near_slots(&piece, 2));
+	piece.size = 512 * TH_KIB;
+	assert_true(has_near_slots(&piece, 4));
+	assert_false(has_near_slots(&piece, 5));
+	piece.op = CF_WRITE;
+	assert_false(has_near_slots(&piece, 1));
+	piece.op = CF_READ;
+	piece.ahead = &ahead;
+	assert_false(has_near_slots(&piece, 1));
+	piece.ahead = NULL;
+	piece.ferry = NULL;
+	assert_false(has_near_slots(&piece, 1));
+}
+
 static void a_ferry_has_a_carrier_for_128_kib(void **state)
 {
 	static const struct {
@@ -749,6 +778,7 @@ int main(void)
 			parts_that_begin_or_end_near_an_end_are_demoted),
 		cmocka_unit_test(no_part_is_larger_than_a_slot),
 		cmocka_unit_test(what_a_ferry_moves_is_cut_in_several_parts),
+		cmocka_unit_test(what_few_ferries_move_may_be_near),
 		cmocka_unit_test(a_ferry_has_a_carrier_for_128_kib),
 		cmocka_unit_test(the_first_part_ends_where_a_block_does),
 		cmocka_unit_test(
