@@ -17,12 +17,14 @@
 #include "core/pause.h"
 #include "core/short_lock.h"
 #include "engine/deadline.h"
+#include "engine/plan_limits.h"
 
 /* A pause is 15 to 50 ns: some 50 us, */
 #define LOOKS 2000
 #define LONG_LOOKS 10000      /* and some 250 */
 #define LEAST_TIMEOUT 1000000 /* ns, of who looks so long */
 #define RESTS 16	      /* looks, after a long one in vain */
+#define MANY 4 /* workers; fewer take longer, and want the processor */
 
 void cf_events_init(struct cf_events *events)
 {
@@ -171,9 +173,11 @@ static bool is_zero(const struct timespec *timeout)
 	return timeout && !timeout->tv_sec && !timeout->tv_nsec;
 }
 
-static bool is_short(const struct timespec *timeout)
+static bool may_look_long(const struct timespec *timeout)
 {
-	return timeout && !timeout->tv_sec && timeout->tv_nsec < LEAST_TIMEOUT;
+	return cf_plan_bound(workers) >= MANY &&
+	       (!timeout || timeout->tv_sec ||
+		timeout->tv_nsec >= LEAST_TIMEOUT);
 }
 
 /* Before it sleeps. */
@@ -181,7 +185,7 @@ static void look_first(struct cf_events *events, unsigned min_nr,
 		       const struct timespec *timeout)
 {
 	unsigned rests = look(&events->rests);
-	bool longer = !rests && !is_short(timeout);
+	bool longer = !rests && may_look_long(timeout);
 
 	if (spin(events, min_nr, longer ? LONG_LOOKS : LOOKS))
 		return;

@@ -7,6 +7,7 @@
 #include <string.h>
 #include <unistd.h>
 #include "engine/events.h"
+#include "engine/plan_limits.h"
 #include "harness.h"
 #include "seam/os.h"
 
@@ -77,6 +78,7 @@ static void time_stops(bool stops)
 static int begin(void **state)
 {
 	(void)state;
+	atomic_store(&cf_plan_bounds.workers, 4);
 	cf_events_init(&events);
 	time_stops(false);
 	atomic_store(&nr_deadlines, 0);
@@ -340,6 +342,14 @@ static void looks_are_shorter_after_one_in_vain(void **state)
 	assert_int_equal(atomic_load(&events.rests), 0);
 	sleeps_for_one(NULL);
 	assert_int_equal(atomic_load(&events.rests), 16);
+}
+
+static void beside_few_workers_no_look_is_long(void **state)
+{
+	(void)state;
+	atomic_store(&cf_plan_bounds.workers, 3);
+	sleeps_for_one(NULL);
+	assert_int_equal(atomic_load(&events.rests), 0);
 }
 
 /* Whose time would be over before a long look. */
@@ -671,6 +681,7 @@ int main(void)
 		TEST(a_taker_is_woken_early_once),
 		TEST(a_taker_that_others_rob_is_not_woken_early_again),
 		TEST(looks_are_shorter_after_one_in_vain),
+		TEST(beside_few_workers_no_look_is_long),
 		TEST(who_has_little_time_looks_shortly),
 		TEST(a_taker_looks_when_it_is_woken_early),
 		TEST(no_look_begins_after_the_deadline),
