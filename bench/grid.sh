@@ -58,14 +58,14 @@ section_scale() {
 }
 
 section_batch() {
-	cell batch --media cached --ops read --batch 32,128 --sizes 4K,64K,1M
+	cell batch --media cached --ops read --batch 32,64,128 --sizes 4K,64K,1M
 	cell batch-long --media cached --ops read --batch 1024 --sizes 4K
 	cell batch-write --media cached --ops write --batch 32 --sizes 64K
 	cell batch-direct --media direct --ops read --batch 32 --sizes 4K,64K,1M
 }
 
 section_stream() {
-	cell stream --media cached --ops read --stream 8 --streams 1,4 --sizes 4K,64K,1M,16M
+	cell stream --media cached --ops read --stream 8 --streams 1,4 --sizes 4K,64K,256K,1M,16M
 	cell stream-write --media cached --ops write --stream 8 --streams 1,4 --sizes 1M
 	cell stream-odd --media cached --ops read --stream 8 --register no --align buffer --sizes 64K
 }

@@ -180,7 +180,7 @@ def test_the_grid_lives_through_a_library_that_fails(tmp_path):
     assert (out / "img/stream.svg").exists()
     by_hand = [row for row in bench.load(sorted(out.glob("*.json")))
                if row["kind"] == "cell" and row["library"] == "byhand"]
-    assert [row["error"] for row in by_hand] == [""] * 11
+    assert [row["error"] for row in by_hand] == [""] * 13
     assert not list(tmp_path.glob("data*"))
 
 
