@@ -82,9 +82,9 @@ static unsigned share_of_crew(unsigned nr, unsigned long long need,
 {
 	size_t each = cf_clamp(need / nr, 1, cf_plan_crewed_bytes());
 	unsigned fit = cf_least(cf_plan_crewed_bytes() / each, CF_BUNDLE_MAX);
-	unsigned turns = count_for(count_for(nr, fit), crews);
+	unsigned rounds = count_for(count_for(nr, fit), crews);
 
-	return count_for(nr, turns * crews);
+	return count_for(nr, rounds * crews);
 }
 
 /*

@@ -22,7 +22,7 @@ size_t cf_plan_crewed_bytes(void);
 struct cf_crew_plan {
 	unsigned bundles;
 	unsigned helpers;
-	unsigned share; /* at most, but for what a slot holds */
+	unsigned share; /* or fewer, if a slot does not hold so many */
 };
 struct cf_crew_plan cf_plan_crews(unsigned nr, unsigned long long cost_ns,
 				  unsigned long long need);

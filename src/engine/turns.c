@@ -20,7 +20,8 @@
 #include "engine/plan_limits.h"
 
 #define FROM ((size_t)32 << 10) /* of less a switch of threads costs more */
-#define UNIT 4			/* that the room has for each of the bound */
+/* tickets for each of the bound: what a small read takes */
+#define UNIT 4
 #define PATIENCE_NS 100000000
 #define DESKS 64
 

@@ -34,13 +34,12 @@ static bool may_be_near(const struct cf_carrier *c)
 	       !is_direct(c);
 }
 
-static size_t take_near_slot(struct cf_carrier *c)
+static void take_near_slot(struct cf_carrier *c)
 {
 	struct cf_near_slots *slots = c->ferry->near_slots;
 
 	if (slots && c->piece->near_slots && may_be_near(c))
 		c->near = cf_near_slots_take(slots);
-	return c->near ? CF_NEAR_SLOT : SIZE_MAX;
 }
 
 static bool take_slot(struct cf_carrier *c)
@@ -52,10 +51,12 @@ static bool take_slot(struct cf_carrier *c)
 		return false;
 	c->pool = cf_gpu_pool(gpu, size);
 	c->slot = cf_slot_take_idle(c->pool);
-	if (c->slot)
-		cut(c, c->slot->mem,
-		    cf_clamp(c->slot->size, 0, take_near_slot(c)));
-	return c->slot;
+	if (!c->slot)
+		return false;
+	take_near_slot(c);
+	cut(c, c->slot->mem,
+	    cf_clamp(c->slot->size, 0, c->near ? CF_NEAR_SLOT : SIZE_MAX));
+	return true;
 }
 
 static void take_hold(struct cf_carrier *c)
