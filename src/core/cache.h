@@ -20,4 +20,10 @@ bool cf_cache_can_demote(void);
 /* A hint; never wrong, and nothing where the processor does not know it. */
 void cf_cache_demote(const void *mem, size_t size);
 
+/*
+ * As memcpy, but to is in no cache then. Quicker than to write there and to
+ * demote it, while from stays in a core's own caches.
+ */
+void cf_cache_store_past(void *to, const void *from, size_t size);
+
 #endif

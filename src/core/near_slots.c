@@ -2,28 +2,23 @@
 /* near_slots - a bit for each. */
 #include "core/near_slots.h"
 
-#include <stdbool.h>
-
 _Static_assert(CF_NEAR_SLOTS <= 32, "each has a bit");
 
 /* Acquire: who had it is done with it. */
-static bool take(struct cf_near_slots *slots, uint32_t bit)
+char *cf_near_slots_take(struct cf_near_slots *slots, unsigned most)
 {
 	uint32_t taken =
 		atomic_load_explicit(&slots->taken, memory_order_relaxed);
+	unsigned i;
 
-	return !(taken & bit) &&
-	       !(atomic_fetch_or_explicit(&slots->taken, bit,
-					  memory_order_acquire) &
-		 bit);
-}
-
-char *cf_near_slots_take(struct cf_near_slots *slots)
-{
-	for (unsigned i = 0; i < CF_NEAR_SLOTS; i++)
-		if (take(slots, 1u << i))
-			return slots->mem + i * CF_NEAR_SLOT;
-	return NULL;
+	do {
+		if (__builtin_popcount(taken) >= (int)most)
+			return NULL;
+		i = (unsigned)__builtin_ctz(~taken);
+	} while (!atomic_compare_exchange_weak_explicit(
+		&slots->taken, &taken, taken | 1u << i, memory_order_acquire,
+		memory_order_relaxed));
+	return slots->mem + i * CF_NEAR_SLOT;
 }
 
 void cf_near_slots_give_back(struct cf_near_slots *slots, const char *mem)

@@ -22,8 +22,11 @@ struct cf_near_slots {
 	_Atomic uint32_t taken;
 };
 
-/* The first byte of one that is the caller's alone, or NULL. Any thread. */
-char *cf_near_slots_take(struct cf_near_slots *slots);
+/*
+ * The first byte of one that is the caller's alone; NULL: as many as most are
+ * taken. Any thread.
+ */
+char *cf_near_slots_take(struct cf_near_slots *slots, unsigned most);
 
 /*
  * Nobody reads it any more, and the caller's fence is behind all that was

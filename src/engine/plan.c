@@ -5,26 +5,24 @@
  *
  * A cached read is bound by the kernel's copy out of the page cache, about
  * 10 GB/s a thread, so it is spread, and the caller alone talks to the driver
- * (path/relay.c). What the cores have just written the GPU fetches slowly out
- * of their caches; parts are demoted first (core/cache.h), which pays as soon
- * as the link is the bound. Of a large read that is a third of a helper's time,
- * and parts that enough others follow leave the caches by themselves while
- * their copies queue; so only its ends are demoted: the link waits for the
- * first parts, and nothing pushes the last ones out. Requests that run side by
- * side fill the link as they are; a few may still share the helpers. A buffered
- * write holds the inode's lock, so one thread writes while its copies run
- * ahead. A read that the page cache lacks goes there in one call, where it is
- * not large (core/cold.h). A disk wants a few large requests at once: one
- * thread keeps them under way through io_uring, or a few threads make one each.
+ * (path/relay.c); what leaves the caches first says engine/plan_cache.c.
+ * Requests that run side by side fill the link as they are; a few may still
+ * share the helpers. A buffered write holds the inode's lock, so one thread
+ * writes while its copies run ahead. A read that the page cache lacks goes
+ * there in one call, where it is not large (core/cold.h). A disk wants a few
+ * large requests at once: one thread keeps them under way through io_uring, or
+ * a few threads make one each.
  */
 #include "engine/plan.h"
 
 #include <limits.h>
 #include "core/file.h"
+#include "core/near_slots.h"
 #include "core/numbers.h"
 #include "core/ring.h"
 #include "core/shuttle.h"
 #include "core/slot.h"
+#include "engine/plan_cache.h"
 #include "engine/plan_limits.h"
 #include "engine/plan_step.h"
 
@@ -43,20 +41,18 @@
 #define NEAR_FEW 4	       /* but beside them as many fill the BAR; */
 #define NEAR_BATCH 6	       /* while more of their batch wait */
 #define NEAR_MAX (1 * MIB)
-#define LARGE_END (2 * MIB) /* of it, either of which is demoted */
 /* reads whose pages are asked for (core/ahead.h) */
 #define AHEAD_HELPERS 1
 /* of a ferry's carriers: more are in the way of its kernel's loads */
 #define FERRY_SHARE (128 * KIB)
-#define FERRY_LARGE (128 * MIB) /* pushes its own parts out */
+#define FERRY_MANY (16 * MIB) /* of what is alone; all workers carry it */
 /* of all that run: beyond it others are held up at the GPU's BAR */
 #define FERRY_NEAR (2 * MIB)
+#define FERRY_NEAR_SLOTS 3 /* of more that is alone, beside pinned ones */
 /* reads that one carries */
 #define FLAG_MAX (256 * KIB) /* longer copies are waited for with less ado */
 #define EXPRESS_ALONE (8 * KIB)
 #define EXPRESS_CROWD 4
-#define DEMOTE_CROWD 8 /* requests that make the link the bound */
-#define DEMOTE_MAX (2 * MIB)
 
 #define DIRECT_CARRIERS 4
 #define RING_FLIGHTS 8
@@ -117,7 +113,12 @@ static unsigned helpers_of(const struct cf_piece *piece, unsigned company)
 	bool direct = cf_file_is_direct(piece->handle, piece->via);
 	unsigned nr = helpers_for(direct, company);
 
-	return piece->ahead ? cf_least(nr, AHEAD_HELPERS) : nr;
+	if (piece->ahead)
+		return cf_least(nr, AHEAD_HELPERS);
+	if (piece->ferry && !direct && company == 1 &&
+	    piece->size >= FERRY_MANY)
+		return cf_plan_bound(ferry_helpers);
+	return nr;
 }
 
 static unsigned carriers_for(const struct cf_piece *piece, unsigned company)
@@ -139,28 +140,6 @@ static unsigned carriers_for(const struct cf_piece *piece, unsigned company)
 		return 1;
 	return (unsigned)cf_clamp(shares_of(piece, direct), 1,
 				  1 + helpers_of(piece, company));
-}
-
-/* Of what several carry; a ferry gains by all of it for longer. */
-static size_t demoted_of_shared(const struct cf_piece *piece, unsigned company)
-{
-	if (cf_plan_is_crowd(piece, company))
-		return 0;
-	if (piece->ferry)
-		return piece->size < FERRY_LARGE ? CF_DEMOTE_ALL : 0;
-	return piece->size < CF_PLAN_LARGE ? CF_DEMOTE_ALL : LARGE_END;
-}
-
-static size_t demoted(const struct cf_piece *piece, unsigned carriers,
-		      unsigned company)
-{
-	if (piece->op == CF_WRITE || !cf_plan_bound(can_demote))
-		return 0;
-	if (carriers > 1)
-		return demoted_of_shared(piece, company);
-	return company >= DEMOTE_CROWD && piece->size <= DEMOTE_MAX ?
-		       CF_DEMOTE_ALL :
-		       0;
 }
 
 /*
@@ -252,10 +231,13 @@ static unsigned flights_for(const struct cf_piece *piece,
 	return (unsigned)cf_clamp(RING_TOTAL / company, 2, RING_FLIGHTS);
 }
 
-static bool may_have_near_slots(const struct cf_piece *piece, unsigned company)
+static unsigned near_slots_for(const struct cf_piece *piece, unsigned company)
 {
-	return piece->ferry && piece->op == CF_READ && !piece->ahead &&
-	       piece->size * company <= FERRY_NEAR;
+	if (!piece->ferry || piece->op == CF_WRITE || piece->ahead)
+		return 0;
+	if (piece->size * company <= FERRY_NEAR)
+		return CF_NEAR_SLOTS;
+	return company == 1 ? FERRY_NEAR_SLOTS : 0;
 }
 
 /* One thread keeps the link busy; parts do not cross from window to window. */
@@ -299,9 +281,11 @@ struct cf_plan cf_plan_make(const struct cf_piece *piece,
 				 cf_plan_host_step(piece, carriers),
 		.skew = cf_plan_skew(piece),
 		.helpers = carriers - 1,
-		.demote = staged ? demoted(piece, carriers, company) : 0,
+		.demote =
+			staged ? cf_plan_demoted(piece, carriers, company) : 0,
+		.past = staged && cf_plan_goes_past(piece, carriers, company),
 		.flagged = staged && should_flag(piece, carriers, company),
 		.express = staged && may_go_express(piece, carriers, company),
-		.near_slots = may_have_near_slots(piece, company),
+		.near_slots = near_slots_for(piece, company),
 	};
 }

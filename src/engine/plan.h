@@ -6,14 +6,15 @@
 #include "engine/route.h"
 
 struct cf_plan {
-	size_t step;	  /* bytes of a part */
-	size_t skew;	  /* of the first part, see cf_feed_init */
-	unsigned helpers; /* threads beside the caller */
-	unsigned flights; /* parts under way through a ring; 0: none */
-	size_t demote;	  /* bytes at either end, see core/cache.h */
-	bool flagged;	  /* see path/flag.h */
-	bool express;	  /* see path/express.h */
-	bool near_slots;  /* see core/near_slots.h */
+	size_t step;	     /* bytes of a part */
+	size_t skew;	     /* of the first part, see cf_feed_init */
+	unsigned helpers;    /* threads beside the caller */
+	unsigned flights;    /* parts under way through a ring; 0: none */
+	size_t demote;	     /* bytes at either end, see core/cache.h */
+	bool flagged;	     /* see path/flag.h */
+	bool express;	     /* see path/express.h */
+	bool past;	     /* those go past the caches, see path/slot_io.h */
+	unsigned near_slots; /* see core/near_slots.h; 0: none */
 };
 
 /*

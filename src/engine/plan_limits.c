@@ -56,6 +56,14 @@ static unsigned helpers_allowed(const struct cf_config *config)
 	return carriers ? (unsigned)carriers - 1 : 0;
 }
 
+static unsigned ferry_helpers_allowed(const struct cf_config *config,
+				      unsigned workers)
+{
+	if (is_default(config, CF_CFG_MAX_REQUEST_PARALLELISM))
+		return workers;
+	return cf_least(workers, helpers_allowed(config));
+}
+
 static size_t split_allowed(const struct cf_config *config)
 {
 	if (is_default(config, CF_CFG_MIN_IO_THRESHOLD_SIZE_KB))
@@ -114,6 +122,7 @@ void cf_plan_configure(const struct cf_config *config)
 	cf_workers_configure(workers);
 	SET(workers, workers);
 	SET(helpers, helpers_allowed(config));
+	SET(ferry_helpers, ferry_helpers_allowed(config, workers));
 	SET(turns, cpus + MORE_TURNS);
 	SET(split_from, split_allowed(config));
 	SET(brisk_to, brisk_allowed(config));

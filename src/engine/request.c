@@ -150,6 +150,7 @@ static CF_APART ssize_t run_planned(struct cf_request *req)
 	req->piece.flagged = plan.flagged;
 	req->piece.express = plan.express;
 	req->piece.flights = plan.flights;
+	req->piece.past = plan.past;
 	req->piece.near_slots = plan.near_slots;
 	cf_crew_lend(&lent, plan.helpers, node);
 	cf_feed_init(&feed, req->piece.size, plan.skew, plan.step);

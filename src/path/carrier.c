@@ -9,6 +9,8 @@
 #include "core/numbers.h"
 #include "path/slot_io.h"
 
+#define SPARE_FROM (4 * CF_SLOT_SPARE) /* of a slot */
+
 /* --------------------------------------------------- room for its bytes */
 
 static void cut(struct cf_carrier *c, char *mem, size_t size)
@@ -39,7 +41,21 @@ static void take_near_slot(struct cf_carrier *c)
 	struct cf_near_slots *slots = c->ferry->near_slots;
 
 	if (slots && c->piece->near_slots && may_be_near(c))
-		c->near = cf_near_slots_take(slots);
+		c->near = cf_near_slots_take(slots, c->piece->near_slots);
+}
+
+/* How much of the slot is left for berths. */
+static size_t set_aside(struct cf_carrier *c)
+{
+	size_t size = c->slot->size;
+
+	if (c->near)
+		return cf_clamp(size, 0, CF_NEAR_SLOT);
+	if (!c->piece->past || size < SPARE_FROM)
+		return size;
+	size -= CF_SLOT_SPARE;
+	c->spare = c->slot->mem + size;
+	return size;
 }
 
 static bool take_slot(struct cf_carrier *c)
@@ -54,8 +70,7 @@ static bool take_slot(struct cf_carrier *c)
 	if (!c->slot)
 		return false;
 	take_near_slot(c);
-	cut(c, c->slot->mem,
-	    cf_clamp(c->slot->size, 0, c->near ? CF_NEAR_SLOT : SIZE_MAX));
+	cut(c, c->slot->mem, set_aside(c));
 	return true;
 }
 
@@ -186,6 +201,9 @@ static ssize_t fill(const struct cf_carrier *c, const struct cf_berth *b,
 	char *at = in_berth(c, b, some);
 
 	*from = at;
+	if (c->spare)
+		return cf_slot_fill_past(c->piece, some, berth_for(c, b, some),
+					 c->spare);
 	if (!c->near)
 		return cf_slot_fill(c->piece, some, berth_for(c, b, some));
 	return cf_slot_fill_near(c->piece, some, c->near + (at - mem), at,

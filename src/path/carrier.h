@@ -31,7 +31,8 @@ struct cf_carrier {
 	struct cf_ferry *ferry;
 	struct cf_pool *pool;
 	struct cf_slot *slot; /* NULL: has the ferry's hold */
-	char *near; /* what stands for either in an aperture, or NULL */
+	char *near;  /* what stands for either in an aperture, or NULL */
+	char *spare; /* of the slot, see cf_slot_fill_past; or NULL */
 	struct cf_berth berths[CF_CARRIER_BERTHS];
 	unsigned nr_berths;
 	size_t room;  /* for bytes of the piece, in each */

@@ -7,6 +7,7 @@
 #include "core/ahead.h"
 #include "core/cache.h"
 #include "core/file.h"
+#include "core/numbers.h"
 #include "core/slot.h"
 
 #define MASK ((size_t)CF_SLOT_ALIGN - 1)
@@ -51,6 +52,35 @@ ssize_t cf_slot_fill(const struct cf_piece *piece, const struct cf_part *part,
 	if (n < 0)
 		return 0;
 	return n < (ssize_t)part->size ? n : (ssize_t)part->size;
+}
+
+/* As one read: what was there before an error counts. */
+static ssize_t fill_by_way(const struct cf_piece *piece,
+			   const struct cf_part *part, char *mem, char *spare)
+{
+	ssize_t n = 0;
+	size_t at = 0, size;
+
+	cf_ahead_reach(piece, part->at);
+	for (; at < part->size; at += (size_t)n) {
+		size = cf_clamp(part->size - at, 0, CF_SLOT_SPARE);
+		n = cf_file_read(piece->handle, piece->via, spare, size,
+				 piece->file_off + (off_t)(part->at + at));
+		if (n <= 0)
+			break;
+		cf_cache_store_past(mem + at, spare, (size_t)n);
+	}
+	return at ? (ssize_t)at : n;
+}
+
+ssize_t cf_slot_fill_past(const struct cf_piece *piece,
+			  const struct cf_part *part, char *mem, char *spare)
+{
+	if (cf_file_is_direct(piece->handle, piece->via) ||
+	    !cf_piece_demotes(piece, part))
+		return cf_slot_fill(piece, part, mem);
+	return fill_by_way(piece, part, mem + cf_slot_delta(piece, part),
+			   spare);
 }
 
 static ssize_t fill_at(const struct cf_piece *piece, const struct cf_part *part,

@@ -26,6 +26,14 @@ ssize_t cf_slot_fill(const struct cf_piece *piece, const struct cf_part *part,
 		     char *mem);
 
 /*
+ * The same, but what the piece demotes is read into spare, CF_SLOT_SPARE bytes
+ * at a time, which stay in the core's caches, and stored past them to mem.
+ */
+#define CF_SLOT_SPARE ((size_t)64 << 10)
+ssize_t cf_slot_fill_past(const struct cf_piece *piece,
+			  const struct cf_part *part, char *mem, char *spare);
+
+/*
  * Reads the part out of the page cache right to near, in an aperture, or, if
  * there is none or the file wants pages to be read into, to mem. *from: which.
  */

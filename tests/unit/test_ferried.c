@@ -226,6 +226,41 @@ static void a_slot_goes_back_when_the_kernel_is_done(void **state)
 	}
 }
 
+/* Called instead of cf_cache_store_past; nobody can see where bytes went by. */
+void __wrap_cf_cache_store_past(void *to, const void *from, size_t size);
+void __real_cf_cache_store_past(void *to, const void *from, size_t size);
+
+static atomic_size_t past;
+
+void __wrap_cf_cache_store_past(void *to, const void *from, size_t size)
+{
+	atomic_fetch_add(&past, size);
+	__real_cf_cache_store_past(to, from, size);
+}
+
+/* But not what goes by the hold. */
+static void what_goes_by_a_slot_may_go_past_the_caches(void **state)
+{
+	(void)state;
+	for (int slot = 0; slot < 2; slot++) {
+		struct world w;
+
+		th_need_gpu();
+		world_make(&w, CF_READ);
+		if (slot)
+			lend_slots(&w, 1);
+		w.piece.past = true;
+		w.piece.demote = CF_DEMOTE_ALL;
+		atomic_store(&past, 0);
+		assert_int_equal(world_run(&w), SIZE);
+		assert_int_equal(atomic_load(&past), slot ? SIZE : 0);
+		is_settled(&w);
+		th_equal("memory", w.memory, w.bytes, SIZE);
+		th_all("behind it", w.memory + SIZE, 0xa5, 64);
+		world_end(&w);
+	}
+}
+
 static bool hold_was_used(const struct world *w)
 {
 	for (size_t i = 0; i < CF_FERRY_HOLD; i++)
@@ -397,6 +432,7 @@ int main(void)
 		TEST(a_write_ends_where_the_kernel_has_gone),
 		TEST(an_order_that_finds_no_room_loses_the_one_before_it),
 		TEST(a_slot_goes_back_when_the_kernel_is_done),
+		TEST(what_goes_by_a_slot_may_go_past_the_caches),
 		TEST(a_helper_without_a_slot_has_the_hold),
 		TEST(a_slot_of_a_lost_kernel_is_not_lent_again),
 		TEST(ahead_of_the_stream_the_hold_is_filled_once),

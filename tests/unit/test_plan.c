@@ -473,7 +473,7 @@ static void what_a_ferry_moves_is_cut_in_several_parts(void **state)
 	}
 }
 
-static bool has_near_slots(const struct cf_piece *piece, unsigned company)
+static unsigned near_slots(const struct cf_piece *piece, unsigned company)
 {
 	return cf_plan_make(piece, &cf_path_staged, company).near_slots;
 }
@@ -487,19 +487,96 @@ static void what_few_ferries_move_may_be_near(void **state)
 	(void)state;
 	configure(0);
 	piece.size = 2 * TH_MIB;
-	assert_true(has_near_slots(&piece, 1));
-	assert_false(has_near_slots(&piece, 2));
+	assert_int_equal(near_slots(&piece, 1), CF_NEAR_SLOTS);
+	assert_int_equal(near_slots(&piece, 2), 0);
 	piece.size = 512 * TH_KIB;
-	assert_true(has_near_slots(&piece, 4));
-	assert_false(has_near_slots(&piece, 5));
+	assert_int_equal(near_slots(&piece, 4), CF_NEAR_SLOTS);
+	assert_int_equal(near_slots(&piece, 5), 0);
 	piece.op = CF_WRITE;
-	assert_false(has_near_slots(&piece, 1));
+	assert_int_equal(near_slots(&piece, 1), 0);
 	piece.op = CF_READ;
 	piece.ahead = &ahead;
-	assert_false(has_near_slots(&piece, 1));
+	assert_int_equal(near_slots(&piece, 1), 0);
 	piece.ahead = NULL;
 	piece.ferry = NULL;
-	assert_false(has_near_slots(&piece, 1));
+	assert_int_equal(near_slots(&piece, 1), 0);
+}
+
+static void of_a_larger_one_three_carriers_may_be_near(void **state)
+{
+	struct cf_ferry ferry = { .blocks = 1 };
+	struct cf_piece piece = ferried_read(&ferry);
+
+	(void)state;
+	configure(0);
+	for (piece.size = 2 * TH_MIB + 1; piece.size <= TH_GIB;
+	     piece.size *= 2) {
+		assert_int_equal(near_slots(&piece, 1), 3);
+		assert_int_equal(near_slots(&piece, 2), 0);
+	}
+}
+
+static unsigned helpers_of(const struct cf_piece *piece, unsigned company)
+{
+	return cf_plan_make(piece, &cf_path_staged, company).helpers;
+}
+
+static void all_carry_a_large_one_that_is_alone_in_a_stream(void **state)
+{
+	struct cf_ferry ferry = { .blocks = 1 };
+	struct cf_piece piece = ferried_read(&ferry);
+
+	(void)state;
+	configure(0);
+	piece.size = 16 * TH_MIB;
+	/* who asks for few has few */
+	assert_int_equal(helpers_of(&piece, 1), HELPERS);
+	atomic_store(&cf_plan_bounds.ferry_helpers, 12);
+	assert_int_equal(helpers_of(&piece, 1), 12);
+	assert_int_equal(helpers_of(&piece, 2), HELPERS);
+	piece.size--;
+	assert_int_equal(helpers_of(&piece, 1), HELPERS);
+	piece.size++;
+	piece.handle = &direct_file;
+	piece.via = CF_VIA_DIRECT;
+	assert_int_equal(helpers_of(&piece, 1), 3);
+	piece.handle = &file;
+	piece.via = CF_VIA_CACHE;
+	piece.ferry = NULL;
+	assert_int_equal(helpers_of(&piece, 1), HELPERS);
+}
+
+static void is_past(const struct cf_piece *piece, unsigned company, bool past)
+{
+	struct cf_plan p = cf_plan_make(piece, &cf_path_staged, company);
+
+	assert_int_equal(p.past, past);
+	assert_true(p.demote || !p.past);
+}
+
+static void what_goes_past_the_caches(void **state)
+{
+	struct cf_ferry ferry = { .blocks = 1 };
+	struct cf_piece piece = ferried_read(&ferry);
+
+	(void)state;
+	configure_demoting();
+	piece.size = 256 * TH_KIB;
+	is_past(&piece, 1, true);
+	piece.size = 128 * TH_MIB - 1;
+	is_past(&piece, 1, true);
+	is_past(&piece, 2, false);
+	piece.size++;
+	is_past(&piece, 1, false);
+	piece.size = 16 * TH_MIB;
+	piece.ferry = NULL;
+	is_past(&piece, 1, false);
+	piece.size = 2 * TH_MIB;
+	is_past(&piece, 8, false);
+	piece.ferry = &ferry;
+	is_past(&piece, 1, true);
+	atomic_store(&cf_plan_bounds.can_demote, false);
+	is_past(&piece, 1, false);
 }
 
 static void a_ferry_has_a_carrier_for_128_kib(void **state)
@@ -779,6 +856,10 @@ int main(void)
 		cmocka_unit_test(no_part_is_larger_than_a_slot),
 		cmocka_unit_test(what_a_ferry_moves_is_cut_in_several_parts),
 		cmocka_unit_test(what_few_ferries_move_may_be_near),
+		cmocka_unit_test(of_a_larger_one_three_carriers_may_be_near),
+		cmocka_unit_test(
+			all_carry_a_large_one_that_is_alone_in_a_stream),
+		cmocka_unit_test(what_goes_past_the_caches),
 		cmocka_unit_test(a_ferry_has_a_carrier_for_128_kib),
 		cmocka_unit_test(the_first_part_ends_where_a_block_does),
 		cmocka_unit_test(

@@ -1,0 +1,49 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * plan_cache - numbers of what cores have just written, which the GPU fetches
+ * slowly out of their caches.
+ *
+ * Parts are demoted first (core/cache.h), which pays as soon as the link is the
+ * bound. Of a large read that is a third of a helper's time, and parts that
+ * enough others follow leave the caches by themselves while their copies queue;
+ * so only its ends are demoted: the link waits for the first parts, and nothing
+ * pushes the last ones out. Stored past the caches they cost less, but more of
+ * what the memory can take, and where large reads run side by side that is
+ * short.
+ */
+#include "engine/plan_cache.h"
+
+#include "engine/plan_limits.h"
+#include "engine/plan_step.h"
+
+#define LARGE_END (2 * MIB)	/* of it, either of which is demoted */
+#define FERRY_LARGE (128 * MIB) /* pushes its own parts out */
+#define CROWD 8			/* requests that make the link the bound */
+#define CROWD_MAX (2 * MIB)
+
+/* Of what several carry; a ferry gains by all of it for longer. */
+static size_t demoted_of_shared(const struct cf_piece *piece, unsigned company)
+{
+	if (cf_plan_is_crowd(piece, company))
+		return 0;
+	if (piece->ferry)
+		return piece->size < FERRY_LARGE ? CF_DEMOTE_ALL : 0;
+	return piece->size < CF_PLAN_LARGE ? CF_DEMOTE_ALL : LARGE_END;
+}
+
+size_t cf_plan_demoted(const struct cf_piece *piece, unsigned carriers,
+		       unsigned company)
+{
+	if (piece->op == CF_WRITE || !cf_plan_bound(can_demote))
+		return 0;
+	if (carriers > 1)
+		return demoted_of_shared(piece, company);
+	return company >= CROWD && piece->size <= CROWD_MAX ? CF_DEMOTE_ALL : 0;
+}
+
+bool cf_plan_goes_past(const struct cf_piece *piece, unsigned carriers,
+		       unsigned company)
+{
+	return piece->ferry && company == 1 && carriers > 1 &&
+	       cf_plan_demoted(piece, carriers, company);
+}

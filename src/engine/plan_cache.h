@@ -1,0 +1,15 @@
+// SPDX-License-Identifier: Apache-2.0
+/* plan_cache - what leaves a core's caches before the GPU fetches it. */
+#ifndef CF_ENGINE_PLAN_CACHE_H
+#define CF_ENGINE_PLAN_CACHE_H
+
+#include "engine/route.h"
+
+/* Bytes at either end of a piece with slots, see struct cf_piece. Pure. */
+size_t cf_plan_demoted(const struct cf_piece *piece, unsigned carriers,
+		       unsigned company);
+/* Whether those go past the caches where a slot has room for it. Pure. */
+bool cf_plan_goes_past(const struct cf_piece *piece, unsigned carriers,
+		       unsigned company);
+
+#endif
