@@ -36,6 +36,7 @@ struct cf_piece {
 	unsigned near_slots; /* has one while fewer are taken, see carrier */
 	bool flagged; /* a copy that is alone is looked for, not waited for */
 	bool express; /* a read that is small enough for the shuttle */
+	bool rare;    /* alone, and a disk brings it: such never come fast */
 	bool near;    /* a larger one that may go by it, see hops */
 	bool past;    /* what it demotes may be stored past the caches */
 	bool cold;    /* a read that the disk has to bring */

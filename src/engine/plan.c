@@ -165,6 +165,13 @@ static bool may_go_express(const struct cf_piece *piece, unsigned carriers,
 							 CF_SHUTTLE_MAX_SIZE);
 }
 
+/* One alone; of several one comes soon after the other. */
+static bool is_rare(const struct cf_piece *piece, unsigned company)
+{
+	return company == 1 &&
+	       (piece->cold || cf_file_is_direct(piece->handle, piece->via));
+}
+
 static bool can_be_near(const struct cf_piece *piece,
 			const struct cf_path_ops *path)
 {
@@ -286,6 +293,7 @@ struct cf_plan cf_plan_make(const struct cf_piece *piece,
 		.past = staged && cf_plan_goes_past(piece, carriers, company),
 		.flagged = staged && should_flag(piece, carriers, company),
 		.express = staged && may_go_express(piece, carriers, company),
+		.rare = is_rare(piece, company),
 		.near_slots = near_slots_for(piece, company),
 	};
 }

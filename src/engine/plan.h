@@ -13,6 +13,7 @@ struct cf_plan {
 	size_t demote;	     /* bytes at either end, see core/cache.h */
 	bool flagged;	     /* see path/flag.h */
 	bool express;	     /* see path/express.h */
+	bool rare;	     /* the same: of a disk, alone */
 	bool past;	     /* those go past the caches, see path/slot_io.h */
 	unsigned near_slots; /* see core/near_slots.h; 0: none */
 };

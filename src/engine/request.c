@@ -149,6 +149,7 @@ static CF_APART ssize_t run_planned(struct cf_request *req)
 	req->piece.demote = plan.demote;
 	req->piece.flagged = plan.flagged;
 	req->piece.express = plan.express;
+	req->piece.rare = plan.rare;
 	req->piece.flights = plan.flights;
 	req->piece.past = plan.past;
 	req->piece.near_slots = plan.near_slots;

@@ -12,6 +12,10 @@
 #include "core/file.h"
 #include "path/slot_io.h"
 
+/* Between reads from a disk. A trip that left meanwhile comes while it works.
+ */
+#define DISK_GAP_NS (3 * CF_SHUTTLE_GAP_NS)
+
 /* A read of blocks lies in its room as it does in the file. */
 static size_t place_of(const struct cf_piece *piece, const struct cf_part *part)
 {
@@ -98,9 +102,12 @@ bool cf_express_run(const struct cf_piece *piece, struct cf_feed *feed)
 	ssize_t n;
 
 	if (!suits(piece, &part) || cf_device_find(&piece->mem, &dev) ||
-	    !cf_shuttle_pays(dev->shuttle, CF_SHUTTLE_GAP_NS) ||
+	    !cf_shuttle_pays(dev->shuttle,
+			     piece->rare ? DISK_GAP_NS : CF_SHUTTLE_GAP_NS) ||
 	    !cf_shuttle_take_soon(dev->shuttle, &seat))
 		return false;
+	if (piece->rare)
+		cf_shuttle_call(dev->shuttle);
 	n = carry(dev, piece, &part, &seat);
 	if (!cf_is_cuda_error((int)n))
 		cf_shuttle_leave(dev->shuttle, &seat);

@@ -28,6 +28,8 @@ static char seat_mem[CF_SHUTTLE_ROOM], seat_near[CF_SHUTTLE_ROOM];
 static int find_says, move_says, failed_with;
 static bool pays, has_seat, is_near;
 static ssize_t file_says, near_says;
+static int64_t gap;
+static unsigned nr_called; /* trips, before the file was read */
 static unsigned nr_asked, nr_taken, nr_left, nr_moved, nr_failed;
 static size_t moved_at, moved_size;
 static bool moved_near;
@@ -41,6 +43,7 @@ int __wrap_cf_device_find(const struct cf_memory *mem, struct cf_device **dev);
 bool __wrap_cf_device_failed(struct cf_device *dev, int code);
 void __wrap_cf_memory_facts(uintptr_t addr, struct cf_memory *mem);
 bool __wrap_cf_shuttle_pays(struct cf_shuttle *shuttle, int64_t gap_ns);
+void __wrap_cf_shuttle_call(struct cf_shuttle *shuttle);
 bool __wrap_cf_shuttle_take_soon(struct cf_shuttle *shuttle,
 				 struct cf_seat *seat);
 void __wrap_cf_shuttle_leave(struct cf_shuttle *shuttle,
@@ -77,8 +80,15 @@ void __wrap_cf_memory_facts(uintptr_t addr, struct cf_memory *mem)
 bool __wrap_cf_shuttle_pays(struct cf_shuttle *shuttle, int64_t gap_ns)
 {
 	(void)shuttle;
-	(void)gap_ns;
+	gap = gap_ns;
 	return pays;
+}
+
+void __wrap_cf_shuttle_call(struct cf_shuttle *shuttle)
+{
+	(void)shuttle;
+	assert_int_equal(nr_far_reads + nr_near_reads, 0);
+	nr_called++;
 }
 
 bool __wrap_cf_shuttle_take_soon(struct cf_shuttle *shuttle,
@@ -165,7 +175,7 @@ static int begin(void **state)
 	atomic_store(&handle.wants_pages, false);
 	handle.fs_ops = NULL;
 	nr_far_reads = nr_near_reads = 0;
-	nr_asked = nr_taken = nr_left = nr_moved = nr_failed = 0;
+	nr_called = nr_asked = nr_taken = nr_left = nr_moved = nr_failed = 0;
 	return 0;
 }
 
@@ -457,6 +467,24 @@ static void it_must_pay_and_have_a_seat(void **state)
 	assert_int_equal(nr_taken, 0);
 }
 
+/* A trip that has left since the last one comes while the disk works. */
+static void what_a_disk_brings_may_come_less_often(void **state)
+{
+	is_carried();
+	assert_int_equal(gap, CF_SHUTTLE_GAP_NS);
+	assert_int_equal(nr_called, 0);
+	begin(state);
+	piece.rare = true;
+	is_carried();
+	assert_int_equal(gap, 3 * CF_SHUTTLE_GAP_NS);
+	assert_int_equal(nr_called, 1);
+	begin(state);
+	piece.rare = true;
+	has_seat = false;
+	goes_another_way();
+	assert_int_equal(nr_called, 0);
+}
+
 /* ------------------------------------------------------- what went wrong */
 
 static void memory_that_is_another_by_now_is_left_alone(void **state)
@@ -539,6 +567,7 @@ int main(void)
 		TEST(only_plain_device_memory_of_known_bounds_goes),
 		TEST(blocks_that_lie_otherwise_do_not_go),
 		TEST(it_must_pay_and_have_a_seat),
+		TEST(what_a_disk_brings_may_come_less_often),
 		TEST(memory_that_is_another_by_now_is_left_alone),
 		TEST(what_is_registered_is_not_asked_for),
 		TEST(an_order_that_was_not_carried_out_is_left_to_others),

@@ -47,6 +47,22 @@ static void small_reads_may_go_express(void **state)
 	assert_false(plan(&file, CF_WRITE, 4096, 16).express);
 }
 
+static void what_a_disk_brings_to_one_is_rare(void **state)
+{
+	struct cf_piece cold = { .op = CF_READ,
+				 .handle = &file,
+				 .via = CF_VIA_CACHE,
+				 .cold = true,
+				 .size = 4096 };
+
+	(void)state;
+	configure(0);
+	assert_true(plan(&direct_file, CF_READ, 4096, 1).rare);
+	assert_false(plan(&direct_file, CF_READ, 4096, 2).rare);
+	assert_false(plan(&file, CF_READ, 4096, 1).rare);
+	assert_true(cf_plan_make(&cold, &cf_path_staged, 1).rare);
+}
+
 static void small_reads_are_their_callers_own(void **state)
 {
 	configure(0);
@@ -831,6 +847,7 @@ int main(void)
 		cmocka_unit_test(groups_are_halves_of_what_is_left),
 		cmocka_unit_test(
 			flights_are_shared_by_carriers_and_none_is_left),
+		cmocka_unit_test(what_a_disk_brings_to_one_is_rare),
 		cmocka_unit_test(small_reads_are_their_callers_own),
 		cmocka_unit_test(reads_in_haste_are_split_sooner),
 		cmocka_unit_test(cold_reads_are_one_part),
