@@ -161,8 +161,10 @@ static bool look_for_room(struct relay *relay)
 	if (res == CF_CU_NOT_READY)
 		return false;
 	relay->err = cf_cuda_code(res);
-	atomic_store_explicit(&relay->freed, freed + relay->per_slot,
-			      memory_order_release);
+	/* a copy of which nothing is known may look there yet */
+	if (!relay->err)
+		atomic_store_explicit(&relay->freed, freed + relay->per_slot,
+				      memory_order_release);
 	return true;
 }
 
