@@ -37,6 +37,7 @@
 /* reads by way of the GPU's own seats (path/hops.h) */
 #define NEAR_ALONE (32 * KIB)  /* one keeps its seats busy */
 #define NEAR_SHARE (32 * KIB)  /* of one carrier */
+#define NEAR_HELPERS 7	       /* of one; more only wait for the BAR */
 #define NEAR_CROWD (128 * KIB) /* of many; copy engines make more of more, */
 #define NEAR_FEW 4	       /* but beside them as many fill the BAR; */
 #define NEAR_BATCH 6	       /* while more of their batch wait */
@@ -97,8 +98,9 @@ static unsigned near_carriers(const struct cf_piece *piece, unsigned company)
 	    (piece->size >= cf_plan_bound(brisk_to) &&
 	     piece->size < cf_plan_bound(split_from)))
 		return 1;
-	return 1 + (unsigned)cf_clamp((piece->size - 1) / NEAR_SHARE, 0,
-				      helpers_for(false, company));
+	return 1 + (unsigned)cf_clamp(
+			   (piece->size - 1) / NEAR_SHARE, 0,
+			   cf_least(helpers_for(false, company), NEAR_HELPERS));
 }
 
 /* Slots that somebody wanted smaller than the kernel's pages are. */

@@ -159,6 +159,15 @@ static void a_carrier_has_32_kib(void **state)
 }
 
 /* What there is of workers is shared. */
+static void more_helpers_than_fill_the_bar_are_not_asked(void **state)
+{
+	(void)state;
+	atomic_store(&cf_plan_bounds.helpers, 9);
+	assert_int_equal(plan(1024 * KIB, 1).helpers, 7);
+	assert_int_equal(plan(257 * KIB, 1).helpers, 7);
+	assert_int_equal(plan(224 * KIB, 1).helpers, 6);
+}
+
 static void who_has_company_has_fewer_helpers(void **state)
 {
 	(void)state;
@@ -213,6 +222,7 @@ int main(void)
 		TEST(six_while_more_of_their_batch_wait),
 		TEST(only_cached_reads_that_may_be_combined),
 		TEST(a_carrier_has_32_kib),
+		TEST(more_helpers_than_fill_the_bar_are_not_asked),
 		TEST(who_has_company_has_fewer_helpers),
 		TEST(less_than_was_asked_for_is_not_split),
 		TEST(parts_are_a_shuttle_s_largest),
