@@ -15,7 +15,6 @@
  */
 #include "engine/plan.h"
 
-#include <limits.h>
 #include "core/file.h"
 #include "core/near_slots.h"
 #include "core/numbers.h"
@@ -24,6 +23,7 @@
 #include "core/slot.h"
 #include "engine/plan_cache.h"
 #include "engine/plan_limits.h"
+#include "engine/plan_near.h"
 #include "engine/plan_step.h"
 
 #define MAPPED_STEP (4096 * KIB) /* the last one's check is waited for */
@@ -34,14 +34,6 @@
 /* reads that are split where workers are awake anyway */
 #define BRISK_FROM (64 * KIB)
 #define BRISK_WORKERS 3 /* fewer are no use */
-/* reads by way of the GPU's own seats (path/hops.h) */
-#define NEAR_ALONE (32 * KIB)  /* one keeps its seats busy */
-#define NEAR_SHARE (32 * KIB)  /* of one carrier */
-#define NEAR_HELPERS 7	       /* of one; more only wait for the BAR */
-#define NEAR_CROWD (128 * KIB) /* of many; copy engines make more of more, */
-#define NEAR_FEW 4	       /* but beside them as many fill the BAR; */
-#define NEAR_BATCH 6	       /* while more of their batch wait */
-#define NEAR_MAX (1 * MIB)
 /* reads whose pages are asked for (core/ahead.h) */
 #define AHEAD_HELPERS 1
 /* of a ferry's carriers: more are in the way of its kernel's loads */
@@ -52,21 +44,10 @@
 #define FERRY_NEAR_SLOTS 3 /* of more that is alone, beside pinned ones */
 /* reads that one carries */
 #define FLAG_MAX (256 * KIB) /* longer copies are waited for with less ado */
-#define EXPRESS_ALONE (8 * KIB)
 #define EXPRESS_CROWD 4
 
-#define DIRECT_CARRIERS 4
 #define RING_FLIGHTS 8
 #define RING_TOTAL 32 /* under way for all who run; more only queue up */
-
-/* What there is, shared by all who run now. */
-static unsigned helpers_for(bool direct, unsigned company)
-{
-	unsigned nr = cf_least(cf_plan_bound(workers) / company,
-			       cf_plan_bound(helpers));
-
-	return direct ? cf_least(nr, DIRECT_CARRIERS - 1) : nr;
-}
 
 /* The smallest request that is split. */
 static size_t least_split(bool direct, unsigned company)
@@ -91,18 +72,6 @@ static size_t shares_of(const struct cf_piece *piece, bool direct)
 	return piece->size / MIN_SHARE;
 }
 
-/* Who has said from where to split has it so. */
-static unsigned near_carriers(const struct cf_piece *piece, unsigned company)
-{
-	if (piece->size <= NEAR_ALONE ||
-	    (piece->size >= cf_plan_bound(brisk_to) &&
-	     piece->size < cf_plan_bound(split_from)))
-		return 1;
-	return 1 + (unsigned)cf_clamp(
-			   (piece->size - 1) / NEAR_SHARE, 0,
-			   cf_least(helpers_for(false, company), NEAR_HELPERS));
-}
-
 /* Slots that somebody wanted smaller than the kernel's pages are. */
 static bool parts_tear_pages(const struct cf_piece *piece)
 {
@@ -113,7 +82,7 @@ static bool parts_tear_pages(const struct cf_piece *piece)
 static unsigned helpers_of(const struct cf_piece *piece, unsigned company)
 {
 	bool direct = cf_file_is_direct(piece->handle, piece->via);
-	unsigned nr = helpers_for(direct, company);
+	unsigned nr = cf_plan_helpers_for(direct, company);
 
 	if (piece->ahead)
 		return cf_least(nr, AHEAD_HELPERS);
@@ -130,11 +99,12 @@ static unsigned carriers_for(const struct cf_piece *piece, unsigned company)
 	if (piece->cold)
 		return 1;
 	if (piece->near)
-		return near_carriers(piece, company);
+		return cf_plan_near_carriers(piece, company);
 	if (piece->brisk)
-		return 1 + (unsigned)cf_clamp((piece->size - 1) /
-						      cf_plan_brisk_step(piece),
-					      0, helpers_for(direct, company));
+		return 1 +
+		       (unsigned)cf_clamp(
+			       (piece->size - 1) / cf_plan_brisk_step(piece), 0,
+			       cf_plan_helpers_for(direct, company));
 	/* whether a client's callbacks may run side by side is not known */
 	if (piece->handle->fs_ops || piece->size < least_split(direct, company))
 		return 1;
@@ -163,7 +133,7 @@ static bool may_go_express(const struct cf_piece *piece, unsigned carriers,
 			   unsigned company)
 {
 	return piece->combine && piece->op == CF_READ && carriers == 1 &&
-	       piece->size <= (company < EXPRESS_CROWD ? EXPRESS_ALONE :
+	       piece->size <= (company < EXPRESS_CROWD ? CF_PLAN_EXPRESS_ALONE :
 							 CF_SHUTTLE_MAX_SIZE);
 }
 
@@ -172,27 +142,6 @@ static bool is_rare(const struct cf_piece *piece, unsigned company)
 {
 	return company == 1 &&
 	       (piece->cold || cf_file_is_direct(piece->handle, piece->via));
-}
-
-static bool can_be_near(const struct cf_piece *piece,
-			const struct cf_path_ops *path)
-{
-	return path == &cf_path_staged && piece->op == CF_READ &&
-	       piece->combine && piece->size > EXPRESS_ALONE &&
-	       piece->size <= NEAR_MAX && !piece->cold && !piece->ferry &&
-	       !piece->handle->fs_ops &&
-	       !cf_file_is_direct(piece->handle, piece->via);
-}
-
-unsigned cf_plan_near_room(const struct cf_piece *piece,
-			   const struct cf_path_ops *path, unsigned company,
-			   bool behind)
-{
-	if (!can_be_near(piece, path))
-		return 0;
-	if (company == 1 || piece->size <= NEAR_CROWD)
-		return UINT_MAX;
-	return behind ? NEAR_BATCH : NEAR_FEW;
 }
 
 bool cf_plan_can_ask(const struct cf_path_ops *path)

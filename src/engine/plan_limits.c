@@ -11,6 +11,7 @@
 #define KIB (1ul << 10)
 #define MIB (1ul << 20)
 
+#define DIRECT_CARRIERS 4
 #define AUTO_WORKERS 12
 #define AUTO_HELPERS 9 /* of one request; more do not fill the link fuller */
 #define MORE_TURNS 8   /* than processors: some wait for the GPU */
@@ -130,6 +131,14 @@ void cf_plan_configure(const struct cf_config *config)
 	SET(step, cf_power_below(cf_plan_slot_size(config)));
 	SET(can_demote, cf_cache_can_demote());
 	SET(may_flag, !cf_config_bool(config, CF_CFG_STREAM_MEMOPS_BYPASS));
+}
+
+unsigned cf_plan_helpers_for(bool direct, unsigned company)
+{
+	unsigned nr = cf_least(cf_plan_bound(workers) / company,
+			       cf_plan_bound(helpers));
+
+	return direct ? cf_least(nr, DIRECT_CARRIERS - 1) : nr;
 }
 
 struct cf_plan_limits cf_plan_limits(void)

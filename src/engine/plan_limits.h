@@ -44,4 +44,7 @@ extern CF_HIDDEN struct cf_plan_bounds cf_plan_bounds;
 #define cf_plan_bound(name) \
 	atomic_load_explicit(&cf_plan_bounds.name, memory_order_relaxed)
 
+/* Of one request, where all that run share those there are. */
+unsigned cf_plan_helpers_for(bool direct, unsigned company);
+
 #endif

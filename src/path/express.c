@@ -12,8 +12,7 @@
 #include "core/file.h"
 #include "path/slot_io.h"
 
-/* Between reads from a disk. A trip that left meanwhile comes while it works.
- */
+/* Between reads from a disk; a trip that has left comes while it works. */
 #define DISK_GAP_NS (3 * CF_SHUTTLE_GAP_NS)
 
 /* A read of blocks lies in its room as it does in the file. */

@@ -1,0 +1,55 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * plan_near - the numbers of reads by way of the GPU's own seats (path/hops.h),
+ * which the CPU fills through the BAR.
+ */
+#include "engine/plan_near.h"
+
+#include <limits.h>
+#include "core/file.h"
+#include "core/numbers.h"
+#include "engine/plan.h"
+#include "engine/plan_limits.h"
+#include "engine/plan_step.h"
+
+#define NEAR_ALONE (32 * KIB)  /* one keeps its seats busy */
+#define NEAR_SHARE (32 * KIB)  /* of one carrier */
+#define NEAR_HELPERS 7	       /* of one; more only wait for the BAR */
+#define NEAR_CROWD (128 * KIB) /* of many; copy engines make more of more, */
+#define NEAR_FEW 4	       /* but beside them as many fill the BAR; */
+#define NEAR_BATCH 6	       /* while more of their batch wait */
+#define NEAR_MAX (1 * MIB)
+
+static bool can_be_near(const struct cf_piece *piece,
+			const struct cf_path_ops *path)
+{
+	return path == &cf_path_staged && piece->op == CF_READ &&
+	       piece->combine && piece->size > CF_PLAN_EXPRESS_ALONE &&
+	       piece->size <= NEAR_MAX && !piece->cold && !piece->ferry &&
+	       !piece->handle->fs_ops &&
+	       !cf_file_is_direct(piece->handle, piece->via);
+}
+
+unsigned cf_plan_near_room(const struct cf_piece *piece,
+			   const struct cf_path_ops *path, unsigned company,
+			   bool behind)
+{
+	if (!can_be_near(piece, path))
+		return 0;
+	if (company == 1 || piece->size <= NEAR_CROWD)
+		return UINT_MAX;
+	return behind ? NEAR_BATCH : NEAR_FEW;
+}
+
+/* Who has said from where to split has it so. */
+unsigned cf_plan_near_carriers(const struct cf_piece *piece, unsigned company)
+{
+	unsigned most =
+		cf_least(cf_plan_helpers_for(false, company), NEAR_HELPERS);
+
+	if (piece->size <= NEAR_ALONE ||
+	    (piece->size >= cf_plan_bound(brisk_to) &&
+	     piece->size < cf_plan_bound(split_from)))
+		return 1;
+	return 1 + (unsigned)cf_clamp((piece->size - 1) / NEAR_SHARE, 0, most);
+}

@@ -1,0 +1,163 @@
+// SPDX-License-Identifier: Apache-2.0
+/* carrier_orders - fills and drains berths, and orders what is between. */
+#include "path/carrier.h"
+
+#include "core/ferry.h"
+#include "core/file.h"
+#include "path/slot_io.h"
+
+static uint64_t in_device(const struct cf_carrier *c,
+			  const struct cf_part *part)
+{
+	return c->piece->mem.addr + part->at;
+}
+
+/* The kernel moves single bytes of what is not alike modulo so much. */
+#define VECTOR 16
+
+/* Where a part's blocks begin; but blocks are the disk's affair alone. */
+static char *berth_for(const struct cf_carrier *c, const struct cf_berth *b,
+		       const struct cf_part *part)
+{
+	uint64_t first = in_device(c, part) - cf_slot_delta(c->piece, part);
+
+	return cf_file_is_direct(c->piece->handle, c->piece->via) ?
+		       b->mem :
+		       b->mem + first % VECTOR;
+}
+
+static char *in_berth(const struct cf_carrier *c, const struct cf_berth *b,
+		      const struct cf_part *part)
+{
+	return berth_for(c, b, part) + cf_slot_delta(c->piece, part);
+}
+
+/* To the berth, or to the place in the aperture that stands for it. */
+static ssize_t fill(const struct cf_carrier *c, const struct cf_berth *b,
+		    const struct cf_part *some, const char **from)
+{
+	const char *mem = c->slot ? c->slot->mem : c->ferry->hold;
+	char *at = in_berth(c, b, some);
+
+	*from = at;
+	if (c->spare)
+		return cf_slot_fill_past(c->piece, some, berth_for(c, b, some),
+					 c->spare);
+	if (!c->near)
+		return cf_slot_fill(c->piece, some, berth_for(c, b, some));
+	return cf_slot_fill_near(c->piece, some, c->near + (at - mem), at,
+				 from);
+}
+
+static ssize_t read_some(struct cf_carrier *c, struct cf_berth *b,
+			 const struct cf_part *some)
+{
+	const char *from;
+	ssize_t n;
+	int err = cf_ferry_wait(c->ferry, b->nr);
+
+	if (err)
+		return err;
+	n = fill(c, b, some, &from);
+	if (n > 0)
+		err = cf_ferry_post(c->ferry, in_device(c, some),
+				    cf_ferry_addr(c->ferry, from), (size_t)n,
+				    &b->nr);
+	return err ? err : n;
+}
+
+/* What comes next of the part, if there is more of it. */
+static bool next_of(const struct cf_carrier *c, struct cf_part *rest,
+		    struct cf_part *some)
+{
+	if (!rest->size)
+		return false;
+	*some = *rest;
+	if (some->size > c->room)
+		some->size = c->room;
+	rest->at += some->size;
+	rest->size -= some->size;
+	return true;
+}
+
+/* True: all of it; else the feed was told what is missing. */
+static bool made_it(struct cf_carrier *c, const struct cf_part *some, ssize_t n)
+{
+	if (n == (ssize_t)some->size)
+		return true;
+	cf_feed_short(c->feed, some->at + (n > 0 ? (size_t)n : 0),
+		      n < 0 ? (int)n : 0);
+	return false;
+}
+
+/* Not, if it would then wait for its stream. */
+static bool may_go_on(const struct cf_carrier *c, bool ahead)
+{
+	return !ahead || (c->nr < c->nr_berths && !cf_ferry_is_full(c->ferry));
+}
+
+void cf_carrier_read(struct cf_carrier *c, bool ahead)
+{
+	struct cf_part part, some;
+
+	while (may_go_on(c, ahead) && cf_feed_next(c->feed, &part)) {
+		if (part.at < c->first)
+			c->first = part.at;
+		while (next_of(c, &part, &some)) {
+			struct cf_berth *b = &c->berths[c->nr++ % c->nr_berths];
+
+			if (!made_it(c, &some, read_some(c, b, &some)))
+				return;
+		}
+	}
+}
+
+/* Orders are before the disk by as many berths as there are. */
+struct writing {
+	struct cf_part rest;
+	unsigned begun, ended;
+};
+
+/* False: there was an error, and the feed knows. */
+static bool order_more(struct cf_carrier *c, struct writing *w)
+{
+	while (w->begun - w->ended < c->nr_berths) {
+		struct cf_berth *b = &c->berths[w->begun % c->nr_berths];
+		int err;
+
+		if (!w->rest.size && !cf_feed_next(c->feed, &w->rest))
+			return true;
+		next_of(c, &w->rest, &b->part);
+		w->begun++;
+		err = cf_ferry_post(
+			c->ferry, (uintptr_t)in_berth(c, b, &b->part),
+			in_device(c, &b->part), b->part.size, &b->nr);
+		if (err) {
+			/* also what was ordered before is not written */
+			b = &c->berths[w->ended % c->nr_berths];
+			cf_feed_short(c->feed, b->part.at, err);
+			return false;
+		}
+	}
+	return true;
+}
+
+void cf_carrier_write(struct cf_carrier *c)
+{
+	struct writing w = { .begun = 0 };
+
+	for (;;) {
+		struct cf_berth *b;
+		ssize_t n;
+
+		if (!order_more(c, &w) || w.begun == w.ended)
+			return;
+		b = &c->berths[w.ended++ % c->nr_berths];
+		n = cf_ferry_wait(c->ferry, b->nr);
+		if (!n)
+			n = cf_slot_drain(c->piece, &b->part,
+					  berth_for(c, b, &b->part));
+		if (!made_it(c, &b->part, n))
+			return;
+	}
+}
