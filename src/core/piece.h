@@ -34,13 +34,14 @@ struct cf_piece {
 	bool combine;	  /* small reads may go by the shuttle, see express */
 	unsigned flights; /* parts kept under way by a ring; 0: no ring */
 	unsigned near_slots; /* has one while fewer are taken, see carrier */
-	bool flagged; /* a copy that is alone is looked for, not waited for */
-	bool express; /* a read that is small enough for the shuttle */
-	bool rare;    /* alone, and a disk brings it: such never come fast */
-	bool near;    /* a larger one that may go by it, see hops */
-	bool past;    /* what it demotes may be stored past the caches */
-	bool cold;    /* a read that the disk has to bring */
-	bool brisk;   /* a read of some size, soon after others like it */
+	bool flagged;  /* a copy that is alone is looked for, not waited for */
+	bool express;  /* a read that is small enough for the shuttle */
+	bool rare;     /* alone, and a disk brings it: such never come fast */
+	bool near;     /* a larger one that may go by it, see hops */
+	bool past;     /* what it demotes may be stored past the caches */
+	bool cold;     /* a read that the disk has to bring */
+	bool unhelped; /* helpers did not pay lately, see engine/worth.h */
+	bool brisk;    /* a read of some size, soon after others like it */
 	bool through_alias; /* mem.addr is the alias's, for the CPU */
 	enum cf_via via;
 	struct cf_handle *handle;

@@ -18,6 +18,7 @@
 #include "core/log.h"
 #include "engine/plan.h"
 #include "engine/session.h"
+#include "engine/worth.h"
 #include "seam/frames.h"
 #include "seam/os.h"
 
@@ -77,6 +78,7 @@ static void describe_plan(const struct cf_request *req, ocf_explain_t *e)
 	piece.cold = cf_cold_begin(&cold, &piece);
 	if (cf_plan_can_ask(req->route.path) && cf_ahead_begin(&ahead, &piece))
 		piece.ahead = &ahead;
+	piece.unhelped = !cf_worth_helpers(&piece);
 	plan = cf_plan_make(&piece, req->route.path, 1);
 	e->part_size = plan.step;
 	e->parts = (plan.skew + e->size + plan.step - 1) / plan.step;

@@ -96,7 +96,7 @@ static unsigned carriers_for(const struct cf_piece *piece, unsigned company)
 {
 	bool direct = cf_file_is_direct(piece->handle, piece->via);
 
-	if (piece->cold)
+	if (piece->cold || piece->unhelped)
 		return 1;
 	if (piece->near)
 		return cf_plan_near_carriers(piece, company);

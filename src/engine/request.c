@@ -21,6 +21,7 @@
 #include "engine/plan.h"
 #include "engine/settle.h"
 #include "engine/turns.h"
+#include "engine/worth.h"
 #include "path/hops.h"
 #include "seam/frames.h"
 #include "seam/nvtx.h"
@@ -126,6 +127,7 @@ static CF_APART ssize_t run_planned(struct cf_request *req)
 	struct cf_cold cold;
 	struct cf_ahead ahead;
 	unsigned company, turn;
+	int64_t begun;
 	ssize_t n;
 
 	cf_settle(node); /* a task runs here too */
@@ -145,6 +147,7 @@ static CF_APART ssize_t run_planned(struct cf_request *req)
 			   cf_plan_can_be_brisk(&req->piece, req->route.path) &&
 			   cf_haste_note(&brisk_reads, CF_PLAN_BRISK_GAP_NS,
 					 CF_PLAN_BRISK_AFTER);
+	req->piece.unhelped = !cf_worth_helpers(&req->piece);
 	plan = cf_plan_make(&req->piece, req->route.path, company);
 	req->piece.demote = plan.demote;
 	req->piece.flagged = plan.flagged;
@@ -155,6 +158,7 @@ static CF_APART ssize_t run_planned(struct cf_request *req)
 	req->piece.near_slots = plan.near_slots;
 	cf_crew_lend(&lent, plan.helpers, node);
 	cf_feed_init(&feed, req->piece.size, plan.skew, plan.step);
+	begun = cf_worth_begin(&req->piece, plan.helpers, company);
 	req->route.path->run(&req->piece, &feed, &lent.crew);
 	cf_turns_end(turn);
 	atomic_fetch_sub_explicit(&running, 1, memory_order_relaxed);
@@ -162,6 +166,7 @@ static CF_APART ssize_t run_planned(struct cf_request *req)
 		atomic_fetch_sub_explicit(&nears, 1, memory_order_relaxed);
 	req->code = feed.code;
 	n = cf_feed_result(&feed);
+	cf_worth_end(begun, &req->piece, n);
 	cf_cold_end(&cold, &req->piece, n, company);
 	cf_ahead_end(&req->piece, n);
 	req->piece.ahead = NULL;

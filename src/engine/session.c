@@ -51,6 +51,7 @@
 #include "engine/plan_limits.h"
 #include "engine/stream.h"
 #include "engine/worker.h"
+#include "engine/worth.h"
 #include "path/nvfs.h"
 #include "seam/loaded.h"
 #include "seam/nvtx.h"
@@ -103,6 +104,7 @@ void cf_session_apply(void)
 	cf_devices_configure(cf_plan_slot_size(config),
 			     cf_plan_staging_bytes(config));
 	cf_plan_configure(config);
+	cf_worth_allow(cf_config_bool(config, CF_CFG_HELPERS_REST));
 	configure_windows(config);
 	cf_path_nvfs_configure(config);
 	cf_nvfs_limit(pinned_limit(config));

@@ -463,6 +463,7 @@ static const struct effect {
 	{ .key = "opencufile.batch_kernel", .elsewhere = "path_batch_copies" },
 	{ .key = "opencufile.combine", .elsewhere = "path_order_apart" },
 	{ .key = "opencufile.aperture", .elsewhere = "unit/test_aperture" },
+	{ .key = "opencufile.helpers_rest", .elsewhere = "unit/test_worth" },
 	{ .key = "opencufile.hybrid", .elsewhere = "path/test_via" },
 	{ .key = "opencufile.io_uring", .elsewhere = "path/test_direct" },
 	{ .key = "opencufile.order_writes", .elsewhere = "path/test_order" },

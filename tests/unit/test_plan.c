@@ -494,6 +494,27 @@ static unsigned near_slots(const struct cf_piece *piece, unsigned company)
 	return cf_plan_make(piece, &cf_path_staged, company).near_slots;
 }
 
+static void a_read_that_helpers_slow_down_has_none(void **state)
+{
+	struct cf_piece piece = { .op = CF_READ,
+				  .handle = &file,
+				  .via = CF_VIA_CACHE,
+				  .mem.kind = CF_MEMORY_DEVICE,
+				  .combine = true,
+				  .size = TH_MIB,
+				  .unhelped = true };
+
+	(void)state;
+	configure(0);
+	for (int way = 0; way < 3; way++) {
+		piece.near = way == 1;
+		piece.brisk = way == 2;
+		assert_int_equal(
+			cf_plan_make(&piece, &cf_path_staged, 1).helpers, 0);
+	}
+	assert_int_equal(cf_plan_make(&piece, &cf_path_host, 1).helpers, 0);
+}
+
 static void what_few_ferries_move_may_be_near(void **state)
 {
 	struct cf_ahead ahead = { 0 };
@@ -872,6 +893,7 @@ int main(void)
 			parts_that_begin_or_end_near_an_end_are_demoted),
 		cmocka_unit_test(no_part_is_larger_than_a_slot),
 		cmocka_unit_test(what_a_ferry_moves_is_cut_in_several_parts),
+		cmocka_unit_test(a_read_that_helpers_slow_down_has_none),
 		cmocka_unit_test(what_few_ferries_move_may_be_near),
 		cmocka_unit_test(of_a_larger_one_three_carriers_may_be_near),
 		cmocka_unit_test(

@@ -1,0 +1,185 @@
+// SPDX-License-Identifier: Apache-2.0
+/* worth - reads that helpers made slower go without them, for how long. */
+#include "engine/worth.c"
+#include "harness.h"
+
+#include <fcntl.h>
+#include "core/handle.h"
+#include "seam/os.h"
+
+#define MS ((int64_t)1000 * 1000)
+#define SIZE ((size_t)1 << 20)
+#define ALONE_NS (CALL_NS + (int64_t)SIZE / BYTES_PER_NS)
+
+static struct cf_os os;
+static int64_t now_ns;
+static struct cf_handle file = { .open_flags = O_RDONLY };
+static struct cf_handle direct_file = { .open_flags = O_RDONLY | O_DIRECT,
+					.direct = true };
+static struct cf_piece piece;
+
+static int clock_of_the_test(clockid_t clock, struct timespec *ts)
+{
+	assert_int_equal(clock, CLOCK_MONOTONIC);
+	*ts = (struct timespec){ now_ns / 1000000000, now_ns % 1000000000 };
+	return 0;
+}
+
+static int begin(void **state)
+{
+	(void)state;
+	now_ns = 1000 * MS;
+	cf_worth_allow(true);
+	piece = (struct cf_piece){ .op = CF_READ,
+				   .handle = &file,
+				   .via = CF_VIA_CACHE,
+				   .size = SIZE };
+	return 0;
+}
+
+static void takes(int64_t ns)
+{
+	int64_t begun = cf_worth_begin(&piece, 1, 4);
+
+	now_ns += ns;
+	cf_worth_end(begun, &piece, (ssize_t)piece.size);
+}
+
+/* How long it goes without them, to the millisecond. */
+static int64_t rests_ms(void)
+{
+	int64_t from = now_ns;
+
+	while (!cf_worth_helpers(&piece))
+		now_ns += MS / 2;
+	return (now_ns - from) / MS;
+}
+
+static void a_few_slow_ones_are_borne(void **state)
+{
+	(void)state;
+	takes(ALONE_NS + 9 * MS);
+	assert_true(cf_worth_helpers(&piece));
+	/* what is gained makes up for it */
+	for (int i = 0; i < 1000; i++)
+		takes(ALONE_NS / 2);
+	takes(ALONE_NS + 9 * MS);
+	assert_true(cf_worth_helpers(&piece));
+	takes(ALONE_NS + 2 * MS);
+	assert_false(cf_worth_helpers(&piece));
+}
+
+static void what_loses_rests_longer_each_time(void **state)
+{
+	(void)state;
+	takes(ALONE_NS + 11 * MS);
+	for (int64_t ms = 2; ms <= 512; ms *= 2) {
+		assert_int_equal(rests_ms(), ms);
+		takes(ALONE_NS + 1 * MS);
+		assert_true(cf_worth_helpers(&piece));
+		takes(ALONE_NS + 2 * MS);
+	}
+	assert_int_equal(rests_ms(), 512);
+}
+
+/* Many may be under way when the first of them comes to a loss. */
+static void what_began_before_a_rest_makes_it_no_longer(void **state)
+{
+	int64_t begun = cf_worth_begin(&piece, 1, 4);
+
+	(void)state;
+	takes(ALONE_NS + 11 * MS);
+	for (int i = 0; i < 5; i++)
+		cf_worth_end(begun, &piece, (ssize_t)SIZE);
+	assert_int_equal(rests_ms(), 2);
+	takes(ALONE_NS + 11 * MS);
+	assert_int_equal(rests_ms(), 4);
+}
+
+static void what_gains_again_rests_shortly_the_next_time(void **state)
+{
+	(void)state;
+	takes(ALONE_NS + 11 * MS);
+	assert_int_equal(rests_ms(), 2);
+	takes(ALONE_NS + 11 * MS);
+	assert_int_equal(rests_ms(), 4);
+	for (int i = 0; i < 1000; i++)
+		takes(ALONE_NS / 2);
+	takes(ALONE_NS + 11 * MS);
+	assert_int_equal(rests_ms(), 2);
+}
+
+/* OCF_HELPERS_REST=0 */
+static void where_none_shall_rest_none_does(void **state)
+{
+	(void)state;
+	takes(ALONE_NS + 11 * MS);
+	assert_false(cf_worth_helpers(&piece));
+	cf_worth_allow(false);
+	assert_true(cf_worth_helpers(&piece));
+	takes(ALONE_NS + 1000 * MS);
+	assert_true(cf_worth_helpers(&piece));
+}
+
+static void others_do_not_count(void **state)
+{
+	int64_t begun;
+
+	(void)state;
+	assert_int_equal(cf_worth_begin(&piece, 0, 1), 0);
+	assert_int_equal(cf_worth_begin(&piece, 1, 5), 0);
+	piece.op = CF_WRITE;
+	assert_int_equal(cf_worth_begin(&piece, 1, 4), 0);
+	piece.op = CF_READ;
+	piece.handle = &direct_file;
+	piece.via = CF_VIA_DIRECT;
+	assert_int_equal(cf_worth_begin(&piece, 1, 4), 0);
+	piece.handle = &file;
+	piece.via = CF_VIA_CACHE;
+	piece.ahead = (struct cf_ahead *)&os;
+	assert_int_equal(cf_worth_begin(&piece, 1, 4), 0);
+	piece.ahead = NULL;
+	piece.size = COUNTS_MAX + 1;
+	assert_int_equal(cf_worth_begin(&piece, 1, 4), 0);
+	/* nor does a read that failed or ended */
+	piece.size = SIZE;
+	begun = cf_worth_begin(&piece, 1, 4);
+	now_ns += 100 * MS;
+	cf_worth_end(begun, &piece, (ssize_t)SIZE - 1);
+	cf_worth_end(begun, &piece, -5);
+	assert_true(cf_worth_helpers(&piece));
+}
+
+/* While some rest, these go on. */
+static void others_have_their_helpers(void **state)
+{
+	(void)state;
+	takes(ALONE_NS + 11 * MS);
+	assert_false(cf_worth_helpers(&piece));
+	piece.size = COUNTS_MAX + 1;
+	assert_true(cf_worth_helpers(&piece));
+	piece.size = SIZE;
+	assert_false(cf_worth_helpers(&piece));
+}
+
+#define TEST(name) cmocka_unit_test_setup(name, begin)
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		TEST(a_few_slow_ones_are_borne),
+		TEST(what_loses_rests_longer_each_time),
+		TEST(what_began_before_a_rest_makes_it_no_longer),
+		TEST(what_gains_again_rests_shortly_the_next_time),
+		TEST(where_none_shall_rest_none_does),
+		TEST(others_do_not_count),
+		TEST(others_have_their_helpers),
+	};
+
+	th_start(30);
+	os = cf_os_real;
+	os.clock_gettime = clock_of_the_test;
+	cf_os = &os;
+	return th_finish(
+		cmocka_run_group_tests_name("worth", tests, NULL, NULL));
+}
