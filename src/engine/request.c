@@ -118,6 +118,18 @@ static bool begin_near(const struct cf_request *req, unsigned company)
 	return false;
 }
 
+/* What the piece's carriers need to know. */
+static void take_over(struct cf_piece *piece, const struct cf_plan *plan)
+{
+	piece->demote = plan->demote;
+	piece->flagged = plan->flagged;
+	piece->express = plan->express;
+	piece->rare = plan->rare;
+	piece->flights = plan->flights;
+	piece->past = plan->past;
+	piece->near_slots = plan->near_slots;
+}
+
 static CF_APART ssize_t run_planned(struct cf_request *req)
 {
 	int node = cf_device_node(&req->piece.mem);
@@ -149,13 +161,7 @@ static CF_APART ssize_t run_planned(struct cf_request *req)
 					 CF_PLAN_BRISK_AFTER);
 	req->piece.unhelped = !cf_worth_helpers(&req->piece);
 	plan = cf_plan_make(&req->piece, req->route.path, company);
-	req->piece.demote = plan.demote;
-	req->piece.flagged = plan.flagged;
-	req->piece.express = plan.express;
-	req->piece.rare = plan.rare;
-	req->piece.flights = plan.flights;
-	req->piece.past = plan.past;
-	req->piece.near_slots = plan.near_slots;
+	take_over(&req->piece, &plan);
 	cf_crew_lend(&lent, plan.helpers, node);
 	cf_feed_init(&feed, req->piece.size, plan.skew, plan.step);
 	begun = cf_worth_begin(&req->piece, plan.helpers, company);
