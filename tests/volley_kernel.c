@@ -20,6 +20,7 @@ struct row {
 static void *(*map)(CUdeviceptr ptr, size_t size);
 static void (*leave)(void);
 static void (*on_block)(unsigned block, unsigned seq);
+static void (*on_claim)(unsigned block);
 static atomic_ulong launches, moved;
 
 static uint64_t wide(const struct fakecuda_launch *launch, unsigned n)
@@ -74,6 +75,8 @@ static int kernel(const struct fakecuda_launch *launch)
 		if (on_block)
 			on_block(i, seq);
 		__atomic_store_n(&flags[1 + i], seq, __ATOMIC_SEQ_CST);
+		if (on_claim)
+			on_claim(i);
 		stop = __atomic_load_n(&flags[0], __ATOMIC_SEQ_CST);
 		if (stop != seq && run_block(&rows[i]))
 			return CF_CU_ILLEGAL_ADDRESS;
@@ -98,6 +101,11 @@ bool th_volley_kernel(void (*before)(unsigned block, unsigned seq))
 	*(void **)&leave = dlsym(RTLD_DEFAULT, "fakecuda_leave");
 	*(void **)&run_as = dlsym(RTLD_DEFAULT, "fakecuda_register_kernel");
 	return run_as && !run_as("cf_volley", kernel);
+}
+
+void th_volley_claimed(void (*claimed)(unsigned block))
+{
+	on_claim = claimed;
 }
 
 unsigned long th_volley_launches(void)

@@ -163,17 +163,15 @@ static CUresult cancel_and_wait(const struct cf_cuda *cuda,
 	CUresult res = cancel(cuda, set, nr_rows);
 
 	*begun = 0;
-	if (res != CF_CU_SUCCESS) {
-		/* nothing can be cancelled: only the end to wait for */
-		cf_lane_settle_stream(cuda, set->stream);
-		return res;
-	}
 	for (unsigned row = 0; row < nr_rows && res == CF_CU_SUCCESS; row++) {
 		if (set->shared->started[row] != set->seq)
 			continue;
 		++*begun;
 		res = await_block(cuda, set, row);
 	}
+	/* not cancelled, or of a block nothing is known: only the end tells */
+	if (res != CF_CU_SUCCESS)
+		cf_lane_settle_stream(cuda, set->stream);
 	return res;
 }
 

@@ -43,6 +43,11 @@ static void come_when_let(unsigned block, unsigned seq)
 	atomic_fetch_sub(&waiting, 1);
 }
 
+static void finish_when_let(unsigned block)
+{
+	come_when_let(block, 0);
+}
+
 static void hold_from(unsigned block)
 {
 	atomic_store(&held_from, block);
@@ -90,6 +95,7 @@ static int begin(void **state)
 	assert_non_null(cf_cuda_open());
 	let_all();
 	(void)th_volley_kernel(come_when_let);
+	th_volley_claimed(NULL);
 	th_mem_alloc(&device, TH_DEVICE, MAX_THREADS * AREA);
 	th_mem_alloc(&slots, TH_PINNED, MAX_THREADS * AREA);
 	timed = cf_os_real;
@@ -397,10 +403,16 @@ static void a_launch_that_fails_has_begun_nothing(void **state)
 	warm();
 }
 
-static void *let_all_after_the_cancel(void *copies_before)
+struct letting {
+	const char *call; /* lets all after the next one */
+	unsigned long before;
+};
+
+static void *let_all_after_the_call(void *arg)
 {
-	while (th_fake()->calls("cuMemcpyHtoDAsync_v2") ==
-	       *(unsigned long *)copies_before)
+	const struct letting *letting = arg;
+
+	while (th_fake()->calls(letting->call) == letting->before)
 		usleep(100);
 	/* who does not wait has returned by now */
 	th_sleep_ms(20);
@@ -408,27 +420,48 @@ static void *let_all_after_the_cancel(void *copies_before)
 	return NULL;
 }
 
-static void a_cancel_that_fails_waits_for_the_launch(void **state)
+/* The call fails, and the launch comes to its end some time later. */
+static void waits_when_fails(const char *call)
 {
 	const struct th_fake *fake = th_need_fake();
-	unsigned long copies, launches;
+	struct letting letting = { .call = call };
+	unsigned long launches = th_volley_launches();
+	char plan[64];
 	pthread_t other;
 	struct shot s;
 
-	(void)state;
-	warm(); /* later a copy is a cancel's */
 	small_shot(&s, true);
-	copies = fake->calls("cuMemcpyHtoDAsync_v2");
-	launches = th_volley_launches();
-	assert_int_equal(fake->plan("cuMemcpyHtoDAsync_v2:1=2"), 0);
-	hold_from(0);
+	letting.before = fake->calls(call);
+	snprintf(plan, sizeof(plan), "%s:1=2", call);
+	assert_int_equal(fake->plan(plan), 0);
 	assert_int_equal(
-		pthread_create(&other, NULL, let_all_after_the_cancel, &copies),
+		pthread_create(&other, NULL, let_all_after_the_call, &letting),
 		0);
 	assert_int_equal(shoot(&s, 0, true), CF_ECUDA(2));
 	assert_int_equal(th_volley_launches(), launches + 1);
 	pthread_join(other, NULL);
 	shot_fini(&s);
+}
+
+static void a_cancel_that_fails_waits_for_the_launch(void **state)
+{
+	(void)state;
+	(void)th_need_fake();
+	warm(); /* later a copy is a cancel's */
+	hold_from(0);
+	waits_when_fails("cuMemcpyHtoDAsync_v2");
+}
+
+/* Its row is claimed, and it has not reported. */
+static void a_block_nothing_is_known_of_is_waited_for(void **state)
+{
+	(void)state;
+	(void)th_need_fake();
+	warm();
+	(void)th_volley_kernel(NULL);
+	th_volley_claimed(finish_when_let);
+	hold_from(3);
+	waits_when_fails("cuStreamQuery");
 }
 
 static void refused_for_ever(const char *plan)
@@ -515,6 +548,7 @@ int main(void)
 		TEST(launches_in_a_full_gpu_do_not_pile_up),
 		TEST(a_launch_that_fails_has_begun_nothing),
 		TEST(a_cancel_that_fails_waits_for_the_launch),
+		TEST(a_block_nothing_is_known_of_is_waited_for),
 		TEST(a_driver_that_cannot_is_asked_once),
 		TEST(a_set_that_cannot_be_made_leaves_nothing),
 		TEST(what_is_not_for_a_launch_is_refused),
