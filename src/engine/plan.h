@@ -38,14 +38,6 @@ bool cf_plan_can_be_brisk(const struct cf_piece *piece,
 /* Whether who carries its parts asks for their pages (core/ahead.h). */
 bool cf_plan_can_ask(const struct cf_path_ops *path);
 
-/*
- * How many may be near at a time (path/hops.h) with this one among them, by its
- * numbers; 0: it may not. behind: more of its batch wait. Pure.
- */
-unsigned cf_plan_near_room(const struct cf_piece *piece,
-			   const struct cf_path_ops *path, unsigned company,
-			   bool behind);
-
 /* company: how many requests run now, this one among them. */
 struct cf_plan cf_plan_make(const struct cf_piece *piece,
 			    const struct cf_path_ops *path, unsigned company);

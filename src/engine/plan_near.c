@@ -8,7 +8,6 @@
 #include <limits.h>
 #include "core/file.h"
 #include "core/numbers.h"
-#include "engine/plan.h"
 #include "engine/plan_limits.h"
 #include "engine/plan_step.h"
 

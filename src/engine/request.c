@@ -19,6 +19,7 @@
 #include "engine/detour.h"
 #include "engine/explain.h"
 #include "engine/plan.h"
+#include "engine/plan_near.h"
 #include "engine/settle.h"
 #include "engine/turns.h"
 #include "engine/worth.h"
