@@ -4,7 +4,7 @@
 
 #include <stdatomic.h>
 #include "core/file.h"
-#include "core/permit.h"
+#include "core/clock.h"
 
 #define FROM ((size_t)64 << 10) /* of less nothing is shared */
 #define SLACK_NS 50000
@@ -44,7 +44,7 @@ bool cf_cold_begin(struct cf_cold *cold, const struct cf_piece *piece)
 {
 	int pace = pace_of(piece->handle);
 
-	cold->begun = matters(piece) ? cf_permit_clock() : 0;
+	cold->begun = matters(piece) ? cf_clock_ns() : 0;
 	return cold->begun && pace != QUICK && piece->size <= CF_COLD_MAX &&
 	       lacks_an_end(piece, pace == SLOWER);
 }
@@ -68,7 +68,7 @@ void cf_cold_note(struct cf_handle *handle, int64_t begun, ssize_t n,
 
 	if (!begun || n <= 0)
 		return;
-	ns = cf_permit_clock() - begun - SLACK_NS;
+	ns = cf_clock_ns() - begun - SLACK_NS;
 	least = (int64_t)n * company; /* at 1 GB/s */
 	pace = ns > least ? SLOWER : ns > least / 4 ? SLOW : QUICK;
 	if (pace_of(handle) != pace)

@@ -17,7 +17,7 @@
 
 /* A read between its begin and its end. */
 struct cf_cold {
-	int64_t begun; /* cf_permit_clock's; 0: it does not matter here */
+	int64_t begun; /* cf_clock_ns's; 0: it does not matter here */
 };
 
 /* True: it is one. Any thread; no lock. */

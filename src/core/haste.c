@@ -3,11 +3,11 @@
 #include "core/haste.h"
 
 #include <stdatomic.h>
-#include "core/permit.h"
+#include "core/clock.h"
 
 bool cf_haste_note(struct cf_haste *haste, int64_t gap_ns, unsigned many)
 {
-	int64_t now = cf_permit_clock();
+	int64_t now = cf_clock_ns();
 	int64_t last = atomic_load_explicit(&haste->last, memory_order_relaxed);
 	unsigned nr =
 		atomic_load_explicit(&haste->in_a_row, memory_order_relaxed);

@@ -8,7 +8,7 @@
 
 /* All zero: none has come. Relaxed: hints. */
 struct cf_haste {
-	_Atomic int64_t last; /* cf_permit_clock's */
+	_Atomic int64_t last; /* cf_clock_ns's */
 	_Atomic unsigned in_a_row;
 };
 

@@ -5,7 +5,7 @@
 #include <errno.h>
 #include <sched.h>
 #include <stdlib.h>
-#include "core/permit.h"
+#include "core/clock.h"
 #include "core/short_lock.h"
 
 void cf_lanes_init(struct cf_lanes *lanes)
@@ -138,10 +138,10 @@ void cf_lane_settle_stream(const struct cf_cuda *cuda, CUstream stream)
 bool cf_lane_ends_by(const struct cf_cuda *cuda, CUstream stream,
 		     int64_t limit_ns)
 {
-	int64_t begun = cf_permit_clock();
+	int64_t begun = cf_clock_ns();
 
 	while (cuda->stream_query(stream) == CF_CU_NOT_READY) {
-		if (cf_permit_clock() - begun > limit_ns)
+		if (cf_clock_ns() - begun > limit_ns)
 			return false;
 		sched_yield();
 	}

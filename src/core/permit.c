@@ -4,7 +4,6 @@
 
 #include <stdatomic.h>
 #include "core/log.h"
-#include "seam/os.h"
 
 #define REST_NS (1600 * 1000ll)
 #define MAX_REST_NS (1024 * REST_NS)
@@ -13,8 +12,7 @@ enum ready { UNTRIED, READY, NEVER };
 
 void cf_permit_init(struct cf_permit *permit)
 {
-	atomic_init(&permit->rest_until, 0);
-	atomic_init(&permit->rest_ns, REST_NS);
+	cf_rest_init(&permit->rest, REST_NS, MAX_REST_NS);
 	atomic_init(&permit->ready, UNTRIED);
 	pthread_mutex_init(&permit->make_lock, NULL);
 }
@@ -62,34 +60,17 @@ bool cf_permit_is_ready(struct cf_permit *permit)
 	       READY;
 }
 
-int64_t cf_permit_clock(void)
-{
-	struct timespec ts = { 0 };
-
-	cf_os->clock_gettime(CLOCK_MONOTONIC, &ts);
-	return (int64_t)ts.tv_sec * 1000000000 + ts.tv_nsec;
-}
-
 bool cf_permit_rests(struct cf_permit *permit)
 {
-	int64_t until =
-		atomic_load_explicit(&permit->rest_until, memory_order_relaxed);
-
-	return until && cf_permit_clock() < until;
+	return cf_rest_holds(&permit->rest);
 }
 
 void cf_permit_rest(struct cf_permit *permit)
 {
-	int64_t rest_ns =
-		atomic_load_explicit(&permit->rest_ns, memory_order_relaxed);
-	int64_t next = rest_ns < MAX_REST_NS ? 2 * rest_ns : rest_ns;
-
-	atomic_store_explicit(&permit->rest_ns, next, memory_order_relaxed);
-	atomic_store_explicit(&permit->rest_until, cf_permit_clock() + rest_ns,
-			      memory_order_relaxed);
+	(void)cf_rest_begin(&permit->rest);
 }
 
 void cf_permit_renew(struct cf_permit *permit)
 {
-	atomic_store_explicit(&permit->rest_ns, REST_NS, memory_order_relaxed);
+	cf_rest_renew(&permit->rest);
 }

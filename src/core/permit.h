@@ -13,13 +13,11 @@
 
 #include <pthread.h>
 #include <stdbool.h>
-#include <stdint.h>
+#include "core/rest.h"
 #include "seam/cuda.h"
 
 struct cf_permit {
-	/* relaxed: they guide, and order nothing */
-	_Atomic int64_t rest_until;
-	_Atomic int64_t rest_ns; /* the next rest */
+	struct cf_rest rest;
 	/* 0 until the kernel is there, or cannot be had: release, acquire */
 	_Atomic int ready;
 	pthread_mutex_t make_lock;
@@ -42,7 +40,5 @@ bool cf_permit_rests(struct cf_permit *permit);
 void cf_permit_rest(struct cf_permit *permit);
 /* The next rest is a short one again. */
 void cf_permit_renew(struct cf_permit *permit);
-
-int64_t cf_permit_clock(void); /* nanoseconds */
 
 #endif

@@ -7,13 +7,14 @@
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
+#include "core/clock.h"
 #include "seam/os.h"
 
-#define LOOK_EVERY_NS 100000000ull
+#define LOOK_EVERY_NS 100000000ll
 #define SHARE 16 /* available below total / SHARE: short */
 
 /* Relaxed: a look more, or an answer of a moment ago, does no harm. */
-static _Atomic uint64_t looked_ns;
+static _Atomic int64_t looked_ns;
 static _Atomic bool was_short;
 
 static unsigned long long kib_of(const char *text, const char *key)
@@ -44,12 +45,9 @@ static bool look(void)
 
 bool cf_memory_is_short(void)
 {
-	struct timespec ts = { 0 };
-	uint64_t now, last;
+	int64_t now = cf_clock_ns();
+	int64_t last = atomic_load_explicit(&looked_ns, memory_order_relaxed);
 
-	cf_os->clock_gettime(CLOCK_MONOTONIC, &ts);
-	now = (uint64_t)ts.tv_sec * 1000000000 + (uint64_t)ts.tv_nsec;
-	last = atomic_load_explicit(&looked_ns, memory_order_relaxed);
 	if (!last || now - last >= LOOK_EVERY_NS) {
 		atomic_store_explicit(&looked_ns, now ? now : 1,
 				      memory_order_relaxed);

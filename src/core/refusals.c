@@ -5,26 +5,18 @@
 #include <errno.h>
 #include <pthread.h>
 #include <string.h>
+#include "core/clock.h"
 #include "core/log.h"
 #include "core/piece.h"
 #include "seam/cuda.h"
-#include "seam/os.h"
 
 #define MAX_REFUSED 32
-#define PAUSE_NS 1000000000ull
+#define PAUSE_NS 1000000000ll
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static dev_t refused[MAX_REFUSED]; /* lock */
 static size_t nr_refused;	   /* lock */
-static uint64_t paused_until;	   /* lock */
-
-static uint64_t now_ns(void)
-{
-	struct timespec ts = { 0 };
-
-	cf_os->clock_gettime(CLOCK_MONOTONIC, &ts);
-	return (uint64_t)ts.tv_sec * 1000000000 + (uint64_t)ts.tv_nsec;
-}
+static int64_t paused_until;	   /* lock */
 
 /* lock held */
 static bool is_refused_locked(dev_t dev)
@@ -67,8 +59,8 @@ void cf_refusal_note(const struct cf_piece *piece, const char *step,
 		return;
 	pthread_mutex_lock(&lock);
 	if (is_passing(err)) {
-		is_new = now_ns() >= paused_until;
-		paused_until = now_ns() + PAUSE_NS;
+		is_new = cf_clock_ns() >= paused_until;
+		paused_until = cf_clock_ns() + PAUSE_NS;
 	} else if (!is_refused_locked(dev)) {
 		is_new = true;
 		refused[nr_refused % MAX_REFUSED] = dev;
@@ -89,7 +81,7 @@ bool cf_refusal_holds(dev_t dev)
 
 	pthread_mutex_lock(&lock);
 	holds = is_refused_locked(dev) ||
-		(paused_until && now_ns() < paused_until);
+		(paused_until && cf_clock_ns() < paused_until);
 	pthread_mutex_unlock(&lock);
 	return holds;
 }

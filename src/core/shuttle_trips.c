@@ -2,6 +2,7 @@
 /* shuttle_trips - makes, launches and ends the kernel, and counts its rests. */
 #include "core/shuttle_trips.h"
 
+#include "core/clock.h"
 #include "core/context.h"
 #include "core/lane.h"
 #include "core/log.h"
@@ -189,7 +190,7 @@ static bool are_blocked(struct cf_trips *trips, uint32_t trip)
 
 bool cf_trips_are_late(struct cf_trips *trips, int64_t *since)
 {
-	int64_t now = cf_permit_clock();
+	int64_t now = cf_clock_ns();
 	int64_t launched =
 		atomic_load_explicit(&trips->launched, memory_order_relaxed);
 
@@ -234,7 +235,7 @@ static void launch_next(struct cf_trips *trips)
 	res = launch(trips, trip + 1);
 	if (res != CF_CU_SUCCESS)
 		atomic_store(&trips->trip, trip);
-	atomic_store_explicit(&trips->launched, cf_permit_clock(),
+	atomic_store_explicit(&trips->launched, cf_clock_ns(),
 			      memory_order_relaxed);
 	if (res != CF_CU_SUCCESS)
 		cf_trips_rest(trips, cf_cuda_error_name((int)res));

@@ -19,10 +19,10 @@
 
 #include <errno.h>
 #include <sched.h>
+#include "core/clock.h"
 #include "core/lane.h"
 #include "core/log.h"
 #include "core/pause.h"
-#include "core/permit.h"
 #include "core/pinned.h"
 #include "core/volleys.h"
 
@@ -100,7 +100,7 @@ static uint32_t report_of(const struct cf_volley_set *set, unsigned row)
 /* Rows begin in their order, so the first that is missing tells. */
 static bool all_done(const struct cf_volley_set *set, unsigned nr_rows)
 {
-	int64_t since = cf_permit_clock();
+	int64_t since = cf_clock_ns();
 	unsigned row = 0, seen = 0;
 
 	for (unsigned spins = 1; row < nr_rows; spins++) {
@@ -111,10 +111,10 @@ static bool all_done(const struct cf_volley_set *set, unsigned nr_rows)
 			continue;
 		}
 		if (row != seen)
-			since = cf_permit_clock();
-		else if (cf_permit_clock() - since > STUCK_NS)
+			since = cf_clock_ns();
+		else if (cf_clock_ns() - since > STUCK_NS)
 			return false;
-		else if (cf_permit_clock() - since > SPIN_NS)
+		else if (cf_clock_ns() - since > SPIN_NS)
 			sched_yield();
 		seen = row;
 	}

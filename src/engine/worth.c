@@ -3,9 +3,10 @@
 #include "engine/worth.h"
 
 #include <stdatomic.h>
+#include "core/clock.h"
 #include "core/file.h"
 #include "core/log.h"
-#include "core/permit.h"
+#include "core/rest.h"
 
 #define COUNTS_MAX ((size_t)4 << 20)
 #define COMPANY 4 /* threads that are not in each other's way alone */
@@ -17,17 +18,14 @@
 #define REST_NS (2 * 1000 * 1000)
 #define MAX_REST_NS (256ll * REST_NS)
 
-/* Relaxed, all of them: they guide, and a lost update does not matter. */
-static struct {
-	_Atomic bool allowed;
-	_Atomic int64_t gained; /* up to MOST_NS */
-	_Atomic int64_t rest_until;
-	_Atomic int64_t rest_ns; /* the next rest */
-} sum = { false, MOST_NS, 0, REST_NS };
+/* Relaxed: they guide, and a lost update does not matter. */
+static _Atomic bool allowed;
+static _Atomic int64_t gained; /* up to MOST_NS */
+static struct cf_rest rest;
 
-#define GET(name) atomic_load_explicit(&sum.name, memory_order_relaxed)
+#define GET(name) atomic_load_explicit(&name, memory_order_relaxed)
 #define SET(name, value) \
-	atomic_store_explicit(&sum.name, value, memory_order_relaxed)
+	atomic_store_explicit(&name, value, memory_order_relaxed)
 
 /* Not what waits for a disk, or for a stream. */
 static bool counts(const struct cf_piece *piece)
@@ -41,37 +39,27 @@ void cf_worth_allow(bool yes)
 {
 	SET(allowed, yes);
 	SET(gained, MOST_NS);
-	SET(rest_until, 0);
-	SET(rest_ns, REST_NS);
+	cf_rest_init(&rest, REST_NS, MAX_REST_NS);
 }
 
 bool cf_worth_helpers(const struct cf_piece *piece)
 {
-	int64_t until = GET(rest_until);
-
-	if (!until || !counts(piece))
-		return true;
-	if (cf_permit_clock() < until)
-		return false;
-	SET(rest_until, 0);
-	return true;
+	return !GET(allowed) || !counts(piece) || !cf_rest_holds(&rest);
 }
 
 int64_t cf_worth_begin(const struct cf_piece *piece, unsigned helpers,
 		       unsigned company)
 {
 	return GET(allowed) && helpers && company <= COMPANY && counts(piece) ?
-		       cf_permit_clock() :
+		       cf_clock_ns() :
 		       0;
 }
 
-static void rest(int64_t now)
+static void begin_rest(void)
 {
-	int64_t ns = GET(rest_ns);
+	int64_t ns = cf_rest_begin(&rest);
 
 	SET(gained, TRIAL_NS);
-	SET(rest_until, now + ns);
-	SET(rest_ns, ns < MAX_REST_NS ? 2 * ns : ns);
 	cf_log(CF_LOG_INFO,
 	       "helpers made reads of up to %zu MiB slower: none for %lld ms",
 	       COUNTS_MAX >> 20, (long long)(ns / 1000000));
@@ -79,21 +67,18 @@ static void rest(int64_t now)
 
 void cf_worth_end(int64_t begun, const struct cf_piece *piece, ssize_t n)
 {
-	int64_t now, gained;
+	int64_t alone = CALL_NS + n / BYTES_PER_NS, sum;
 
-	if (!begun || n != (ssize_t)piece->size)
+	/* one that began before the rest was counted by those who ended */
+	if (!begun || n != (ssize_t)piece->size || cf_rest_holds(&rest))
 		return;
-	now = cf_permit_clock();
-	/* it began before the rest, and was counted by those who ended */
-	if (now < GET(rest_until))
-		return;
-	gained = GET(gained) + CALL_NS + n / BYTES_PER_NS - (now - begun);
-	if (gained < 0) {
-		rest(now);
-	} else if (gained < MOST_NS) {
-		SET(gained, gained);
+	sum = GET(gained) + alone - (cf_clock_ns() - begun);
+	if (sum < 0) {
+		begin_rest();
+	} else if (sum < MOST_NS) {
+		SET(gained, sum);
 	} else {
 		SET(gained, MOST_NS);
-		SET(rest_ns, REST_NS);
+		cf_rest_renew(&rest);
 	}
 }

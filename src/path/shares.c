@@ -7,7 +7,7 @@
 #include "core/cold.h"
 #include "core/file.h"
 #include "core/numbers.h"
-#include "core/permit.h"
+#include "core/clock.h"
 
 #define HALVES CF_SHARES_HALVES
 #define PER_CARRIER 2 /* at least */
@@ -84,7 +84,7 @@ static struct cf_part half_of(const struct cf_piece *piece, unsigned half)
 static ssize_t read_half(const struct cf_piece *piece,
 			 const struct cf_part *part, char *at)
 {
-	int64_t begun = cf_permit_clock();
+	int64_t begun = cf_clock_ns();
 	ssize_t n = cf_file_read(piece->handle, piece->via, at, part->size,
 				 piece->file_off + (off_t)part->at);
 
@@ -119,7 +119,7 @@ static void note_large(const struct cf_bundle *b, unsigned first, unsigned end,
 static void fill_whole(struct cf_shares *shares, unsigned first, unsigned end)
 {
 	bool large = shares->kind[first] == CF_SHARE_LARGE;
-	int64_t begun = large ? cf_permit_clock() : 0;
+	int64_t begun = large ? cf_clock_ns() : 0;
 
 	cf_bundle_move_files(shares->b, first, end);
 	if (large)

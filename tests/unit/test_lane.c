@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <sys/wait.h>
 #include <unistd.h>
-#include "core/permit.h"
+#include "core/clock.h"
 #include "harness.h"
 #include "seam/os.h"
 
