@@ -19,6 +19,8 @@
 #define LARGE (200 * TH_KIB) /* the last of each, not for a bundle */
 #define HALF ((size_t)(NR - 2) * STRIDE + MEDIUM + LARGE)
 
+#define NR_OF(array) (sizeof(array) / sizeof((array)[0]))
+
 struct life {
 	size_t workers; /* 0: what the machine has */
 	struct th_mem mem;
@@ -263,7 +265,7 @@ static void each_system_call_fails(size_t workers)
 	th_mem_need(TH_DEVICE);
 	life_init(&l, TH_DEVICE, workers);
 	run_clean(&l, "before any fault");
-	for (size_t row = 0; row < sizeof(os_rows) / sizeof(os_rows[0]); row++)
+	for (size_t row = 0; row < NR_OF(os_rows); row++)
 		for (int persist = 0; persist < 2; persist++)
 			for (unsigned nth = 1;
 			     nth < 200 && os_fails(&l, row, nth, persist);
@@ -323,7 +325,16 @@ static void cuda_fails(struct life *l, const char *name, unsigned nth,
 	run_clean(l, "after a plan");
 }
 
-static void each_driver_call_fails(size_t workers)
+/* What is asked while a launch does not get on, and is cancelled. */
+static const char *const late_rows[] = {
+	"cuMemcpyHtoDAsync_v2",
+	"cuMemcpyDtoHAsync_v2",
+	"cuStreamSynchronize",
+	"cuStreamQuery",
+};
+
+static void each_driver_call_fails(size_t workers, const char *const *names,
+				   size_t nr_names)
 {
 	unsigned failures = 0;
 	struct life l;
@@ -331,15 +342,15 @@ static void each_driver_call_fails(size_t workers)
 	(void)th_need_fake();
 	life_init(&l, TH_DEVICE, workers);
 	run_clean(&l, "before any fault");
-	for (size_t i = 0; i < sizeof(cuda_rows) / sizeof(cuda_rows[0]); i++) {
-		unsigned long before = th_fake()->calls(cuda_rows[i]);
+	for (size_t i = 0; i < nr_names; i++) {
+		unsigned long before = th_fake()->calls(names[i]);
 		unsigned nr;
 
-		run_clean(&l, cuda_rows[i]);
-		nr = (unsigned)(th_fake()->calls(cuda_rows[i]) - before);
+		run_clean(&l, names[i]);
+		nr = (unsigned)(th_fake()->calls(names[i]) - before);
 		for (unsigned nth = 1; nth <= nr; nth += step_from(nth)) {
-			cuda_fails(&l, cuda_rows[i], nth, false);
-			cuda_fails(&l, cuda_rows[i], nth, true);
+			cuda_fails(&l, names[i], nth, false);
+			cuda_fails(&l, names[i], nth, true);
 			failures += 2;
 		}
 	}
@@ -351,18 +362,36 @@ static void each_driver_call_fails(size_t workers)
 static void any_driver_call_may_fail(void **state)
 {
 	(void)state;
-	each_driver_call_fails(0);
+	each_driver_call_fails(0, cuda_rows, NR_OF(cuda_rows));
 }
 
 static void any_driver_call_of_a_crew_may_fail(void **state)
 {
 	(void)state;
-	each_driver_call_fails(CREW_WORKERS);
+	each_driver_call_fails(CREW_WORKERS, cuda_rows, NR_OF(cuda_rows));
+}
+
+/* Some of its blocks have come on, and one of them takes its time. */
+static void be_late(unsigned block)
+{
+	if (block == 5)
+		th_sleep_ms(4);
+}
+
+static void any_driver_call_beside_a_late_launch_may_fail(void **state)
+{
+	unsigned long before = th_volley_launches();
+
+	(void)state;
+	th_volley_claimed(be_late);
+	each_driver_call_fails(CREW_WORKERS, late_rows, NR_OF(late_rows));
+	assert_true(th_volley_launches() > before);
 }
 
 static int teardown(void **state)
 {
 	fault_end();
+	th_volley_claimed(NULL);
 	if (th_fake())
 		th_fake()->plan_clear();
 	return th_teardown_close(state);
@@ -377,6 +406,9 @@ int main(void)
 		cmocka_unit_test_teardown(any_driver_call_may_fail, teardown),
 		cmocka_unit_test_teardown(any_driver_call_of_a_crew_may_fail,
 					  teardown),
+		cmocka_unit_test_teardown(
+			any_driver_call_beside_a_late_launch_may_fail,
+			teardown),
 	};
 	int failed;
 
