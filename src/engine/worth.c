@@ -8,38 +8,127 @@
 #include "core/log.h"
 #include "core/rest.h"
 
+#define COUNTS_FROM ((size_t)32 << 10) /* smaller ones never have helpers */
 #define COUNTS_MAX ((size_t)4 << 20)
 #define COMPANY 4 /* threads that are not in each other's way alone */
 /* what one thread takes, where nobody is in its way: a call, and 5 GB/s */
 #define CALL_NS 8000
 #define BYTES_PER_NS 5
-#define MOST_NS (10 * 1000 * 1000) /* more is no reason to bear a loss */
-#define TRIAL_NS (2 * 1000 * 1000) /* that is borne after a rest */
+#define BEAR_NS (10 * 1000 * 1000) /* a loss that is borne at first */
+#define TRIAL_NS (2 * 1000 * 1000) /* the same after a rest */
+#define MAX_BEAR_NS (256ll * BEAR_NS)
 #define REST_NS (2 * 1000 * 1000)
 #define MAX_REST_NS (256ll * REST_NS)
+#define TELLING_NS (10 * 1000 * 1000) /* of reads: one may have bad luck */
+
+/* Reads since the last judgement: what they took, and what is due to them. */
+struct pace {
+	_Atomic int64_t took_ns, due_ns;
+};
 
 /* Relaxed: they guide, and a lost update does not matter. */
 static _Atomic bool allowed;
-static _Atomic int64_t gained; /* up to MOST_NS */
+static _Atomic int64_t gained = BEAR_NS; /* over what is due */
+static _Atomic int64_t spare; /* of it, as one thread was no quicker */
+static struct pace helped, alone;
 static struct cf_rest rest;
 
-#define GET(name) atomic_load_explicit(&name, memory_order_relaxed)
+#define GET(name) atomic_load_explicit(&(name), memory_order_relaxed)
 #define SET(name, value) \
-	atomic_store_explicit(&name, value, memory_order_relaxed)
+	atomic_store_explicit(&(name), value, memory_order_relaxed)
 
-/* Not what waits for a disk, or for a stream. */
-static bool counts(const struct cf_piece *piece)
+/* ---------------------------------------------------------------- paces */
+
+static void pace_clear(struct pace *pace)
 {
-	return piece->op == CF_READ && !piece->ferry && !piece->ahead &&
-	       piece->size <= COUNTS_MAX &&
-	       !cf_file_is_direct(piece->handle, piece->via);
+	SET(pace->took_ns, 0);
+	SET(pace->due_ns, 0);
+}
+
+static void pace_add(struct pace *pace, int64_t took_ns, int64_t due_ns)
+{
+	SET(pace->took_ns, GET(pace->took_ns) + took_ns);
+	SET(pace->due_ns, GET(pace->due_ns) + due_ns);
+}
+
+/* 1: as long as is due. 0: none were read. */
+static double pace_of(const struct pace *pace)
+{
+	int64_t due_ns = GET(pace->due_ns);
+
+	return due_ns ? (double)GET(pace->took_ns) / (double)due_ns : 0;
+}
+
+/* ------------------------------------------------------------- judgement */
+
+static void clear_paces(void)
+{
+	pace_clear(&helped);
+	pace_clear(&alone);
+}
+
+/* They stay, and it takes twice the loss until they are judged again. */
+static int64_t bear(void)
+{
+	int64_t ns = GET(spare);
+
+	ns = ns ? (ns < MAX_BEAR_NS ? 2 * ns : ns) : BEAR_NS;
+	SET(spare, ns);
+	SET(gained, ns);
+	cf_rest_renew(&rest);
+	return ns;
+}
+
+static int64_t begin_rest(void)
+{
+	SET(gained, TRIAL_NS);
+	return cf_rest_begin(&rest);
+}
+
+/* Helpers came to a loss: are they to blame? Who does not know tries it. */
+static void judge(void)
+{
+	double with = pace_of(&helped), without = pace_of(&alone);
+	bool known = GET(alone.took_ns) >= TELLING_NS;
+	bool stay = known && without >= with;
+	int64_t ns = stay ? bear() : begin_rest();
+
+	if (known)
+		clear_paces();
+	cf_log(CF_LOG_INFO,
+	       "reads of up to %zu MiB take %.1f of what one thread should with "
+	       "helpers, %.1f without: %s for %lld ms",
+	       COUNTS_MAX >> 20, with, without, stay ? "they stay" : "none",
+	       (long long)(ns / 1000000));
+}
+
+/* Where all is well nothing is written, for others read it, too. */
+static void forget_losses(void)
+{
+	if (GET(gained) == BEAR_NS && !GET(spare))
+		return;
+	SET(spare, 0);
+	SET(gained, BEAR_NS);
+	cf_rest_renew(&rest);
+	clear_paces();
 }
 
 void cf_worth_allow(bool yes)
 {
 	SET(allowed, yes);
-	SET(gained, MOST_NS);
 	cf_rest_init(&rest, REST_NS, MAX_REST_NS);
+	forget_losses();
+}
+
+/* ----------------------------------------------------------------- reads */
+
+/* Not what waits for a disk, or for a stream. */
+static bool counts(const struct cf_piece *piece)
+{
+	return piece->op == CF_READ && !piece->ferry && !piece->ahead &&
+	       !piece->cold && piece->size > COUNTS_FROM &&
+	       piece->size <= COUNTS_MAX &&
+	       !cf_file_is_direct(piece->handle, piece->via);
 }
 
 bool cf_worth_helpers(const struct cf_piece *piece)
@@ -50,35 +139,33 @@ bool cf_worth_helpers(const struct cf_piece *piece)
 int64_t cf_worth_begin(const struct cf_piece *piece, unsigned helpers,
 		       unsigned company)
 {
-	return GET(allowed) && helpers && company <= COMPANY && counts(piece) ?
+	return GET(allowed) && (helpers || piece->unhelped) &&
+			       company <= COMPANY && counts(piece) ?
 		       cf_clock_ns() :
 		       0;
 }
 
-static void begin_rest(void)
-{
-	int64_t ns = cf_rest_begin(&rest);
-
-	SET(gained, TRIAL_NS);
-	cf_log(CF_LOG_INFO,
-	       "helpers made reads of up to %zu MiB slower: none for %lld ms",
-	       COUNTS_MAX >> 20, (long long)(ns / 1000000));
-}
-
 void cf_worth_end(int64_t begun, const struct cf_piece *piece, ssize_t n)
 {
-	int64_t alone = CALL_NS + n / BYTES_PER_NS, sum;
+	int64_t due = CALL_NS + n / BYTES_PER_NS, took, sum;
 
-	/* one that began before the rest was counted by those who ended */
-	if (!begun || n != (ssize_t)piece->size || cf_rest_holds(&rest))
+	if (!begun || n != (ssize_t)piece->size)
 		return;
-	sum = GET(gained) + alone - (cf_clock_ns() - begun);
-	if (sum < 0) {
-		begin_rest();
-	} else if (sum < MOST_NS) {
-		SET(gained, sum);
-	} else {
-		SET(gained, MOST_NS);
-		cf_rest_renew(&rest);
+	took = cf_clock_ns() - begun;
+	if (piece->unhelped) {
+		pace_add(&alone, took, due);
+		return;
 	}
+	/* it began before the rest, and was counted by those who ended */
+	if (cf_rest_holds(&rest))
+		return;
+	sum = GET(gained) + due - took;
+	if (sum >= GET(spare) + BEAR_NS) {
+		forget_losses();
+		return;
+	}
+	pace_add(&helped, took, due);
+	SET(gained, sum);
+	if (sum < 0)
+		judge();
 }

@@ -5,9 +5,11 @@
  * It waits for the last of them. Where others have the processors, the client's
  * threads or the host of a virtual machine, that one may have lost its own in
  * the middle of a part, for milliseconds; one thread alone would have been
- * quicker. So it is counted what such reads gain over one thread, and when that
- * comes to a loss, they go without helpers for a while, twice as long each
- * time. Large ones have so many parts that they wait for few.
+ * quicker. So it is counted what such reads gain over what one thread should
+ * take, and when that comes to a loss, they go without helpers for a moment. If
+ * they were quicker so, they do it again, twice as long each time; if not, the
+ * machine is a slow one, and it takes twice the loss until it is tried again.
+ * Large ones have so many parts that they wait for few.
  *
  * Any thread; no lock.
  */

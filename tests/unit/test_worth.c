@@ -37,22 +37,28 @@ static int begin(void **state)
 	return 0;
 }
 
+/* A read with helpers, or without them while they rest. */
 static void takes(int64_t ns)
 {
-	int64_t begun = cf_worth_begin(&piece, 1, 4);
+	int64_t begun;
 
+	piece.unhelped = !cf_worth_helpers(&piece);
+	begun = cf_worth_begin(&piece, !piece.unhelped, 4);
 	now_ns += ns;
 	cf_worth_end(begun, &piece, (ssize_t)piece.size);
 }
 
-/* How long it goes without them, to the millisecond. */
-static int64_t rests_ms(void)
+/*
+ * How long it goes without them, to the millisecond, where reads take so long
+ * meanwhile.
+ */
+static int64_t rests_ms(int64_t each_ns)
 {
 	int64_t from = now_ns;
 
 	while (!cf_worth_helpers(&piece))
-		now_ns += MS / 2;
-	return (now_ns - from) / MS;
+		takes(each_ns);
+	return (now_ns - from + MS / 2) / MS;
 }
 
 static void a_few_slow_ones_are_borne(void **state)
@@ -74,12 +80,41 @@ static void what_loses_rests_longer_each_time(void **state)
 	(void)state;
 	takes(ALONE_NS + 11 * MS);
 	for (int64_t ms = 2; ms <= 512; ms *= 2) {
-		assert_int_equal(rests_ms(), ms);
+		assert_int_equal(rests_ms(ALONE_NS), ms);
 		takes(ALONE_NS + 1 * MS);
 		assert_true(cf_worth_helpers(&piece));
 		takes(ALONE_NS + 2 * MS);
 	}
-	assert_int_equal(rests_ms(), 512);
+	assert_int_equal(rests_ms(ALONE_NS), 512);
+}
+
+/* One thread is as slow as several: the machine is. */
+static void where_one_thread_is_no_quicker_they_stay(void **state)
+{
+	int64_t each = 3 * ALONE_NS, rested = 0, from;
+
+	(void)state;
+	for (from = now_ns; now_ns - from < 10000 * MS;) {
+		takes(each);
+		if (!cf_worth_helpers(&piece))
+			rested += rests_ms(each);
+	}
+	assert_in_range(rested, 14, 180); /* each trial has some 16 */
+	/* and then the machine has its own pace again */
+	for (int i = 0; i < 100000; i++)
+		takes(ALONE_NS / 2);
+	takes(ALONE_NS + 11 * MS);
+	assert_int_equal(rests_ms(ALONE_NS), 2);
+}
+
+/* Nobody read meanwhile. */
+static void what_was_not_tried_is_tried_again(void **state)
+{
+	(void)state;
+	takes(ALONE_NS + 11 * MS);
+	now_ns += 3 * MS;
+	takes(ALONE_NS + 11 * MS);
+	assert_false(cf_worth_helpers(&piece));
 }
 
 /* Many may be under way when the first of them comes to a loss. */
@@ -91,22 +126,22 @@ static void what_began_before_a_rest_makes_it_no_longer(void **state)
 	takes(ALONE_NS + 11 * MS);
 	for (int i = 0; i < 5; i++)
 		cf_worth_end(begun, &piece, (ssize_t)SIZE);
-	assert_int_equal(rests_ms(), 2);
+	assert_int_equal(rests_ms(ALONE_NS), 2);
 	takes(ALONE_NS + 11 * MS);
-	assert_int_equal(rests_ms(), 4);
+	assert_int_equal(rests_ms(ALONE_NS), 4);
 }
 
 static void what_gains_again_rests_shortly_the_next_time(void **state)
 {
 	(void)state;
 	takes(ALONE_NS + 11 * MS);
-	assert_int_equal(rests_ms(), 2);
+	assert_int_equal(rests_ms(ALONE_NS), 2);
 	takes(ALONE_NS + 11 * MS);
-	assert_int_equal(rests_ms(), 4);
+	assert_int_equal(rests_ms(ALONE_NS), 4);
 	for (int i = 0; i < 1000; i++)
 		takes(ALONE_NS / 2);
 	takes(ALONE_NS + 11 * MS);
-	assert_int_equal(rests_ms(), 2);
+	assert_int_equal(rests_ms(ALONE_NS), 2);
 }
 
 /* OCF_HELPERS_REST=0 */
@@ -139,7 +174,12 @@ static void others_do_not_count(void **state)
 	piece.ahead = (struct cf_ahead *)&os;
 	assert_int_equal(cf_worth_begin(&piece, 1, 4), 0);
 	piece.ahead = NULL;
+	piece.cold = true;
+	assert_int_equal(cf_worth_begin(&piece, 1, 4), 0);
+	piece.cold = false;
 	piece.size = COUNTS_MAX + 1;
+	assert_int_equal(cf_worth_begin(&piece, 1, 4), 0);
+	piece.size = COUNTS_FROM;
 	assert_int_equal(cf_worth_begin(&piece, 1, 4), 0);
 	/* nor does a read that failed or ended */
 	piece.size = SIZE;
@@ -169,6 +209,8 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		TEST(a_few_slow_ones_are_borne),
 		TEST(what_loses_rests_longer_each_time),
+		TEST(where_one_thread_is_no_quicker_they_stay),
+		TEST(what_was_not_tried_is_tried_again),
 		TEST(what_began_before_a_rest_makes_it_no_longer),
 		TEST(what_gains_again_rests_shortly_the_next_time),
 		TEST(where_none_shall_rest_none_does),
