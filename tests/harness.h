@@ -140,7 +140,7 @@ const struct th_fake *th_need_fake(void); /* or skips; GPU current */
  * NULL). False: the fake is not there.
  */
 bool th_volley_kernel(void (*before)(unsigned block, unsigned seq));
-/* Called when a block has claimed its row; NULL: nothing is. */
+/* Called when a block has claimed its row, before it moves it, if it will. */
 void th_volley_claimed(void (*claimed)(unsigned block));
 /* Launches of it that had all their blocks come on, and blocks that moved. */
 unsigned long th_volley_launches(void);

@@ -75,9 +75,9 @@ static int kernel(const struct fakecuda_launch *launch)
 		if (on_block)
 			on_block(i, seq);
 		__atomic_store_n(&flags[1 + i], seq, __ATOMIC_SEQ_CST);
+		stop = __atomic_load_n(&flags[0], __ATOMIC_SEQ_CST);
 		if (on_claim)
 			on_claim(i);
-		stop = __atomic_load_n(&flags[0], __ATOMIC_SEQ_CST);
 		if (stop != seq && run_block(&rows[i]))
 			return CF_CU_ILLEGAL_ADDRESS;
 		/* who sees the last report may take the memory away, and is
