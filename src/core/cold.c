@@ -3,8 +3,8 @@
 #include "core/cold.h"
 
 #include <stdatomic.h>
-#include "core/file.h"
 #include "core/clock.h"
+#include "core/file.h"
 
 #define FROM ((size_t)64 << 10) /* of less nothing is shared */
 #define SLACK_NS 50000

@@ -6,9 +6,10 @@
 #include "core/clock.h"
 #include "core/file.h"
 #include "core/log.h"
+#include "core/numbers.h"
 #include "core/rest.h"
 
-#define COUNTS_FROM ((size_t)32 << 10) /* smaller ones never have helpers */
+#define COUNTS_FROM ((size_t)32 << 10) /* up to it they have none */
 #define COUNTS_MAX ((size_t)4 << 20)
 #define COMPANY 4 /* threads that are not in each other's way alone */
 /* what one thread takes, where nobody is in its way: a call, and 5 GB/s */
@@ -70,9 +71,9 @@ static void clear_paces(void)
 /* They stay, and it takes twice the loss until they are judged again. */
 static int64_t bear(void)
 {
-	int64_t ns = GET(spare);
+	int64_t ns =
+		(int64_t)cf_clamp(2 * (size_t)GET(spare), BEAR_NS, MAX_BEAR_NS);
 
-	ns = ns ? (ns < MAX_BEAR_NS ? 2 * ns : ns) : BEAR_NS;
 	SET(spare, ns);
 	SET(gained, ns);
 	cf_rest_renew(&rest);
@@ -97,8 +98,9 @@ static void judge(void)
 		clear_paces();
 	cf_log(CF_LOG_INFO,
 	       "reads of up to %zu MiB take %.1f of what one thread should with "
-	       "helpers, %.1f without: %s for %lld ms",
-	       COUNTS_MAX >> 20, with, without, stay ? "they stay" : "none",
+	       "helpers, %.1f without: %s %lld ms",
+	       COUNTS_MAX >> 20, with, without,
+	       stay ? "they stay, until it has cost" : "none for",
 	       (long long)(ns / 1000000));
 }
 

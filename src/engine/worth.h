@@ -21,7 +21,7 @@
 /* opencufile.helpers_rest; false: none rest. */
 void cf_worth_allow(bool yes);
 
-/* Whether the piece may have helpers. */
+/* Whether the piece may have helpers; else its unhelped is to be set. */
 bool cf_worth_helpers(const struct cf_piece *piece);
 
 /* Before it is carried: what the end is to be given. company: as a plan's. */

@@ -4,10 +4,10 @@
 
 #include <stdatomic.h>
 #include "core/cache.h"
+#include "core/clock.h"
 #include "core/cold.h"
 #include "core/file.h"
 #include "core/numbers.h"
-#include "core/clock.h"
 
 #define HALVES CF_SHARES_HALVES
 #define PER_CARRIER 2 /* at least */

@@ -4,8 +4,8 @@
 #include "core/ferry.h"
 #include "core/shuttle.h"
 #include "engine/plan.h"
-#include "engine/plan_near.h"
 #include "engine/plan_limits.h"
+#include "engine/plan_near.h"
 #include "engine/worker.h"
 #include "plan_asked.h"
 
