@@ -30,7 +30,9 @@
 #define CONVOY_MAX (8 * MIB)
 #define CONVOY_BYTES (64 * MIB) /* less is its beginning and its end */
 #define CONVOY_SLOT (2 * MIB)
-#define CREW_FROM 4 /* carriers; fewer have enough to do as it is */
+#define CREW_WORKERS 4 /* at least; fewer have enough to do as it is */
+#define CREW_GROUP_NS 5000 /* enough for one of a few, who all come at once */
+#define CREW_FEW 8
 #define CREW_BYTES (16 * MIB)
 #define CREW_SLOT (1 * MIB)
 #define MIN_GROUP_NS 20000
@@ -87,6 +89,18 @@ static unsigned share_of_crew(unsigned nr, unsigned long long need,
 	return count_for(nr, rounds * crews);
 }
 
+/* With their helper; a bundle is one worker's that is not worth two. */
+static unsigned count_crewed(unsigned nr, unsigned long long cost_ns)
+{
+	unsigned most = cf_plan_bound(workers);
+	unsigned few = cf_least(cost_ns / CREW_GROUP_NS + 1, CREW_FEW);
+	unsigned many = cf_plan_carriers(cost_ns, nr);
+
+	if (most < CREW_WORKERS)
+		return 1;
+	return cf_least(few > many ? few : many, cf_least(nr, most));
+}
+
 /*
  * A crew sends few copies, and what is first while more is read. Of many
  * bundles some are read while others are sent anyway, by more threads.
@@ -94,11 +108,11 @@ static unsigned share_of_crew(unsigned nr, unsigned long long need,
 struct cf_crew_plan cf_plan_crews(unsigned nr, unsigned long long cost_ns,
 				  unsigned long long need)
 {
-	unsigned carriers = cf_plan_carriers(cost_ns, nr);
+	unsigned carriers = count_crewed(nr, cost_ns);
 	unsigned bundles =
 		nr > CF_BUNDLE_MAX || need > cf_plan_crewed_bytes() ? 2 : 1;
 
-	if (carriers < CREW_FROM || need > CREW_BYTES ||
+	if (carriers < 2 || need > CREW_BYTES ||
 	    cf_plan_crewed_bytes() < CREW_SLOT)
 		return (struct cf_crew_plan){ .bundles = 0 };
 	return (struct cf_crew_plan){

@@ -193,7 +193,7 @@ void cf_bundle_run(const struct cf_piece *const *pieces, ssize_t *results,
 	};
 	int err;
 
-	if (kernel && crew->helpers && pieces[0]->op == CF_READ &&
+	if (kernel && pieces[0]->op == CF_READ &&
 	    cf_bundle_run_near(pieces, results, nr, crew))
 		return;
 	err = cf_visit(&pieces[0]->mem, carry, &b);

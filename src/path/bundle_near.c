@@ -14,6 +14,7 @@
 #define SHARES 2 /* of each of the crew, at least */
 #define MAX_STEP 2
 #define MAX_SIZE ((size_t)32 << 10)
+#define MAX_ALONE ((size_t)64 << 10) /* in all; more are several bundles' */
 
 struct work {
 	const struct cf_piece *const *pieces;
@@ -90,6 +91,17 @@ static bool all_suit(const struct cf_piece *const *pieces, unsigned nr,
 	return true;
 }
 
+/* Whether they should go so; counts them, if they may. */
+static bool pay(const struct cf_piece *const *pieces, unsigned nr,
+		const struct cf_crew *crew)
+{
+	size_t size;
+
+	return all_suit(pieces, nr, &size) &&
+	       (crew->helpers || size <= MAX_ALONE) &&
+	       cf_hops_pay(&pieces[0]->mem, size);
+}
+
 static void run(struct work *work, ssize_t *results, struct cf_crew *crew)
 {
 	for (unsigned i = 0; i < work->nr; i++)
@@ -113,11 +125,8 @@ bool cf_bundle_run_near(const struct cf_piece *const *pieces, ssize_t *results,
 					   MAX_STEP),
 	};
 	struct cf_device *dev;
-	size_t size;
 
-	if (!all_suit(pieces, nr, &size) ||
-	    !cf_hops_pay(&pieces[0]->mem, size) ||
-	    cf_device_find(&pieces[0]->mem, &dev) ||
+	if (!pay(pieces, nr, crew) || cf_device_find(&pieces[0]->mem, &dev) ||
 	    !cf_hops_take(&work.hops, dev))
 		return false;
 	run(&work, results, crew);

@@ -21,6 +21,7 @@
 #define FILE_SIZE (500 * TH_KIB + 123)
 #define MOST (32 * TH_KIB)
 #define NR 100
+#define ALONE (64 * TH_KIB) /* in all, without a crew */
 #define CANARY 0xa5
 #define UNTOUCHED 12345
 
@@ -52,6 +53,14 @@ static void work(struct cf_crew *crew, void (*lead)(void *arg),
 	lead(arg);
 	for (unsigned i = 0; i < crew->helpers; i++)
 		assert_int_equal(pthread_join(threads[i], NULL), 0);
+}
+
+static void work_alone(struct cf_crew *crew, void (*lead)(void *arg),
+		       void (*help)(void *arg), void *arg)
+{
+	(void)crew;
+	(void)help;
+	lead(arg);
 }
 
 /* ---------------------------------------------------------------- world */
@@ -148,10 +157,14 @@ static void make_pieces(size_t most)
 	}
 }
 
+#define NOBODY 99 /* comes, of one who was wanted */
+
 static bool run(unsigned helpers)
 {
 	struct cf_crew crew = { .helpers = helpers, .work = work };
 
+	if (helpers == NOBODY)
+		crew = (struct cf_crew){ .helpers = 1, .work = work_alone };
 	return cf_bundle_run_near(pieces, results, NR, &crew);
 }
 
@@ -212,7 +225,7 @@ static void check(void)
 
 static void all_come_to_their_places(void **state)
 {
-	static const unsigned helpers[] = { 0, 1, 3, 12 };
+	static const unsigned helpers[] = { NOBODY, 1, 3, 12 };
 
 	(void)state;
 	for (unsigned i = 0; i < 4 * TH_SCALE(4); i++) {
@@ -223,6 +236,22 @@ static void all_come_to_their_places(void **state)
 		check();
 		assert_true(th_shuttle_orders() > orders + NR / 2);
 	}
+}
+
+/* Of more there are several bundles, each with a worker. */
+static void few_bytes_need_no_crew(void **state)
+{
+	(void)state;
+	for (unsigned i = 0; i < TH_SCALE(4); i++) {
+		make_pieces(ALONE / NR);
+		run_until_near(0);
+		check();
+	}
+	for (unsigned i = 0; i < NR; i++)
+		piece[i].size = ALONE / NR + 1;
+	for (int i = 0; i < 40; i++)
+		assert_false(run(0));
+	assert_true(run(1));
 }
 
 static void an_error_ends_what_it_meets(void **state)
@@ -246,13 +275,13 @@ static void orders_that_are_taken_back_need_no_plan(void **state)
 	make_pieces(MOST);
 	for (unsigned i = 0; i < NR; i++)
 		piece[i].flights = 8;
-	run_until_near(0);
+	run_until_near(NOBODY);
 	copies = th_fake()->calls("cuMemcpyHtoDAsync_v2");
 	assert_int_equal(th_fake()->plan("cuLaunchKernel:*=701"), 0);
 	while (th_fake()->calls("cuMemcpyHtoDAsync_v2") == copies) {
 		usleep(1000); /* the trip that is here leaves */
 		pass_time();
-		run_until_near(0);
+		run_until_near(NOBODY);
 		check();
 	}
 	th_fake()->plan_clear();
@@ -280,7 +309,7 @@ static void run_and_lose_a_seat(void)
 	th_shuttle_hold(true);
 	assert_int_equal(pthread_create(&thread, NULL, let_go_on, &asked), 0);
 	atomic_store(&look_ns, 1000);
-	assert_true(run(0));
+	assert_true(run(NOBODY));
 	assert_int_equal(pthread_join(thread, NULL), 0);
 	th_fake()->plan_clear();
 }
@@ -292,7 +321,7 @@ static void who_comes_to_a_lost_seat_goes_another_way(void **state)
 	(void)state;
 	make_pieces(MOST);
 	th_shuttle_stay(true);
-	run_until_near(0);
+	run_until_near(NOBODY);
 	run_and_lose_a_seat();
 	for (unsigned i = 0; i < NR; i++)
 		ended += results[i] == wanted(&piece[i]);
@@ -333,6 +362,8 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup_teardown(all_come_to_their_places, begin,
+						end),
+		cmocka_unit_test_setup_teardown(few_bytes_need_no_crew, begin,
 						end),
 		cmocka_unit_test_setup_teardown(an_error_ends_what_it_meets,
 						begin, end),

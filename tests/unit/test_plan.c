@@ -731,9 +731,11 @@ static void reads_of_a_batch_that_are_worth_several_workers_have_crews(
 {
 	(void)state;
 	configure(0);
-	has_crews(cf_plan_crews(64, 59999, TH_MIB), 0, 0);
-	has_crews(cf_plan_crews(64, 60000, TH_MIB), 1, 3);
-	has_crews(cf_plan_crews(3, LONG_NS, TH_MIB), 0, 0);
+	has_crews(cf_plan_crews(64, 4999, TH_MIB), 0, 0);
+	has_crews(cf_plan_crews(64, 5000, TH_MIB), 1, 1);
+	has_crews(cf_plan_crews(64, 35000, TH_MIB), 1, 7);
+	has_crews(cf_plan_crews(64, 179999, TH_MIB), 1, 8);
+	has_crews(cf_plan_crews(1, LONG_NS, TH_MIB), 0, 0);
 	has_crews(cf_plan_crews(4, LONG_NS, TH_MIB), 1, 3);
 	has_crews(cf_plan_crews(64, LONG_NS, TH_MIB), 1, 15);
 	atomic_store(&cf_plan_bounds.workers, 4);
@@ -751,8 +753,8 @@ static void what_one_slot_does_not_hold_has_two_crews(void **state)
 	has_crews(cf_plan_crews(256, LONG_NS, 4 * TH_MIB), 1, 15);
 	has_crews(cf_plan_crews(257, LONG_NS, TH_MIB), 2, 7);
 	has_crews(cf_plan_crews(64, LONG_NS, 4 * TH_MIB + 1), 2, 7);
-	has_crews(cf_plan_crews(257, 60000, TH_MIB), 2, 1);
-	has_crews(cf_plan_crews(64, 80000, 4 * TH_MIB + 1), 2, 1);
+	has_crews(cf_plan_crews(257, 60000, TH_MIB), 2, 3);
+	has_crews(cf_plan_crews(64, 200000, 4 * TH_MIB + 1), 2, 4);
 }
 
 static unsigned share_of(unsigned nr, size_t need_of_each)
