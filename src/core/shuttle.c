@@ -21,9 +21,9 @@
 #include "core/shuttle_trips.h"
 #include "core/stripes.h"
 
-#define FAST 16	   /* such copies, and a kernel pays */
-#define SPINS 32   /* between looks at the clock */
-#define LONG 256   /* spins, longer than a trip takes to answer */
+#define FAST 16	 /* such copies, and a kernel pays */
+#define SPINS 32 /* between looks at the clock */
+#define LONG 256 /* spins, longer than a trip takes to answer */
 /* copies that make up for a rest: each saves some us, one in vain takes 30 */
 #define GOOD 500
 

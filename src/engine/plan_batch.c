@@ -30,7 +30,7 @@
 #define CONVOY_MAX (8 * MIB)
 #define CONVOY_BYTES (64 * MIB) /* less is its beginning and its end */
 #define CONVOY_SLOT (2 * MIB)
-#define CREW_WORKERS 4 /* at least; fewer have enough to do as it is */
+#define CREW_WORKERS 4	   /* at least; fewer have enough to do as it is */
 #define CREW_GROUP_NS 5000 /* enough for one of a few, who all come at once */
 #define CREW_FEW 8
 #define CREW_BYTES (16 * MIB)

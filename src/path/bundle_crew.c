@@ -4,13 +4,13 @@
  *
  * As in a relay (path/relay.c): a helper makes no driver call, and who sends
  * does it in order, so that pieces that lie together are few copies, and those
- * of the first ones run while the last are read.
+ * of the first ones run while the last are read, or carried in hops.
  */
 #include "path/bundle_crew.h"
 
 #include "core/pause.h"
+#include "path/bundle_hops.h"
 #include "path/copies.h"
-#include "path/shares.h"
 
 /* but for the last: many small copies are slow ones */
 #define SEND_MIN ((size_t)256 << 10)
@@ -18,6 +18,7 @@
 struct work {
 	struct cf_bundle *b;
 	struct cf_shares shares;
+	struct cf_bundle_hops *hops;
 	unsigned sent; /* the caller's own; all before it */
 	int err;       /* the same */
 };
@@ -26,6 +27,7 @@ static void help(void *arg)
 {
 	struct work *work = arg;
 
+	cf_bundle_hops_help(work->hops);
 	while (cf_shares_fill_next(&work->shares))
 		continue;
 }
@@ -34,12 +36,13 @@ static void help(void *arg)
 static unsigned count_ready(struct work *work)
 {
 	const struct cf_bundle *b = work->b;
+	unsigned most = cf_shares_end(&work->shares);
 	unsigned end = work->sent;
 	size_t size = 0;
 
-	while (end < b->nr && cf_shares_collect(&work->shares, end))
+	while (end < most && cf_shares_collect(&work->shares, end))
 		size += b->pieces[end++]->size;
-	return size >= SEND_MIN || end == b->nr ? end - work->sent : 0;
+	return size >= SEND_MIN || end == most ? end - work->sent : 0;
 }
 
 static void send_some(struct work *work, unsigned nr)
@@ -65,7 +68,7 @@ static void lead(void *arg)
 {
 	struct work *work = arg;
 
-	for (unsigned looks = 0; work->sent < work->b->nr;) {
+	for (unsigned looks = 0; work->sent < cf_shares_end(&work->shares);) {
 		unsigned nr = count_ready(work);
 
 		if (nr)
@@ -78,10 +81,10 @@ static void lead(void *arg)
 	}
 }
 
-/* Nothing is certain about any copy. */
-static int fail(struct cf_bundle *b, int err)
+/* Nothing is certain about any copy of the first nr. */
+static int fail(struct cf_bundle *b, unsigned nr, int err)
 {
-	for (unsigned i = 0; i < b->nr; i++)
+	for (unsigned i = 0; i < nr; i++)
 		if (b->results[i] > 0)
 			b->results[i] = err;
 	return err;
@@ -89,11 +92,16 @@ static int fail(struct cf_bundle *b, int err)
 
 int cf_bundle_read_together(struct cf_bundle *b)
 {
-	struct work work = { .b = b };
+	struct cf_bundle_hops hops;
+	struct work work = { .b = b, .hops = &hops };
 	CUresult res;
 
 	cf_shares_init(&work.shares, b);
+	cf_bundle_hops_init(&hops, &work.shares);
 	b->crew->work(b->crew, lead, help, &work);
+	cf_bundle_hops_end(&hops);
 	res = cf_cuda_entered()->stream_synchronize(b->lane->stream);
-	return res == CF_CU_SUCCESS ? work.err : fail(b, CF_ECUDA(res));
+	return res == CF_CU_SUCCESS ?
+		       work.err :
+		       fail(b, cf_shares_end(&work.shares), CF_ECUDA(res));
 }

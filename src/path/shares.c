@@ -13,6 +13,7 @@
 #define PER_CARRIER 2 /* at least */
 #define MAX_STEP 8
 #define BLOCK 4096
+#define TAKEN_LAST (UINT64_C(1) << 32) /* a piece, from the end */
 
 _Static_assert(CF_BUNDLE_MAX_SIZE <= HALVES * CF_SHARES_PART,
 	       "of larger pieces a half is too much");
@@ -54,18 +55,52 @@ static unsigned end_of(const struct cf_shares *shares, unsigned first)
 	return i * HALVES;
 }
 
-/* Relaxed: it carries no data. */
+static unsigned end_at(const struct cf_shares *shares, uint64_t taken)
+{
+	return shares->b->nr - (unsigned)(taken / TAKEN_LAST);
+}
+
+/* Relaxed: it carries no data. So it is below. */
 static bool take(struct cf_shares *shares, unsigned *first, unsigned *end)
 {
-	*first = atomic_load_explicit(&shares->next, memory_order_relaxed);
+	uint64_t taken =
+		atomic_load_explicit(&shares->taken, memory_order_relaxed);
+	unsigned most;
+
 	do {
-		if (*first >= shares->b->nr * HALVES)
+		*first = (unsigned)(taken % TAKEN_LAST);
+		most = end_at(shares, taken) * HALVES;
+		if (*first >= most)
 			return false;
-		*end = end_of(shares, *first);
+		*end = cf_least(end_of(shares, *first), most);
 	} while (!atomic_compare_exchange_weak_explicit(
-		&shares->next, first, *end, memory_order_relaxed,
-		memory_order_relaxed));
+		&shares->taken, &taken, taken - *first + *end,
+		memory_order_relaxed, memory_order_relaxed));
 	return true;
+}
+
+bool cf_shares_take_last(struct cf_shares *shares, unsigned *i)
+{
+	uint64_t taken =
+		atomic_load_explicit(&shares->taken, memory_order_relaxed);
+
+	do {
+		unsigned end = end_at(shares, taken);
+
+		if (!end || taken % TAKEN_LAST > (end - 1) * HALVES ||
+		    shares->kind[end - 1] == CF_SHARE_LARGE)
+			return false;
+		*i = end - 1;
+	} while (!atomic_compare_exchange_weak_explicit(
+		&shares->taken, &taken, taken + TAKEN_LAST,
+		memory_order_relaxed, memory_order_relaxed));
+	return true;
+}
+
+unsigned cf_shares_end(struct cf_shares *shares)
+{
+	return end_at(shares, atomic_load_explicit(&shares->taken,
+						   memory_order_relaxed));
 }
 
 /* -------------------------------------------------------------- reading */

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * shares - the pieces of a bundle, dealt out from the front to who reads them.
+ * shares - the pieces of a bundle, dealt out from the front to who reads them,
+ * and from the end to who carries them in another way.
  *
  * Small pieces go some at a time, so that neighbours are one read. Of a large
  * one either half is a share, so that the first bytes of the bundle are ready
@@ -25,8 +26,9 @@ enum cf_share_kind {
 /* Halves count from 0 over all pieces; a whole one has its first alone. */
 struct cf_shares {
 	struct cf_bundle *b;
-	unsigned step;	       /* pieces at a time, if they are read whole */
-	_Atomic unsigned next; /* half that nobody has taken */
+	unsigned step; /* pieces at a time, if they are read whole */
+	/* the halves taken from the front; by TAKEN_LAST, the last pieces */
+	_Atomic uint64_t taken;
 	unsigned char kind[CF_BUNDLE_MAX];
 	/* both released by who filled it, acquired by who collects */
 	_Atomic bool filled[CF_BUNDLE_MAX][CF_SHARES_HALVES];
@@ -38,6 +40,15 @@ void cf_shares_init(struct cf_shares *shares, struct cf_bundle *b);
 
 /* Reads the next share into the slot; false: there is none. Any thread. */
 bool cf_shares_fill_next(struct cf_shares *shares);
+
+/*
+ * Takes the last whole piece that nobody has, which is then none of the shares;
+ * false: there is none, or it should not be cut. Any thread.
+ */
+bool cf_shares_take_last(struct cf_shares *shares, unsigned *i);
+
+/* The pieces before are shares; it only falls. Any thread. */
+unsigned cf_shares_end(struct cf_shares *shares);
 
 /*
  * Whether piece i has been read; then its result is what one read of all of

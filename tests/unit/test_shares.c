@@ -670,7 +670,96 @@ static void small_ones_tell_nothing_of_their_file(void **state)
 	assert_int_equal(calls_of_one_more(), 3);
 }
 
+/* -------------------------------------------------------- from the end */
+
+static void takes_last(unsigned i)
+{
+	unsigned taken;
+
+	assert_true(cf_shares_take_last(&shares, &taken));
+	assert_int_equal(taken, i);
+	assert_int_equal(cf_shares_end(&shares), i);
+}
+
+static void takes_none(void)
+{
+	unsigned taken;
+
+	assert_false(cf_shares_take_last(&shares, &taken));
+}
+
+static void what_is_taken_from_the_end_is_nobodys_share(void **state)
+{
+	static const size_t sizes[] = { SMALL, SMALL, SMALL, SMALL,
+					SMALL, SMALL, LARGE, LARGE };
+	/* four at a time */
+	static const struct call want[] = {
+		{ 0, 4 * SMALL },
+		{ 4 * SMALL, SMALL },
+	};
+
+	(void)state;
+	add_neighbours(sizes, 8);
+	begin();
+	takes_last(7);
+	takes_last(6);
+	takes_last(5);
+	fill_all();
+	takes_none();
+	calls_are(want, 2);
+	for (unsigned i = 0; i < 5; i++)
+		assert_true(cf_shares_collect(&shares, i));
+	begin();
+	for (unsigned i = 8; i-- > 0;)
+		takes_last(i);
+	takes_none();
+	assert_false(cf_shares_fill_next(&shares));
+}
+
+static void a_piece_of_which_a_half_is_taken_stays(void **state)
+{
+	(void)state;
+	for (unsigned halves = 1; halves <= 3; halves++) {
+		w.b.nr = 0;
+		w.used = 0;
+		for (unsigned i = 0; i < 2; i++)
+			add(i * LARGE, LARGE, 0);
+		begin();
+		for (unsigned i = 0; i < halves; i++)
+			assert_true(cf_shares_fill_next(&shares));
+		if (halves <= 2)
+			takes_last(1);
+		takes_none();
+		fill_all();
+		assert_int_equal(atomic_load(&nr_calls), halves <= 2 ? 2 : 4);
+	}
+}
+
+static void one_that_should_be_read_whole_stays(void **state)
+{
+	(void)state;
+	add(0, LARGE, 0);
+	read_ns = 1000000;
+	read_all();
+	begin();
+	takes_none();
+	assert_int_equal(cf_shares_end(&shares), 1);
+	assert_int_equal(calls_of_one_more(), 1);
+}
+
 /* -------------------------------------------------------------- threads */
+
+static atomic_uint took[CF_BUNDLE_MAX];
+
+static void *take_all(void *arg)
+{
+	unsigned i;
+
+	(void)arg;
+	while (cf_shares_take_last(&shares, &i))
+		atomic_fetch_add(&took[i], 1);
+	return NULL;
+}
 
 static void *fill(void *arg)
 {
@@ -706,6 +795,41 @@ static void many_may_fill_while_one_collects(void **state)
 	}
 }
 
+static void each_is_taken_from_one_end(void **state)
+{
+	pthread_t threads[6];
+
+	(void)state;
+	for (unsigned round = 0; round < TH_SCALE(60); round++) {
+		unsigned nr = 1 + (unsigned)th_below(CF_BUNDLE_MAX), end;
+
+		w.b.nr = 0;
+		w.used = 0;
+		for (unsigned i = 0; i < nr; i++)
+			add(i * SMALL, th_below(2) ? LARGE : SMALL, 0);
+		w.crew.helpers = (unsigned)th_below(8);
+		begin();
+		memset(took, 0, sizeof(took));
+		for (unsigned i = 0; i < 6; i++)
+			assert_int_equal(pthread_create(&threads[i], NULL,
+							i % 2 ? fill : take_all,
+							NULL),
+					 0);
+		for (unsigned i = 0; i < 6; i++)
+			pthread_join(threads[i], NULL);
+		fill_all(); /* a half may have kept who takes away */
+		end = cf_shares_end(&shares);
+		for (unsigned i = 0; i < nr; i++) {
+			assert_int_equal(atomic_load(&took[i]), i >= end);
+			assert_int_equal(cf_shares_collect(&shares, i),
+					 i < end);
+			if (i >= end)
+				th_all("no share", w.b.at[i], MARK,
+				       w.piece[i].size);
+		}
+	}
+}
+
 #define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
 
 int main(void)
@@ -729,7 +853,11 @@ int main(void)
 		TEST(how_slow_a_read_is_depends_on_its_bytes),
 		TEST(large_ones_that_are_whole_go_with_each_other_only),
 		TEST(small_ones_tell_nothing_of_their_file),
+		TEST(what_is_taken_from_the_end_is_nobodys_share),
+		TEST(a_piece_of_which_a_half_is_taken_stays),
+		TEST(one_that_should_be_read_whole_stays),
 		TEST(many_may_fill_while_one_collects),
+		TEST(each_is_taken_from_one_end),
 	};
 
 	th_start(60);
