@@ -87,6 +87,8 @@ static void point_away(void)
 	setenv("CUFILE_LOGFILE_PATH", path, 0);
 	/* a test of direct files is to move bytes directly each time */
 	setenv("OCF_HYBRID", "off", 0);
+	/* and one of parts is to have them, also where the machine is busy */
+	setenv("OCF_HELPERS_REST", "0", 0);
 }
 
 static void offer_aliases(void);

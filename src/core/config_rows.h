@@ -251,7 +251,7 @@ CF_BOOL(COMBINE, "opencufile.combine", true, "OCF_COMBINE", NO_PARAM, WORKS,
 	"small reads that come fast are moved by a kernel that stays on the GPU for a moment")
 CF_BOOL(APERTURE, "opencufile.aperture", true, "OCF_APERTURE", NO_PARAM, WORKS,
 	"they are read into the GPU's memory itself, where the CPU can be given an address of it")
-CF_BOOL(HELPERS_REST, "opencufile.helpers_rest", false, "OCF_HELPERS_REST", NO_PARAM, WORKS,
+CF_BOOL(HELPERS_REST, "opencufile.helpers_rest", true, "OCF_HELPERS_REST", NO_PARAM, WORKS,
 	"reads of up to 4 MiB go without helpers for a while where these made them slower")
 CF_BOOL(BATCH_KERNEL, "opencufile.batch_kernel", true, "OCF_BATCH_KERNEL", NO_PARAM, WORKS,
 	"small entries of batches share a kernel launch")
