@@ -16,9 +16,12 @@ void cf_lanes_init(struct cf_lanes *lanes)
 
 static void lane_free(const struct cf_cuda *cuda, struct cf_lane *lane)
 {
-	for (int i = 0; i < CF_LANE_DEPTH; i++)
+	for (int i = 0; i < CF_LANE_DEPTH; i++) {
 		if (lane->done[i])
 			cuda->event_destroy(lane->done[i]);
+		if (lane->asleep[i])
+			cuda->event_destroy(lane->asleep[i]);
+	}
 	if (lane->order)
 		cuda->event_destroy(lane->order);
 	if (lane->stream)
@@ -94,6 +97,19 @@ void cf_lane_give_back(struct cf_lanes *lanes, struct cf_lane *lane)
 	lane->next = lanes->free;
 	lanes->free = lane;
 	pthread_mutex_unlock(&lanes->lock);
+}
+
+CUevent cf_lane_sleeper(struct cf_lane *lane, size_t k)
+{
+	const struct cf_cuda *cuda = cf_cuda_loaded();
+	CUevent *event = &lane->asleep[k];
+
+	if (!*event && cuda &&
+	    cuda->event_create(event, CF_CU_EVENT_DISABLE_TIMING |
+					      CF_CU_EVENT_BLOCKING_SYNC) !=
+		    CF_CU_SUCCESS)
+		*event = NULL;
+	return *event ? *event : lane->done[k];
 }
 
 /*

@@ -16,7 +16,8 @@
 
 struct cf_lane {
 	CUstream stream;
-	CUevent done[CF_LANE_DEPTH]; /* the copy of a slot is done */
+	CUevent done[CF_LANE_DEPTH];   /* the copy of a slot is done */
+	CUevent asleep[CF_LANE_DEPTH]; /* the same; NULL: not needed yet */
 	CUevent order; /* what the default streams held when we looked */
 	struct cf_lane *next;
 };
@@ -52,6 +53,12 @@ bool cf_lane_ends_by(const struct cf_cuda *cuda, CUstream stream,
 /* The lanes' context is current. 0, -ENOMEM or a CUDA code. */
 int cf_lane_lease(struct cf_lanes *lanes, struct cf_lane **lane);
 void cf_lane_give_back(struct cf_lanes *lanes, struct cf_lane *lane);
+
+/*
+ * Marker k, for who waits for it asleep and not for the shortest time; the
+ * plain one where there can be none. The lane's context is current.
+ */
+CUevent cf_lane_sleeper(struct cf_lane *lane, size_t k);
 
 /*
  * Orders the lane behind what the default streams of its context (legacy and

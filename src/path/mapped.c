@@ -5,7 +5,8 @@
  * DESIGN  Each part of a piece lies in one chunk of the file. Its window
  * (core/windows.h) is a registered mapping of the pages in the page cache, and
  * the copy goes straight out of it. Up to CF_LANE_DEPTH copies run while the
- * next window is found or opened. One thread carries it all: it only waits.
+ * next window is found or opened. One thread carries it all: it only waits,
+ * asleep where so many do that none is done soon.
  *
  * What was copied counts if the pages copied from were the file's pages when
  * the copy was done, and the file's stamp did not change from the look before
@@ -37,6 +38,7 @@
  *    (core/windows_look.c).
  */
 #include <errno.h>
+#include <stdatomic.h>
 #include "core/device.h"
 #include "core/log.h"
 #include "path/path.h"
@@ -59,8 +61,14 @@ static const enum cf_why whys[CF_NR_SIGHTS] = {
 	[CF_SIGHT_MEMORY_SHORT] = CF_WHY_MEMORY_SHORT,
 };
 
+/* Alone one has the link to itself, and a wake would take long beside that. */
+#define MANY 4
+
+static _Atomic unsigned nr_trips; /* under way; relaxed: it guides */
+
 /* A copy that is under way. */
 struct ride {
+	CUevent done;
 	struct cf_window *window;
 	size_t from;	 /* in the window */
 	size_t at, size; /* in the piece */
@@ -75,6 +83,7 @@ struct trip {
 	size_t chunk;
 	struct ride rides[CF_LANE_DEPTH];
 	size_t begun, ended;
+	bool sleeps;
 };
 
 /* The path below must be free to carry what this one gives up. */
@@ -113,7 +122,7 @@ static void finish_one(struct trip *trip)
 {
 	size_t k = trip->ended++ % CF_LANE_DEPTH;
 	struct ride *ride = &trip->rides[k];
-	CUresult res = trip->cuda->event_synchronize(trip->lane->done[k]);
+	CUresult res = trip->cuda->event_synchronize(ride->done);
 	bool current = false;
 
 	if (res == CF_CU_SUCCESS)
@@ -145,15 +154,14 @@ static int window_for(struct trip *trip, const struct cf_part *part,
 	}
 }
 
-static CUresult copy(struct trip *trip, const struct ride *ride, size_t k)
+static CUresult copy(struct trip *trip, const struct ride *ride)
 {
 	CUresult res = trip->cuda->memcpy_htod_async(
 		(CUdeviceptr)trip->piece->mem.addr + ride->at,
 		ride->window->mem + ride->from, ride->size, trip->lane->stream);
 
 	if (res == CF_CU_SUCCESS)
-		res = trip->cuda->event_record(trip->lane->done[k],
-					       trip->lane->stream);
+		res = trip->cuda->event_record(ride->done, trip->lane->stream);
 	return res;
 }
 
@@ -165,7 +173,10 @@ static bool begin_one(struct trip *trip, const struct cf_part *part)
 	size_t k = trip->begun % CF_LANE_DEPTH;
 	struct ride *ride = &trip->rides[k];
 
-	*ride = (struct ride){ .from = at % trip->chunk,
+	*ride = (struct ride){ .done = trip->sleeps ?
+					       cf_lane_sleeper(trip->lane, k) :
+					       trip->lane->done[k],
+			       .from = at % trip->chunk,
 			       .at = part->at,
 			       .size = part->size };
 	if (at >= end)
@@ -180,7 +191,7 @@ static bool begin_one(struct trip *trip, const struct cf_part *part)
 		give_up(trip, part->at, "no window");
 		return false;
 	}
-	if (copy(trip, ride, k) != CF_CU_SUCCESS) {
+	if (copy(trip, ride) != CF_CU_SUCCESS) {
 		cf_lane_settle(trip->lane);
 		cf_windows_put(ride->window, false);
 		give_up(trip, part->at, "the copy failed");
@@ -217,7 +228,12 @@ static int carry(struct trip *trip)
 		return err;
 	err = cf_lane_lease(&trip->dev->lanes, &trip->lane);
 	if (!err) {
+		trip->sleeps = atomic_fetch_add_explicit(&nr_trips, 1,
+							 memory_order_relaxed) +
+				       1 >=
+			       MANY;
 		go(trip);
+		atomic_fetch_sub_explicit(&nr_trips, 1, memory_order_relaxed);
 		cf_lane_give_back(&trip->dev->lanes, trip->lane);
 	}
 	cf_device_leave(trip->dev, &scope);

@@ -17,6 +17,7 @@
 #include <sys/mman.h>
 #include <sys/wait.h>
 #include <unistd.h>
+#include "core/lane.h"
 #include "core/windows.h"
 #include "harness.h"
 #include "seam/os.h"
@@ -802,6 +803,55 @@ static void the_bound_holds_with_many_threads(void **state)
 	end();
 }
 
+/* How a thread waits no program sees: it is told here. */
+static atomic_uint asleep;
+
+CUevent __real_cf_lane_sleeper(struct cf_lane *lane, size_t k);
+CUevent __wrap_cf_lane_sleeper(struct cf_lane *lane, size_t k);
+CUevent __wrap_cf_lane_sleeper(struct cf_lane *lane, size_t k)
+{
+	atomic_fetch_add(&asleep, 1);
+	return __real_cf_lane_sleeper(lane, k);
+}
+
+static void read_beside_others(void *all_here, unsigned i)
+{
+	unsigned char *bytes = malloc(SIZE);
+	struct th_mem own;
+
+	th_mem_alloc(&own, TH_DEVICE, SIZE);
+	pthread_barrier_wait(all_here);
+	assert_int_equal(cuFileRead(fh, own.ptr, SIZE, 0, 0), SIZE);
+	th_mem_get(&own, 0, bytes, SIZE);
+	th_equal("a read", bytes, content, SIZE);
+	th_mem_free(&own);
+	free(bytes);
+}
+
+/* Copies take so long that all are under way at once. */
+static unsigned asleep_of(unsigned nr)
+{
+	pthread_barrier_t all_here;
+
+	atomic_store(&asleep, 0);
+	pthread_barrier_init(&all_here, NULL, nr);
+	th_need_fake()->copy_delay_us(20000);
+	th_threads(nr, read_beside_others, &all_here);
+	th_need_fake()->copy_delay_us(0);
+	pthread_barrier_destroy(&all_here);
+	return atomic_load(&asleep);
+}
+
+static void who_waits_beside_many_sleeps(void **state)
+{
+	begin();
+	warm();
+	assert_int_equal(asleep_of(3), 0);
+	assert_in_range(asleep_of(6), 1, 6 * NR_CHUNKS);
+	assert_int_equal(asleep_of(1), 0);
+	end();
+}
+
 static int clock_ahead(clockid_t id, struct timespec *ts)
 {
 	int err = cf_os_real.clock_gettime(id, ts);
@@ -1250,6 +1300,7 @@ int main(void)
 		TEST(a_file_that_changes_during_a_read_is_read_again),
 		TEST(a_read_never_shows_less_than_was_written_before_it),
 		TEST(the_bound_holds_with_many_threads),
+		TEST(who_waits_beside_many_sleeps),
 		TEST(a_read_larger_than_the_bound_goes_chunk_by_chunk),
 		TEST(chunks_read_in_turns_do_not_push_each_other_out),
 		TEST(chunks_read_at_random_change_places_seldom),
