@@ -89,7 +89,7 @@ static unsigned share_of_crew(unsigned nr, unsigned long long need,
 	return count_for(nr, rounds * crews);
 }
 
-/* With their helper; a bundle is one worker's that is not worth two. */
+/* Who leads a crew and its helpers. 1: it would not be worth two. */
 static unsigned count_crewed(unsigned nr, unsigned long long cost_ns)
 {
 	unsigned most = cf_plan_bound(workers);

@@ -228,10 +228,9 @@ static int carry(struct trip *trip)
 		return err;
 	err = cf_lane_lease(&trip->dev->lanes, &trip->lane);
 	if (!err) {
-		trip->sleeps = atomic_fetch_add_explicit(&nr_trips, 1,
-							 memory_order_relaxed) +
-				       1 >=
-			       MANY;
+		trip->sleeps =
+			atomic_fetch_add_explicit(
+				&nr_trips, 1, memory_order_relaxed) >= MANY - 1;
 		go(trip);
 		atomic_fetch_sub_explicit(&nr_trips, 1, memory_order_relaxed);
 		cf_lane_give_back(&trip->dev->lanes, trip->lane);
