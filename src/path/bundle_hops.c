@@ -11,35 +11,24 @@
 
 #include <stdatomic.h>
 #include "core/device.h"
-#include "path/express.h"
+#include "path/bundle_near.h"
 #include "path/hops.h"
 
-/* Smaller ones have been asked already (bundle_near.c). */
 static bool has_large(const struct cf_bundle *b)
 {
 	for (unsigned i = 0; i < b->nr; i++)
-		if (b->pieces[i]->size > CF_SHARES_PART)
+		if (b->pieces[i]->size > CF_BUNDLE_NEAR_MAX)
 			return true;
 	return false;
 }
 
-static bool all_suit(const struct cf_bundle *b, size_t *size)
-{
-	*size = 0;
-	for (unsigned i = 0; i < b->nr; i++) {
-		if (!b->pieces[i]->combine ||
-		    !cf_express_suits(&b->pieces[i]->mem))
-			return false;
-		*size += b->pieces[i]->size;
-	}
-	return true;
-}
-
+/* Where none is large they have been asked already. */
 static bool pay(const struct cf_bundle *b)
 {
 	size_t size;
 
-	return b->kernel && has_large(b) && all_suit(b, &size) &&
+	return b->kernel && has_large(b) &&
+	       cf_bundle_suits(b->pieces, b->nr, CF_BUNDLE_MAX_SIZE, &size) &&
 	       cf_hops_pay(&b->pieces[0]->mem, size);
 }
 

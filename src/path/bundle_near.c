@@ -13,7 +13,6 @@
 
 #define SHARES 2 /* of each of the crew, at least */
 #define MAX_STEP 2
-#define MAX_SIZE ((size_t)32 << 10)
 #define MAX_ALONE ((size_t)64 << 10) /* in all; more are several bundles' */
 
 struct work {
@@ -72,19 +71,13 @@ static void help(void *arg)
 		cf_hops_carry(&hops, next, &share);
 }
 
-/* Copy engines make as much of larger ones, and leave the processors alone. */
-static bool suits(const struct cf_piece *piece)
-{
-	return piece->combine && piece->size <= MAX_SIZE &&
-	       cf_express_suits(&piece->mem);
-}
-
-static bool all_suit(const struct cf_piece *const *pieces, unsigned nr,
-		     size_t *size)
+bool cf_bundle_suits(const struct cf_piece *const *pieces, unsigned nr,
+		     size_t most, size_t *size)
 {
 	*size = 0;
 	for (unsigned i = 0; i < nr; i++) {
-		if (!suits(pieces[i]))
+		if (!pieces[i]->combine || pieces[i]->size > most ||
+		    !cf_express_suits(&pieces[i]->mem))
 			return false;
 		*size += pieces[i]->size;
 	}
@@ -97,7 +90,7 @@ static bool pay(const struct cf_piece *const *pieces, unsigned nr,
 {
 	size_t size;
 
-	return all_suit(pieces, nr, &size) &&
+	return cf_bundle_suits(pieces, nr, CF_BUNDLE_NEAR_MAX, &size) &&
 	       (crew->helpers || size <= MAX_ALONE) &&
 	       cf_hops_pay(&pieces[0]->mem, size);
 }
