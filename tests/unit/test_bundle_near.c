@@ -6,54 +6,14 @@
  */
 #include "path/bundle_near.h"
 
-#include <errno.h>
-#include <fcntl.h>
-#include <pthread.h>
-#include <stdatomic.h>
-#include <stdlib.h>
-#include <string.h>
-#include <unistd.h>
-#include "core/ring.h"
-#include "harness.h"
-#include "seam/os.h"
-
-#define MEM (4 * TH_MIB)
-#define FILE_SIZE (500 * TH_KIB + 123)
-#define MOST (32 * TH_KIB)
 #define NR 100
+#define FILE_SIZE (500 * TH_KIB + 123)
+
+#include "core/ring.h"
+#include "hops_world.h"
+
+#define MOST (32 * TH_KIB)
 #define ALONE (64 * TH_KIB) /* in all, without a crew */
-#define CANARY 0xa5
-#define UNTOUCHED 12345
-
-/* ---------------------------------------------------------------- crews */
-
-struct lent {
-	void (*help)(void *arg);
-	void *arg;
-};
-
-static void *help_thread(void *lent)
-{
-	struct lent *l = lent;
-
-	l->help(l->arg);
-	return NULL;
-}
-
-static void work(struct cf_crew *crew, void (*lead)(void *arg),
-		 void (*help)(void *arg), void *arg)
-{
-	struct lent lent = { help, arg };
-	pthread_t threads[16];
-
-	for (unsigned i = 0; i < crew->helpers; i++)
-		assert_int_equal(
-			pthread_create(&threads[i], NULL, help_thread, &lent),
-			0);
-	lead(arg);
-	for (unsigned i = 0; i < crew->helpers; i++)
-		assert_int_equal(pthread_join(threads[i], NULL), 0);
-}
 
 static void work_alone(struct cf_crew *crew, void (*lead)(void *arg),
 		       void (*help)(void *arg), void *arg)
@@ -63,105 +23,11 @@ static void work_alone(struct cf_crew *crew, void (*lead)(void *arg),
 	lead(arg);
 }
 
-/* ---------------------------------------------------------------- world */
-
-static struct cf_os os;
-static off_t bad_from, bad_to; /* cannot be read; both 0: all can */
-
-/* Reads come fast where no time goes by; or so much by each look at it. */
-static _Atomic int64_t now_ns, look_ns;
-
-static int clock_by_looks(clockid_t id, struct timespec *ts)
-{
-	int64_t ns = atomic_fetch_add(&now_ns, atomic_load(&look_ns));
-
-	(void)id;
-	*ts = (struct timespec){ .tv_sec = 1000 + ns / 1000000000,
-				 .tv_nsec = ns % 1000000000 };
-	return 0;
-}
-
-/* What rests has rested then. */
-static void pass_time(void)
-{
-	atomic_fetch_add(&now_ns, 10 * (int64_t)1000000000);
-}
-
-static ssize_t pread_but(int fd, void *buf, size_t size, off_t off)
-{
-	if (off >= bad_from && off < bad_to)
-		return -EIO;
-	if (off < bad_from && off + (off_t)size > bad_from)
-		size = (size_t)(bad_from - off);
-	return cf_os_real.pread(fd, buf, size, off);
-}
-
-static struct th_file file;
-static struct th_mem mem;
-static unsigned char *bytes;
-static CUfileHandle_t fh;
-static struct cf_piece piece[NR];
-static const struct cf_piece *pieces[NR];
-static ssize_t results[NR];
-
-static int begin(void **state)
-{
-	(void)state;
-	th_need_fake();
-	bytes = th_bytes(FILE_SIZE);
-	th_file_make(&file, TH_BUFFERED, O_RDWR, bytes, FILE_SIZE);
-	th_mem_alloc(&mem, TH_DEVICE, MEM);
-	fh = th_handle(file.fd);
-	os = cf_os_real;
-	os.clock_gettime = clock_by_looks;
-	os.pread = pread_but;
-	bad_from = bad_to = 0;
-	atomic_store(&look_ns, 0);
-	cf_os = &os;
-	return 0;
-}
-
-static int end(void **state)
-{
-	(void)state;
-	th_shuttle_stay(false);
-	cf_os = &cf_os_real;
-	cuFileHandleDeregister(fh);
-	th_file_end(&file);
-	th_mem_free(&mem);
-	free(bytes);
-	th_close();
-	return 0;
-}
-
-/* Of any place in the file, its end and beyond it too; apart in memory. */
-static void make_pieces(size_t most)
-{
-	size_t at = 512;
-
-	for (unsigned i = 0; i < NR; i++) {
-		piece[i] = (struct cf_piece){
-			.op = CF_READ,
-			.combine = true,
-			.size = 1 + th_below(most),
-			.file_off = (off_t)th_below(FILE_SIZE + 4096),
-			.handle = cf_handle_get(fh),
-		};
-		cf_handle_put(piece[i].handle); /* it stays registered */
-		at += th_below(40);
-		cf_memory_facts((uintptr_t)mem.ptr + at, &piece[i].mem);
-		at += piece[i].size;
-		assert_true(at < MEM);
-		pieces[i] = &piece[i];
-		results[i] = UNTOUCHED;
-	}
-}
-
 #define NOBODY 99 /* comes, of one who was wanted */
 
 static bool run(unsigned helpers)
 {
-	struct cf_crew crew = { .helpers = helpers, .work = work };
+	struct cf_crew crew = { .helpers = helpers, .work = together };
 
 	if (helpers == NOBODY)
 		crew = (struct cf_crew){ .helpers = 1, .work = work_alone };
@@ -189,38 +55,6 @@ static void run_until_near(unsigned helpers)
 	fail_msg("it never went near");
 }
 
-/* What one read of the piece would answer. */
-static ssize_t wanted(const struct cf_piece *p)
-{
-	off_t from = p->file_off, end = (off_t)FILE_SIZE;
-
-	if (from >= bad_from && from < bad_to)
-		return -EIO;
-	if (from < bad_from)
-		end = bad_from;
-	if (from >= end)
-		return 0;
-	return end - from < (off_t)p->size ? end - from : (ssize_t)p->size;
-}
-
-static void check(void)
-{
-	unsigned char *want = th_same(CANARY, MEM), *got = malloc(MEM);
-
-	for (unsigned i = 0; i < NR; i++) {
-		size_t at = piece[i].mem.addr - (uintptr_t)mem.ptr;
-
-		assert_int_equal(results[i], wanted(&piece[i]));
-		if (results[i] > 0)
-			memcpy(want + at, bytes + piece[i].file_off,
-			       (size_t)results[i]);
-	}
-	th_mem_get(&mem, 0, got, MEM);
-	th_equal("memory", got, want, MEM);
-	free(want);
-	free(got);
-}
-
 /* ---------------------------------------------------------------- tests */
 
 static void all_come_to_their_places(void **state)
@@ -231,7 +65,7 @@ static void all_come_to_their_places(void **state)
 	for (unsigned i = 0; i < 4 * TH_SCALE(4); i++) {
 		unsigned long orders = th_shuttle_orders();
 
-		make_pieces(i % 2 ? MOST : 4096);
+		make_pieces(1, i % 2 ? MOST : 4096);
 		run_until_near(helpers[i % 4]);
 		check();
 		assert_true(th_shuttle_orders() > orders + NR / 2);
@@ -243,7 +77,7 @@ static void few_bytes_need_no_crew(void **state)
 {
 	(void)state;
 	for (unsigned i = 0; i < TH_SCALE(4); i++) {
-		make_pieces(ALONE / NR);
+		make_pieces(1, ALONE / NR);
 		run_until_near(0);
 		check();
 	}
@@ -258,9 +92,8 @@ static void an_error_ends_what_it_meets(void **state)
 {
 	(void)state;
 	for (unsigned i = 0; i < TH_SCALE(8); i++) {
-		bad_from = (off_t)(1 + th_below(FILE_SIZE / 2));
-		bad_to = bad_from + (off_t)(1 + th_below(FILE_SIZE / 3));
-		make_pieces(MOST);
+		bad_somewhere();
+		make_pieces(1, MOST);
 		run_until_near(3);
 		check();
 	}
@@ -272,7 +105,7 @@ static void orders_that_are_taken_back_need_no_plan(void **state)
 	unsigned long copies;
 
 	(void)state;
-	make_pieces(MOST);
+	make_pieces(1, MOST);
 	for (unsigned i = 0; i < NR; i++)
 		piece[i].flights = 8;
 	run_until_near(NOBODY);
@@ -319,7 +152,7 @@ static void who_comes_to_a_lost_seat_goes_another_way(void **state)
 	unsigned ended = 0;
 
 	(void)state;
-	make_pieces(MOST);
+	make_pieces(1, MOST);
 	th_shuttle_stay(true);
 	run_until_near(NOBODY);
 	run_and_lose_a_seat();
@@ -344,7 +177,7 @@ static void one_that_does_not_suit_keeps_all_away(void **state)
 	for (int what = 0; what < 4; what++) {
 		struct cf_piece *one = &piece[th_below(NR)];
 
-		make_pieces(4096);
+		make_pieces(1, 4096);
 		th_mem_set(&mem, CANARY);
 		if (what == 0)
 			one->combine = false;
