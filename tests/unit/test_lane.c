@@ -18,6 +18,7 @@
 static struct cf_cuda driver;
 static unsigned nr_streams, nr_events; /* alive */
 static unsigned events_before_error;   /* that may be made */
+static unsigned event_flags;	       /* that they must have */
 static unsigned flags_seen, plain_flags_seen;
 static int priority_seen;
 
@@ -55,7 +56,7 @@ static CUresult stream_destroy(CUstream stream)
 
 static CUresult event_create(CUevent *event, unsigned flags)
 {
-	assert_int_equal(flags, CF_CU_EVENT_DISABLE_TIMING);
+	assert_int_equal(flags, event_flags);
 	if (!events_before_error)
 		return CF_CU_UNKNOWN;
 	events_before_error--;
@@ -120,6 +121,7 @@ static int begin(void **state)
 	};
 	nr_streams = nr_events = 0;
 	events_before_error = 1000;
+	event_flags = CF_CU_EVENT_DISABLE_TIMING;
 	legacy_says = per_thread_says = CF_CU_SUCCESS;
 	record_says = order_says = wait_says = CF_CU_SUCCESS;
 	nr_recorded = nr_ordered = 0;
@@ -168,6 +170,25 @@ static void a_lane_that_is_back_is_lent_again(void **state)
 	assert_int_equal(nr_streams, 3);
 	for (int i = 0; i < 3; i++)
 		cf_lane_give_back(&lanes, first[i]);
+}
+
+/* They end with their lane: the fixture counts. */
+static void a_marker_to_sleep_by_is_made_at_need_and_once(void **state)
+{
+	struct cf_lane *lane = lease();
+	CUevent first;
+
+	(void)state;
+	event_flags = CF_CU_EVENT_DISABLE_TIMING | CF_CU_EVENT_BLOCKING_SYNC;
+	first = cf_lane_sleeper(lane, 0);
+	assert_ptr_not_equal(first, lane->done[0]);
+	assert_ptr_not_equal(cf_lane_sleeper(lane, 1), first);
+	assert_ptr_equal(cf_lane_sleeper(lane, 0), first);
+	assert_int_equal(nr_events, CF_LANE_DEPTH + 1 + 2);
+	events_before_error = 0;
+	assert_ptr_equal(cf_lane_sleeper(lane, 2), lane->done[2]);
+	assert_ptr_equal(cf_lane_sleeper(lane, 0), first);
+	cf_lane_give_back(&lanes, lane);
 }
 
 static void lanes_of_a_dead_context_are_forgotten(void **state)
@@ -378,6 +399,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		TEST(a_lane_that_is_back_is_lent_again),
+		TEST(a_marker_to_sleep_by_is_made_at_need_and_once),
 		TEST(lanes_of_a_dead_context_are_forgotten),
 		TEST(what_could_be_made_of_half_a_lane_is_ended),
 		TEST(streams_are_apart_and_urgent),
