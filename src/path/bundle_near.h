@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* bundle_near - many small reads by a crew, through the GPU's own seats. */
+/* bundle_near - small reads, many by a crew, through the GPU's own seats. */
 #ifndef CF_PATH_BUNDLE_NEAR_H
 #define CF_PATH_BUNDLE_NEAR_H
 
