@@ -131,7 +131,9 @@ struct th_fake {
 	void *(*alias)(CUdeviceptr ptr, size_t size);
 	void (*writes_ordering)(int order, int flush_options);
 };
-const struct th_fake *th_fake(void);	  /* NULL on a real driver */
+const struct th_fake *th_fake(void); /* NULL on a real driver */
+/* Copies to a GPU that the fake driver was asked for, asynchronous ones. */
+unsigned long th_copies_in(void);
 const struct th_fake *th_need_fake(void); /* or skips; GPU current */
 
 /*

@@ -99,6 +99,7 @@ int cf_gpu_get_locked(const struct cf_cuda *cuda, int ordinal,
 	if (!gpu)
 		return -ENOMEM;
 	gpu->ordinal = ordinal;
+	cf_timeshare_init(&gpu->timeshare);
 	err = gpu_init(cuda, gpu);
 	if (err) {
 		free(gpu);

@@ -14,6 +14,7 @@
 #include <stdatomic.h>
 #include <stddef.h>
 #include "core/slot.h"
+#include "core/timeshare.h"
 #include "seam/cuda.h"
 #include "seam/hidden.h"
 
@@ -28,6 +29,7 @@ struct cf_gpu {
 	unsigned char uuid[16];
 	struct cf_pool *pool;
 	struct cf_pool *small; /* of CF_SMALL_SLOT, or the same pool */
+	struct cf_timeshare timeshare;
 	struct cf_gpu *next;
 };
 

@@ -8,6 +8,7 @@
  */
 #include "path/convoy.h"
 
+#include "core/copy_in.h"
 #include "core/file.h"
 #include "core/numbers.h"
 #include "core/visit.h"
@@ -84,9 +85,8 @@ static int begin_copy(struct journey *j, const struct cf_piece *piece,
 {
 	size_t nr = j->begun % PLACES;
 	const char *mem = j->places[nr].mem + cf_slot_delta(piece, part);
-	CUresult res = j->cuda->memcpy_htod_async((CUdeviceptr)piece->mem.addr +
-							  part->at,
-						  mem, size, j->lane->stream);
+	CUresult res = cf_copy_in(j->cuda, &piece->mem, part->at, mem, size,
+				  j->lane->stream);
 
 	if (res == CF_CU_SUCCESS)
 		res = j->cuda->event_record(j->lane->done[nr], j->lane->stream);

@@ -3,6 +3,7 @@
 #include "path/copies.h"
 
 #include <errno.h>
+#include "core/copy_in.h"
 
 #define MIN_SHARED 4 /* copies; fewer are quicker one by one */
 #define MAX_SHARED ((size_t)64 << 10)
@@ -10,13 +11,13 @@
 static CUresult copy(const struct cf_cuda *cuda, const struct cf_copies *c,
 		     unsigned i, size_t size)
 {
-	CUdeviceptr dev = (CUdeviceptr)c->pieces[i]->mem.addr;
+	const struct cf_memory *mem = &c->pieces[i]->mem;
 
 	return c->pieces[i]->op == CF_READ ?
-		       cuda->memcpy_htod_async(dev, c->at[i], size,
-					       c->lane->stream) :
-		       cuda->memcpy_dtoh_async(c->at[i], dev, size,
-					       c->lane->stream);
+		       cf_copy_in(cuda, mem, 0, c->at[i], size,
+				  c->lane->stream) :
+		       cuda->memcpy_dtoh_async(c->at[i], (CUdeviceptr)mem->addr,
+					       size, c->lane->stream);
 }
 
 /* ---------------------------------------------------------------- runs */

@@ -12,6 +12,7 @@
  */
 #include "path/direct.h"
 
+#include "core/copy_in.h"
 #include "path/slot_io.h"
 
 #define MAX_FLIGHTS 16
@@ -224,9 +225,9 @@ static int copy_in(struct stage *stage, struct cell *cell)
 		return 0;
 	}
 	err = mark(stage, cell,
-		   stage->cuda->memcpy_htod_async(device_addr(stage, cell),
-						  cell->mem + delta, n,
-						  stage->given->lane->stream));
+		   cf_copy_in(stage->cuda, &stage->piece->mem, cell->part.at,
+			      cell->mem + delta, n,
+			      stage->given->lane->stream));
 	if (!err && stage->begun - stage->ended == AHEAD)
 		err = free_copied(stage);
 	return err;

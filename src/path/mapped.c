@@ -39,6 +39,7 @@
  */
 #include <errno.h>
 #include <stdatomic.h>
+#include "core/copy_in.h"
 #include "core/device.h"
 #include "core/log.h"
 #include "path/path.h"
@@ -156,9 +157,9 @@ static int window_for(struct trip *trip, const struct cf_part *part,
 
 static CUresult copy(struct trip *trip, const struct ride *ride)
 {
-	CUresult res = trip->cuda->memcpy_htod_async(
-		(CUdeviceptr)trip->piece->mem.addr + ride->at,
-		ride->window->mem + ride->from, ride->size, trip->lane->stream);
+	CUresult res = cf_copy_in(trip->cuda, &trip->piece->mem, ride->at,
+				  ride->window->mem + ride->from, ride->size,
+				  trip->lane->stream);
 
 	if (res == CF_CU_SUCCESS)
 		res = trip->cuda->event_record(ride->done, trip->lane->stream);

@@ -16,6 +16,7 @@
 
 #include <errno.h>
 #include <stdatomic.h>
+#include "core/copy_in.h"
 #include "core/pause.h"
 #include "path/slot_io.h"
 
@@ -133,11 +134,10 @@ static int send_parts(struct relay *relay, size_t nr)
 		     cf_feed_part(relay->feed, relay->sent + i, &last);
 		     i++)
 			size = last.at + last.size - first.at;
-		res = relay->cuda->memcpy_htod_async(
-			(CUdeviceptr)relay->piece->mem.addr + first.at,
-			place_of(relay, relay->sent) +
-				cf_slot_delta(relay->piece, &first),
-			size, relay->lane->stream);
+		res = cf_copy_in(relay->cuda, &relay->piece->mem, first.at,
+				 place_of(relay, relay->sent) +
+					 cf_slot_delta(relay->piece, &first),
+				 size, relay->lane->stream);
 	}
 	relay->sent += nr;
 	if (res == CF_CU_SUCCESS && relay->sent % relay->per_slot == 0 &&

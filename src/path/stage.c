@@ -11,6 +11,8 @@
 #include "path/stage.h"
 
 #include <errno.h>
+#include "core/clock.h"
+#include "core/copy_in.h"
 #include "path/direct.h"
 #include "path/flag.h"
 #include "path/slot_io.h"
@@ -28,7 +30,8 @@ struct stage {
 	struct cf_pool *pool;
 	struct cf_slot *slots[SLOTS];
 	size_t nr_slots;
-	bool flagged; /* a flag is behind its only copy */
+	bool flagged;	     /* a flag is behind its only copy */
+	int64_t plain_since; /* it is small, and waits for turns; or 0 */
 };
 
 static CUdeviceptr device_addr(const struct stage *stage,
@@ -62,16 +65,31 @@ static int mark(const struct stage *stage, size_t k, CUresult res)
 	return cf_cuda_code(res);
 }
 
+/* Where it is not a matter of turns, what the driver does is quicker. */
+static bool goes_plain(const struct stage *stage, size_t size)
+{
+	return cf_copy_in_is_small(&stage->piece->mem, size) &&
+	       !cf_timeshare_holds(&stage->dev->gpu->timeshare);
+}
+
+static CUresult begin_copy(struct stage *stage, const struct cf_part *part,
+			   const char *mem, size_t size)
+{
+	if (!goes_plain(stage, size))
+		return cf_copy_in(stage->cuda, &stage->piece->mem, part->at,
+				  mem, size, stage->lane->stream);
+	stage->plain_since = cf_clock_ns();
+	return stage->cuda->memcpy_htod_async(device_addr(stage, part), mem,
+					      size, stage->lane->stream);
+}
+
 static int copy_in(struct stage *stage, const struct cf_part *part, size_t k,
 		   size_t size)
 {
 	const char *mem =
 		stage->slots[k]->mem + cf_slot_delta(stage->piece, part);
-	CUdeviceptr dst = device_addr(stage, part);
-	CUresult res;
+	CUresult res = begin_copy(stage, part, mem, size);
 
-	res = stage->cuda->memcpy_htod_async(dst, mem, size,
-					     stage->lane->stream);
 	flag(stage, part, res);
 	/* The last copy needs no mark: the end waits for the stream. */
 	return cf_feed_has_more(stage->feed) ? mark(stage, k, res) :
@@ -91,9 +109,14 @@ static int copy_out(struct stage *stage, const struct cf_part *part, size_t k)
 /* For all copies of a read. */
 static CUresult wait_all(const struct stage *stage)
 {
-	if (stage->flagged && cf_flag_is_up(stage->slots[0]))
-		return CF_CU_SUCCESS;
-	return stage->cuda->stream_synchronize(stage->lane->stream);
+	CUresult res = CF_CU_SUCCESS;
+
+	if (!stage->flagged || !cf_flag_is_up(stage->slots[0]))
+		res = stage->cuda->stream_synchronize(stage->lane->stream);
+	if (stage->plain_since)
+		cf_timeshare_note(&stage->dev->gpu->timeshare,
+				  cf_clock_ns() - stage->plain_since);
+	return res;
 }
 
 static int wait_copy(const struct stage *stage, size_t k)

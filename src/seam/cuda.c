@@ -69,6 +69,7 @@ static const struct row rows[] = {
 	MAY(ctx_get_device, "cuCtxGetDevice"),
 	MAY(exchange_capture_mode, "cuThreadExchangeStreamCaptureMode"),
 	MAY(stream_create_with_priority, "cuStreamCreateWithPriority"),
+	MAY(memcpy_2d_async, "cuMemcpy2DAsync_v2"),
 	MAY(mem_alloc, "cuMemAlloc_v2"),
 	MAY(mem_free, "cuMemFree_v2"),
 	MAY(module_load_data, "cuModuleLoadData"),

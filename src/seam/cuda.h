@@ -49,6 +49,7 @@ struct cf_cuda {
 	CUresult (*exchange_capture_mode)(int *mode);
 	CUresult (*stream_create_with_priority)(CUstream *stream,
 						unsigned flags, int priority);
+	CUresult (*memcpy_2d_async)(const CUDA_MEMCPY2D *copy, CUstream stream);
 	CUresult (*mem_alloc)(CUdeviceptr *ptr, size_t size);
 	CUresult (*mem_free)(CUdeviceptr ptr);
 	CUresult (*module_load_data)(CUmodule *module, const void *image);

@@ -72,6 +72,15 @@ extern const struct measure standin_types[];
 	AT(CUlaunchAttribute, value) \
 	AT(CUlaunchAttribute, value.priority) \
 	AT(CUlaunchAttribute, value.programmaticStreamSerializationAllowed) \
+	SIZE(CUDA_MEMCPY2D) \
+	AT(CUDA_MEMCPY2D, srcMemoryType) \
+	AT(CUDA_MEMCPY2D, srcHost) \
+	AT(CUDA_MEMCPY2D, srcPitch) \
+	AT(CUDA_MEMCPY2D, dstMemoryType) \
+	AT(CUDA_MEMCPY2D, dstDevice) \
+	AT(CUDA_MEMCPY2D, dstPitch) \
+	AT(CUDA_MEMCPY2D, WidthInBytes) \
+	AT(CUDA_MEMCPY2D, Height) \
 	SIZE(CUlaunchConfig) \
 	AT(CUlaunchConfig, gridDimX) \
 	AT(CUlaunchConfig, blockDimX) \

@@ -165,6 +165,24 @@ CUresult cuMemcpyDtoDAsync_v2(CUdeviceptr dst, CUdeviceptr src, size_t size,
 			__func__, stream);
 }
 
+/* Of rows the library knows those that lie together, from host to device. */
+CUresult cuMemcpy2DAsync_v2(const CUDA_MEMCPY2D *c, CUstream stream)
+{
+	FC_ENTER(FC_NORMAL);
+	if (c->srcPitch < c->WidthInBytes || c->dstPitch < c->WidthInBytes)
+		return CF_CU_INVALID_VALUE;
+	if (c->srcMemoryType != CF_CU_MEMORYTYPE_HOST ||
+	    c->dstMemoryType != CF_CU_MEMORYTYPE_DEVICE || c->srcXInBytes ||
+	    c->srcY || c->dstXInBytes || c->dstY ||
+	    c->srcPitch != c->WidthInBytes || c->dstPitch != c->WidthInBytes) {
+		fc_complain("%s: rows of another kind are not built", __func__);
+		return CF_CU_NOT_SUPPORTED;
+	}
+	return transfer(c->dstDevice, (uintptr_t)c->srcHost,
+			c->WidthInBytes * c->Height, COPY_DST_KNOWN, false,
+			__func__, stream);
+}
+
 /* --- batches */
 
 struct batch {

@@ -250,6 +250,46 @@ static void registration_refuses_overlap_and_what_is_not_there(void **state)
 	FAILS(cuMemHostRegister(p, 8192, 0), 1);
 }
 
+static CUDA_MEMCPY2D rows_of(CUdeviceptr dst, const void *src, size_t width)
+{
+	return (CUDA_MEMCPY2D){
+		.srcMemoryType = CF_CU_MEMORYTYPE_HOST,
+		.srcHost = src,
+		.srcPitch = width,
+		.dstMemoryType = CF_CU_MEMORYTYPE_DEVICE,
+		.dstDevice = dst,
+		.dstPitch = width,
+		.WidthInBytes = width,
+		.Height = 2,
+	};
+}
+
+static void rows_that_lie_together_are_copied(void **state)
+{
+	unsigned char from[6] = { 1, 2, 3, 4, 5, 6 };
+	CUdeviceptr d = new_mem(8);
+	CUDA_MEMCPY2D rows = rows_of(d + 1, from, 3);
+
+	(void)state;
+	OK(cuMemsetD8(d, 9, 8));
+	OK(cuMemcpy2DAsync(&rows, NULL));
+	OK(cuCtxSynchronize());
+	assert_int_equal(peek(d), 9);
+	for (size_t i = 0; i < 6; i++)
+		assert_int_equal(peek(d + 1 + i), i + 1);
+	assert_int_equal(peek(d + 7), 9);
+	rows = rows_of(d + 4, from, 3);
+	FAILS(cuMemcpy2DAsync(&rows, NULL), 1);
+	expect_complaint("past the end of an allocation");
+	rows = rows_of(d, from, 3);
+	rows.dstPitch = 2;
+	FAILS(cuMemcpy2DAsync(&rows, NULL), 1);
+	rows.dstPitch = 4;
+	FAILS(cuMemcpy2DAsync(&rows, NULL), CF_CU_NOT_SUPPORTED);
+	expect_complaint("rows of another kind");
+	OK(cuMemFree(d));
+}
+
 static void copy_across_the_end_of_a_registration_is_refused(void **state)
 {
 	char *p = calloc(1, 8192);
@@ -595,6 +635,7 @@ int memory_tests(void)
 		TEST(pointer_facts_of_unknown_memory_are_zero),
 		TEST(pointer_facts_of_host_managed_and_pool_memory),
 		TEST(registration_refuses_overlap_and_what_is_not_there),
+		TEST(rows_that_lie_together_are_copied),
 		TEST(copy_across_the_end_of_a_registration_is_refused),
 		TEST(read_only_registration_is_no_target),
 		TEST(copy_of_a_file_page_that_went_is_poison),

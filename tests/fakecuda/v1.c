@@ -29,6 +29,7 @@
 #undef cuMemcpyHtoDAsync
 #undef cuMemcpyDtoHAsync
 #undef cuMemcpyDtoDAsync
+#undef cuMemcpy2DAsync
 #undef cuMemsetD8
 #undef cuMemsetD32
 #undef cuStreamDestroy
@@ -95,6 +96,7 @@ WRONG(cuMemcpyDtoD)
 WRONG(cuMemcpyHtoDAsync)
 WRONG(cuMemcpyDtoHAsync)
 WRONG(cuMemcpyDtoDAsync)
+WRONG(cuMemcpy2DAsync)
 WRONG(cuMemsetD8)
 WRONG(cuMemsetD32)
 WRONG(cuStreamWaitValue32)

@@ -296,6 +296,7 @@ static const char *const cuda_rows[] = {
 	"cuMemHostRegister_v2",
 	"cuMemAlloc_v2",
 	"cuMemcpyHtoDAsync_v2",
+	"cuMemcpy2DAsync_v2",
 	"cuMemcpyDtoHAsync_v2",
 	"cuModuleLoadData",
 	"cuModuleGetFunction",

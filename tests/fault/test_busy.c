@@ -24,8 +24,7 @@ struct work {
 /* A slow step of a read: a copy, or a call of the disk's. */
 static unsigned long steps_made(void)
 {
-	return fault_calls(FAULT_PREAD) +
-	       (th_fake() ? th_fake()->calls("cuMemcpyHtoDAsync_v2") : 0);
+	return fault_calls(FAULT_PREAD) + (th_fake() ? th_copies_in() : 0);
 }
 
 /* The read is in the first of its slow steps, or further. */

@@ -220,6 +220,7 @@ static const struct cuda_row {
 	{ "cuMemHostRegister_v2", NULL },
 	{ "cuMemHostUnregister", "host_register" },
 	{ "cuMemcpyHtoDAsync_v2", NULL },
+	{ "cuMemcpy2DAsync_v2", NULL },
 	{ "cuMemcpyDtoHAsync_v2", NULL },
 	{ "cuStreamCreate", NULL },
 	{ "cuStreamDestroy_v2", "stream" },

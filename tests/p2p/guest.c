@@ -197,6 +197,7 @@ static const char *route(const char **why)
 static unsigned long copies(void)
 {
 	return fakecuda_calls("cuMemcpyHtoDAsync_v2") +
+	       fakecuda_calls("cuMemcpy2DAsync_v2") +
 	       fakecuda_calls("cuMemcpyDtoHAsync_v2");
 }
 

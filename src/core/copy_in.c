@@ -1,0 +1,53 @@
+// SPDX-License-Identifier: Apache-2.0
+/* copy_in - rows of small copies. */
+#include "core/copy_in.h"
+
+#define SMALL ((size_t)32 << 10)
+
+/* Rows of memory whose mapping may end between them are nobody's promise. */
+bool cf_copy_in_is_small(const struct cf_memory *mem, size_t size)
+{
+	return size > 1 && size < SMALL && mem->kind == CF_MEMORY_DEVICE &&
+	       !mem->chained;
+}
+
+static CUresult copy_rows(const struct cf_cuda *cuda, CUdeviceptr dst,
+			  const char *from, size_t width, CUstream stream)
+{
+	const CUDA_MEMCPY2D copy = {
+		.srcMemoryType = CF_CU_MEMORYTYPE_HOST,
+		.srcHost = from,
+		.srcPitch = width,
+		.dstMemoryType = CF_CU_MEMORYTYPE_DEVICE,
+		.dstDevice = dst,
+		.dstPitch = width,
+		.WidthInBytes = width,
+		.Height = 2,
+	};
+
+	return cuda->memcpy_2d_async(&copy, stream);
+}
+
+/* An odd byte goes with the one before it. */
+static CUresult copy_small(const struct cf_cuda *cuda, CUdeviceptr dst,
+			   const char *from, size_t size, CUstream stream)
+{
+	CUresult res = copy_rows(cuda, dst, from, size / 2, stream);
+
+	if (res == CF_CU_SUCCESS && size % 2)
+		res = copy_rows(cuda, dst + size - 2, from + size - 2, 1,
+				stream);
+	return res;
+}
+
+/* A plain copy has the last word where rows are refused. */
+CUresult cf_copy_in(const struct cf_cuda *cuda, const struct cf_memory *mem,
+		    size_t at, const char *from, size_t size, CUstream stream)
+{
+	CUdeviceptr dst = (CUdeviceptr)mem->addr + at;
+
+	if (cuda->memcpy_2d_async && cf_copy_in_is_small(mem, size) &&
+	    copy_small(cuda, dst, from, size, stream) == CF_CU_SUCCESS)
+		return CF_CU_SUCCESS;
+	return cuda->memcpy_htod_async(dst, from, size, stream);
+}

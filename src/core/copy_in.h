@@ -1,0 +1,28 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * copy_in - a copy to a GPU, by a copy engine also if it is small.
+ *
+ * The driver puts up to 24 KiB into its commands, and the engine that runs
+ * kernels delivers them. Where processes share a GPU that one is theirs by
+ * turns, and a small copy waits 0.3 to 2 ms for its own; copy engines are
+ * everybody's. What has two rows is left to those, so that is what we make of
+ * small ones: alone it takes as long, but of many threads they take longer.
+ */
+#ifndef CF_CORE_COPY_IN_H
+#define CF_CORE_COPY_IN_H
+
+#include <stdbool.h>
+#include "core/memory.h"
+#include "seam/cuda.h"
+
+/* Whether the driver would not leave it to a copy engine, and rows are. */
+bool cf_copy_in_is_small(const struct cf_memory *mem, size_t size);
+
+/*
+ * As cuMemcpyHtoDAsync, size bytes from pinned memory to `at` of mem, whose
+ * context is current; after a failure nothing is known of what was copied.
+ */
+CUresult cf_copy_in(const struct cf_cuda *cuda, const struct cf_memory *mem,
+		    size_t at, const char *from, size_t size, CUstream stream);
+
+#endif
