@@ -8,7 +8,9 @@
  * so that those who are awake come at once.
  *
  * A worker without work looks at `posted` a while before it sleeps: a caller
- * in a loop then finds it awake, and an idle process burns nothing. Who has
+ * in a loop then finds it awake, and an idle process burns nothing. Meanwhile
+ * it lets others have the processor that want it: where several processes have
+ * teams, those who look would else be in the way of those who work. Who has
  * taken work and sees more calls the next ones, so that a caller has few to
  * wake. Who posts work looks for sleepers after it, and who goes to sleep
  * looks for work after it is counted as one: so one of them sees the other.
@@ -48,6 +50,7 @@ struct cf_workers {
 	pthread_cond_t work; /* it was posted, or the end has come */
 	pthread_cond_t done; /* a job's last helper came back */
 	pthread_t threads[CF_TEAM_MAX + CF_TEAM_MAX_SPARE];
+	bool yields; /* who looks for work lets others run, come what may */
 	unsigned max;
 	int spare; /* who are not there for all work; for a moment below 0 */
 };

@@ -11,6 +11,7 @@
 		.lock = CF_SHORT_LOCK, .work = PTHREAD_COND_INITIALIZER, \
 		.done = PTHREAD_COND_INITIALIZER, \
 		.tasks.last = &teams[team].tasks.first, \
+		.yields = (team) == CF_TEAM_STREAM, \
 	}
 
 static struct cf_workers teams[CF_NR_TEAMS] = {

@@ -5,11 +5,17 @@
  */
 #include "engine/team.h"
 
+#include <sched.h>
 #include <stdatomic.h>
+#include "core/clock.h"
 #include "core/pause.h"
 #include "engine/settle.h"
 #include "seam/os.h"
 
+#define YIELD 32 /* looks: about a microsecond */
+/* Others have had a turn of the scheduler's. */
+#define LONG_NS (2500 * 1000)
+#define STAY_NS (50 * 1000 * 1000)
 /* Naps are short here, and 50 us late by default. */
 #define TIMER_SLACK_NS 1000
 
@@ -102,15 +108,39 @@ static bool do_one(struct cf_workers *w, struct turns *turns)
 	return run_task(w) || carry_load(w, &turns->load);
 }
 
+/* What a worker that looks for work remembers. */
+struct looker {
+	unsigned looks;
+	int64_t stays_until;
+};
+
+/*
+ * Who has work may wait for just this processor: a worker of another process,
+ * which lets us run before long, too. Where others do not stop by themselves
+ * one comes back too late for the next job, and stays for a while.
+ */
+static void let_others_run(const struct cf_workers *w, struct looker *me)
+{
+	int64_t before = cf_clock_ns();
+
+	if (before < me->stays_until)
+		return;
+	sched_yield();
+	if (!w->yields && cf_clock_ns() - before > LONG_NS)
+		me->stays_until = before + STAY_NS;
+}
+
 /*
  * True if there was news before all looks were made. Who finds no work behind
  * the news has not more of them for it.
  */
-static bool spin(struct cf_workers *w, unsigned seen, unsigned *looks)
+static bool spin(struct cf_workers *w, unsigned seen, struct looker *me)
 {
 	bool news = false;
 
-	while (!news && (*looks)++ < CF_TEAM_LOOKS) {
+	while (!news && me->looks++ < CF_TEAM_LOOKS) {
+		if (me->looks % YIELD == 0)
+			let_others_run(w, me);
 		cf_pause();
 		news = atomic_load_explicit(&w->posted, memory_order_relaxed) !=
 		       seen;
@@ -133,7 +163,7 @@ void *cf_team_worker(void *workers)
 	struct cf_workers *w = workers;
 	struct turns turns = { .job = 0 };
 	struct cf_settler me;
-	unsigned looks = 0;
+	struct looker looker = { .looks = 0 };
 
 	mine = w;
 	(void)cf_os->set_timer_slack(TIMER_SLACK_NS);
@@ -142,11 +172,11 @@ void *cf_team_worker(void *workers)
 		unsigned seen = atomic_load(&w->posted);
 
 		if (!do_one(w, &turns)) {
-			if (spin(w, seen, &looks))
+			if (spin(w, seen, &looker))
 				continue;
 			sleep_until_work(w);
 		}
-		looks = 0;
+		looker.looks = 0;
 	}
 	return NULL;
 }
