@@ -15,7 +15,7 @@
 #include "core/memory.h"
 #include "seam/cuda.h"
 
-/* Whether the driver would not leave it to a copy engine, and rows are. */
+/* Whether the driver would deliver it so, and rows go another way. */
 bool cf_copy_in_is_small(const struct cf_memory *mem, size_t size);
 
 /*

@@ -7,10 +7,10 @@
 
 #include <sched.h>
 #include <stdatomic.h>
-#include "core/clock.h"
 #include "core/pause.h"
 #include "engine/settle.h"
 #include "seam/os.h"
+#include "seam/ticks.h"
 
 #define YIELD 32 /* looks: about a microsecond */
 /* Others have had a turn of the scheduler's. */
@@ -121,12 +121,12 @@ struct looker {
  */
 static void let_others_run(const struct cf_workers *w, struct looker *me)
 {
-	int64_t before = cf_clock_ns();
+	int64_t before = cf_ticks_ns();
 
 	if (before < me->stays_until)
 		return;
 	sched_yield();
-	if (!w->yields && cf_clock_ns() - before > LONG_NS)
+	if (!w->yields && cf_ticks_ns() - before > LONG_NS)
 		me->stays_until = before + STAY_NS;
 }
 
