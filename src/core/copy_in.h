@@ -6,7 +6,8 @@
  * kernels delivers them. Where processes share a GPU that one is theirs by
  * turns, and a small copy waits 0.3 to 2 ms for its own; copy engines are
  * everybody's. What has two rows is left to those, so that is what we make of
- * small ones: alone it takes as long, but of many threads they take longer.
+ * small ones: alone it takes about as long, but of many threads longer, so who
+ * has many asks timeshare.h first.
  */
 #ifndef CF_CORE_COPY_IN_H
 #define CF_CORE_COPY_IN_H
