@@ -45,10 +45,10 @@ struct cell {
 	enum memory memory;
 	enum align align; /* what is not aligned; ALIGN_ALL: nothing */
 	enum mode mode;
-	size_t size; /* bytes of a request */
-	unsigned threads;
-	unsigned depth;	  /* entries of a batch, requests on a stream */
-	unsigned streams; /* of each thread */
+	size_t size;		/* bytes of a request */
+	unsigned threads, gpus; /* threads take GPUs in turn */
+	unsigned depth;		/* entries of a batch, requests on a stream */
+	unsigned streams;	/* of each thread */
 	double seconds;
 };
 

@@ -8,6 +8,7 @@ A GPU runs the kernels of one process at a time, in turns. Each cell is measured
 by ocf-bench for each library in a process of its own, beside nobody (`alone`),
 beside a process that multiplies matrices (`compute`, which takes PyTorch), and
 beside one or three that do the same as it by the same library (`same`, `three`).
+Where there are two GPUs, `other` is one that does the same on the second.
 A row has what the one process makes. byhand is the loop by hand.
 """
 import argparse
@@ -24,7 +25,7 @@ import table
 
 CELLS = ["--sizes 4K", "--sizes 4K --threads 16", "--sizes 16K", "--sizes 64K",
          "--sizes 1M", "--sizes 16M", "--sizes 4K --batch 128", "--sizes 1M --stream 8"]
-KINDS = {"alone": 0, "compute": 0, "same": 1, "three": 3}
+KINDS = {"alone": 0, "compute": 0, "same": 1, "three": 3, "other": 1}
 START = 30  # seconds that a neighbour may take to begin
 
 
@@ -43,13 +44,13 @@ def command(options, library, cell, seconds, rounds, out):
             str(seconds), "--rounds", str(rounds), "--json", out, *cell.split()]
 
 
-def await_file(path):
-    """Until there is something in it: the library is open, and measured next."""
+def await_library(path):
+    """-> its row: it is open, and measured next."""
     end = time.monotonic() + START
     while time.monotonic() < end:
         with contextlib.suppress(OSError):
-            if os.path.getsize(path):
-                return
+            for row in bench.of_kind(bench.load([path]), "library"):
+                return row
         time.sleep(0.01)
     raise RuntimeError(f"a neighbour did not begin: {path}")
 
@@ -78,16 +79,19 @@ def computing(wanted):
 
 
 @contextlib.contextmanager
-def neighbours(number, options, library, cell, folder):
-    """So many processes of the same kind run while the block does."""
-    outs = [os.path.join(folder, f"neighbour{n}") for n in range(number)]
+def neighbours(kind, options, library, cell, folder):
+    """Processes that do the same run while the block does."""
+    outs = [os.path.join(folder, f"neighbour{n}") for n in range(KINDS[kind])]
+    elsewhere = {"CUDA_VISIBLE_DEVICES": "1"} if kind == "other" else {}
     with stopped([]) as running:
         for out in outs:
             running.append(subprocess.Popen(
                 command(options, library, cell, START * 100, 1, out),
-                stdout=subprocess.DEVNULL))
+                stdout=subprocess.DEVNULL, env={**os.environ, **elsewhere}))
         for out in outs:
-            await_file(out)
+            row = await_library(out)
+            if elsewhere and not row["gpu"]:
+                raise RuntimeError("there is no second GPU")
         time.sleep(0.3 if outs else 0)
         yield
 
@@ -95,7 +99,7 @@ def neighbours(number, options, library, cell, folder):
 def measure(options, kind, library, cell):
     """Its rows."""
     with (tempfile.TemporaryDirectory() as folder,
-          neighbours(KINDS[kind], options, library, cell, folder)):
+          neighbours(kind, options, library, cell, folder)):
         out = os.path.join(folder, "rows")
         subprocess.run(command(options, library, cell, options.seconds, options.rounds, out),
                        stdout=subprocess.DEVNULL, check=False)
@@ -119,7 +123,7 @@ def parse():
     parser.add_argument("--bench", default="build/bench/ocf-bench")
     parser.add_argument("--lib", action="append", default=[], metavar="NAME=PATH")
     parser.add_argument("--libs-only", action="store_true", help="not byhand")
-    parser.add_argument("--beside", nargs="+", default=list(KINDS), choices=list(KINDS))
+    parser.add_argument("--beside", nargs="+", default=list(KINDS)[:4], choices=list(KINDS))
     parser.add_argument("--cells", nargs="+", default=CELLS,
                         help="what ocf-bench is told of each")
     parser.add_argument("--op", default="read", choices=["read", "write"])

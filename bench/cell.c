@@ -172,8 +172,8 @@ static void set_up(struct runner *r)
 	CUfileError_t err;
 
 	r->samples = malloc(MAX_SAMPLES * sizeof(*r->samples));
-	if (gpu_is_open() && gpu_use())
-		return fail(r, "GPU", 0);
+	if (gpu_is_open() && gpu_use_other(r->nr % c->gpus))
+		return fail(r, "there are not so many GPUs", 0);
 	r->fd = open(c->file,
 		     (c->write ? O_RDWR : O_RDONLY) | O_CLOEXEC |
 			     (c->medium == MEDIUM_DIRECT ? O_DIRECT : 0));
@@ -296,7 +296,8 @@ void cell_run(const struct mover *mover, const struct cell *cell,
 	pthread_barrier_init(&start, NULL, cell->threads + 1);
 	pthread_barrier_init(&stop, NULL, cell->threads + 1);
 	for (unsigned i = 0; i < cell->threads; i++) {
-		runners[i] = (struct runner){ .mover = mover,
+		runners[i] = (struct runner){ .nr = i,
+					      .mover = mover,
 					      .cell = cell,
 					      .way = way_of(cell),
 					      .start = &start,

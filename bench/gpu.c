@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* gpu - see gpu.h. One GPU, the first, and its primary context. */
+/* gpu - see gpu.h. GPUs have their primary contexts; the first is opened. */
 #include "gpu.h"
 
 #include <dlfcn.h>
@@ -34,6 +34,7 @@ static struct {
 } cu;
 
 static void *context;
+static _Thread_local void *other; /* NULL: this thread uses the first */
 static char name[96];
 
 static const struct {
@@ -114,7 +115,16 @@ const char *gpu_use(void)
 {
 	if (!context)
 		return "there is no GPU in use";
-	return cu.set_current(context) ? "no context" : NULL;
+	return cu.set_current(other ? other : context) ? "no context" : NULL;
+}
+
+const char *gpu_use_other(unsigned nr)
+{
+	int dev;
+
+	if (cu.device_get(&dev, (int)nr) || cu.retain(&other, dev))
+		return "there are not so many GPUs";
+	return gpu_use();
 }
 
 void *gpu_alloc(size_t size)

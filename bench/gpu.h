@@ -8,6 +8,8 @@
 
 const char *gpu_open(void); /* NULL, or what went wrong */
 const char *gpu_use(void);  /* this thread may allocate and copy */
+/* The same on another GPU, also for each gpu_use() of this thread after it. */
+const char *gpu_use_other(unsigned nr);
 bool gpu_is_open(void);
 const char *gpu_name(void);
 int gpu_driver_version(void);

@@ -64,17 +64,19 @@ static void run_cell(struct grid *g, struct cell *cell)
 	}
 }
 
-/* Every size and number of threads, for what else the cell says. */
+/* Every size, number of threads and of GPUs, for what else the cell says. */
 static void walk_sizes(struct grid *g, struct cell *cell)
 {
 	const struct options *o = g->o;
 
 	for (int s = 0; s < o->sizes.nr; s++)
-		for (int t = 0; t < o->threads.nr; t++) {
-			cell->size = o->sizes.value[s];
-			cell->threads = (unsigned)o->threads.value[t];
-			run_cell(g, cell);
-		}
+		for (int t = 0; t < o->threads.nr; t++)
+			for (int n = 0; n < o->gpus.nr; n++) {
+				cell->size = o->sizes.value[s];
+				cell->threads = (unsigned)o->threads.value[t];
+				cell->gpus = (unsigned)o->gpus.value[n];
+				run_cell(g, cell);
+			}
 }
 
 static void walk_modes(struct grid *g, struct cell *cell)

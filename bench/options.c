@@ -23,6 +23,7 @@ static void usage(void)
 	      "                    of a request alone, which none can pass\n"
 	      "  --sizes LIST      4K,1M,16M,64M\n"
 	      "  --threads LIST    1\n"
+	      "  --gpus LIST       1: threads take so many GPUs in turn\n"
 	      "  --ops LIST        read,write\n"
 	      "  --media LIST      cached,direct (also uncached; scan: uncached,\n"
 	      "                    from front to end; tmpfs)\n"
@@ -141,6 +142,7 @@ static const struct option words[] = {
 	{ "memory", 1, NULL, LISTS + 7 },
 	{ "align", 1, NULL, LISTS + 8 },
 	{ "register", 1, NULL, LISTS + 9 },
+	{ "gpus", 1, NULL, LISTS + 10 },
 	{ NULL, 0, NULL, 0 },
 };
 
@@ -155,6 +157,7 @@ static bool take_list(struct options *o, int nr, char *text)
 		{ &o->streams, NULL },	     { &o->ops, op_names },
 		{ &o->media, medium_names }, { &o->memories, memory_names },
 		{ &o->aligns, align_names }, { &o->registered, yes_no },
+		{ &o->gpus, NULL },
 	};
 
 	return parse_list(rows[nr].list, rows[nr].names, text);
@@ -209,6 +212,7 @@ static void defaults(struct options *o)
 	*o = (struct options){
 		.sizes = { 4, { 4 << 10, 1 << 20, 16 << 20, 64 << 20 } },
 		.threads = { 1, { 1 } },
+		.gpus = { 1, { 1 } },
 		.streams = { 1, { 1 } },
 		.ops = { 2, { 0, 1 } },
 		.media = { 2, { MEDIUM_CACHED, MEDIUM_DIRECT } },

@@ -19,7 +19,7 @@ struct options {
 		const char *path; /* or "byhand", "limit" */
 	} libraries[MAX_LIST];
 	int nr_libraries;
-	struct list sizes, threads, batch, stream, streams;
+	struct list sizes, threads, gpus, batch, stream, streams;
 	/* Indices into the tables of names below; 0 and 1 for yes and no. */
 	struct list ops, media, aligns, registered;
 	struct list memories; /* empty: device, or host without a GPU */

@@ -99,6 +99,8 @@ static void print_cell(const char *library, const struct cell *c,
 	       c->registered ? "reg" : "unreg");
 	if (c->align != ALIGN_ALL)
 		printf(" odd %s", align_names[c->align]);
+	if (c->gpus > 1)
+		printf(" on %u GPUs", c->gpus);
 	if (*r->error)
 		printf("  %s\n", r->error);
 	else
@@ -120,11 +122,12 @@ void report_cell(FILE *json, const char *library, const struct cell *c,
 	fprintf(json,
 		"\"mode\":\"%s\",\"op\":\"%s\",\"medium\":\"%s\","
 		"\"memory\":\"%s\",\"registered\":%s,\"align\":\"%s\","
-		"\"size\":%zu,\"threads\":%u,\"depth\":%u,\"streams\":%u,",
+		"\"size\":%zu,\"threads\":%u,\"gpus\":%u,\"depth\":%u,"
+		"\"streams\":%u,",
 		mode_names[c->mode], op_names[c->write],
 		medium_names[c->medium], memory_names[c->memory],
 		c->registered ? "true" : "false", align_names[c->align],
-		c->size, c->threads, c->depth, c->streams);
+		c->size, c->threads, c->gpus, c->depth, c->streams);
 	fprintf(json,
 		"\"stale\":%s,\"gb_per_s\":%.6f,\"ops_per_s\":%.1f,"
 		"\"p50_us\":%.2f,\"p99_us\":%.2f,\"cpu_s_per_gb\":%.4f,"

@@ -199,6 +199,7 @@ void rest_run(const struct options *o)
 			  .registered = true,
 			  .memory = (enum memory)o->memories.value[0],
 			  .size = 16 << 20,
+			  .gpus = 1,
 			  .depth = 1,
 			  .streams = 1,
 			  .seconds = LOAD_SECONDS },

@@ -4,7 +4,7 @@ import json
 
 # What makes two rows of different libraries the same cell.
 KEY = ("mode", "op", "medium", "memory", "registered", "align", "depth",
-       "streams", "threads", "size")
+       "streams", "threads", "gpus", "size")
 
 
 def load(paths):
@@ -60,4 +60,6 @@ def cell_text(row):
         words.append("unregistered")
     if row["align"] != "aligned":
         words.append(f"odd {row['align']}")
+    if row["gpus"] > 1:
+        words.append(f"on {row['gpus']} GPUs")
     return " ".join(words)

@@ -32,6 +32,7 @@ extern const struct way way_sync, way_batch, way_stream;
 
 struct runner {
 	pthread_t thread;
+	unsigned nr; /* of the cell's threads */
 	const struct mover *mover;
 	const struct cell *cell;
 	const struct way *way;

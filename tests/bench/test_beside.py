@@ -13,6 +13,7 @@ import beside
 
 BENCH = os.environ["OCF_BENCH"]
 LIB = os.environ["OCF_LIB"]
+FAKE_DIR = str(pathlib.Path(os.environ["OCF_FAKECUDA"]).parent)
 PROGRAM = pathlib.Path(beside.__file__)
 CELLS = ["--sizes 4K --host", "--sizes 64K --host --threads 2"]
 
@@ -60,7 +61,7 @@ def options_of(tmp_path):
 
 def test_neighbours_run_while_the_block_does(tmp_path):
     library = f"ours={LIB}"
-    with beside.neighbours(3, options_of(tmp_path), library, CELLS[0], str(tmp_path)):
+    with beside.neighbours("three", options_of(tmp_path), library, CELLS[0], str(tmp_path)):
         # each is a process that measures, and its parent
         assert len(processes_with(tmp_path / "data")) == 6
         assert len(list(tmp_path.glob("neighbour*"))) == 3
@@ -69,8 +70,25 @@ def test_neighbours_run_while_the_block_does(tmp_path):
 def test_a_neighbour_that_does_not_begin_is_no_neighbour(tmp_path, monkeypatch):
     monkeypatch.setattr(beside, "START", 0.3)
     with pytest.raises(RuntimeError, match="did not begin"):
-        with beside.neighbours(1, options_of(tmp_path), "ours=/nowhere", "--sizes 0",
+        with beside.neighbours("same", options_of(tmp_path), "ours=/nowhere", "--sizes 0",
                                str(tmp_path)):
+            pass
+
+
+def test_one_on_another_gpu_is_sent_there(tmp_path, monkeypatch):
+    monkeypatch.setenv("LD_LIBRARY_PATH", FAKE_DIR)
+    with beside.neighbours("other", options_of(tmp_path), f"ours={LIB}", "--sizes 4K",
+                           str(tmp_path)):
+        there = [process.parent for process in processes_with(tmp_path / "data")]
+        assert there
+        assert all(b"CUDA_VISIBLE_DEVICES=1" in (process / "environ").read_bytes().split(b"\0")
+                   for process in there)
+
+
+def test_without_a_second_gpu_there_is_no_other(tmp_path):
+    with pytest.raises(RuntimeError, match="no second GPU"):
+        with beside.neighbours("other", options_of(tmp_path), f"ours={LIB}",
+                               "--sizes 4K --host", str(tmp_path)):
             pass
 
 

@@ -21,6 +21,7 @@ OURS = f"ours={LIB}"
 def environment(gpu):
     env = {name: value for name, value in os.environ.items()
            if not name.startswith(("CUFILE_", "FAKECUDA_", "LD_LIBRARY"))}
+    env["FAKECUDA_GPUS"] = "4"
     env["ASAN_OPTIONS"] = env.get("ASAN_OPTIONS", "") + ":detect_leaks=0"
     if gpu:
         env["LD_LIBRARY_PATH"] = FAKE_DIR
@@ -72,6 +73,17 @@ def test_threads_share_a_file_and_move_the_right_bytes(bench):
     rows, _ = bench("--sizes", "4K,1M", "--threads", "1,8", libraries=(OURS, "byhand"))
     assert_measured(cells(rows))
     assert len(cells(rows)) == 2 * 2 * 2 * 2 * 2
+
+
+def test_threads_take_gpus_in_turn(bench):
+    rows, out = bench("--sizes", "64K", "--threads", "3", "--gpus", "1,4", "--batch", "8",
+                      "--ops", "read", "--media", "cached", libraries=(OURS, "byhand"))
+    assert_measured(cells(rows))
+    assert [row["gpus"] for row in cells(rows)] == [1, 1, 4, 4]
+    assert out.count("on 4 GPUs") == 2
+    rows, _ = bench("--sizes", "64K", "--gpus", "99", "--threads", "99", "--ops", "read",
+                    "--media", "cached", libraries=(OURS,))
+    assert [row["error"] for row in cells(rows)] == ["there are not so many GPUs"]
 
 
 def test_large_requests_by_hand_go_in_parts(bench):

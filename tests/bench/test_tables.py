@@ -29,7 +29,7 @@ def recorded():
 def cell(library="ours", gb_per_s=1.0, **more):
     row = {"kind": "cell", "library": library, "error": "", "mode": "sync", "op": "read",
            "medium": "cached", "memory": "device", "registered": True, "align": "aligned",
-           "size": 1 << 20, "threads": 1, "depth": 1, "streams": 1, "stale": False,
+           "size": 1 << 20, "threads": 1, "gpus": 1, "depth": 1, "streams": 1, "stale": False,
            "gb_per_s": gb_per_s, "ops_per_s": gb_per_s * 1000, "p50_us": 1.0, "p99_us": 2.0,
            "cpu_s_per_gb": 0.1, "steal_s": 0.25}
     return {**row, **more}
@@ -64,6 +64,16 @@ def test_the_ratio_is_that_of_the_first_library(tmp_path, capsys):
     assert out.splitlines()[2] == (
         "| read cached 1 MiB x1 device | 6.00 GB/s | 4.00 GB/s | hung | 1.50 |  | "
         "0.10 / 0.10 / - |")
+
+
+def test_the_number_of_gpus_is_told_where_there_are_more(tmp_path, capsys):
+    path = tmp_path / "two.json"
+    rows = [cell("ours", 6.0, gpus=gpus) for gpus in (1, 2)]
+    path.write_text("\n".join(map(json.dumps, rows)))
+    table.main([path])
+    lines = capsys.readouterr().out.splitlines()[2:4]
+    assert [line.split(" | ")[0] for line in lines] == [
+        "| read cached 1 MiB x1 device", "| read cached 1 MiB x1 device on 2 GPUs"]
 
 
 def test_what_the_host_took_is_the_sum_of_the_cells(tmp_path, capsys):
