@@ -175,7 +175,7 @@ static bool is_zero(const struct timespec *timeout)
 
 static bool may_look_long(const struct timespec *timeout)
 {
-	return cf_plan_bound(workers) >= MANY &&
+	return cf_plan_bound(workers[CF_TEAM_IO]) >= MANY &&
 	       (!timeout || timeout->tv_sec ||
 		timeout->tv_nsec >= LEAST_TIMEOUT);
 }

@@ -79,7 +79,7 @@ static void describe_plan(const struct cf_request *req, ocf_explain_t *e)
 	if (cf_plan_can_ask(req->route.path) && cf_ahead_begin(&ahead, &piece))
 		piece.ahead = &ahead;
 	piece.unhelped = !cf_worth_helpers(&piece);
-	plan = cf_plan_make(&piece, req->route.path, 1);
+	plan = cf_plan_make(&piece, req->route.path, CF_COMPANY_NONE);
 	e->part_size = plan.step;
 	e->parts = (plan.skew + e->size + plan.step - 1) / plan.step;
 	e->carriers = plan.helpers + 1;

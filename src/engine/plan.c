@@ -79,20 +79,22 @@ static bool parts_tear_pages(const struct cf_piece *piece)
 }
 
 /* One has time enough to ask for pages while the other waits for some. */
-static unsigned helpers_of(const struct cf_piece *piece, unsigned company)
+static unsigned helpers_of(const struct cf_piece *piece,
+			   struct cf_company company)
 {
 	bool direct = cf_file_is_direct(piece->handle, piece->via);
-	unsigned nr = cf_plan_helpers_for(direct, company);
+	unsigned nr = cf_plan_helpers_for(piece, company);
 
 	if (piece->ahead)
 		return cf_least(nr, AHEAD_HELPERS);
-	if (piece->ferry && !direct && company == 1 &&
+	if (piece->ferry && !direct && company.here == 1 &&
 	    piece->size >= FERRY_MANY)
 		return cf_plan_bound(ferry_helpers);
 	return nr;
 }
 
-static unsigned carriers_for(const struct cf_piece *piece, unsigned company)
+static unsigned carriers_for(const struct cf_piece *piece,
+			     struct cf_company company)
 {
 	bool direct = cf_file_is_direct(piece->handle, piece->via);
 
@@ -104,9 +106,10 @@ static unsigned carriers_for(const struct cf_piece *piece, unsigned company)
 		return 1 +
 		       (unsigned)cf_clamp(
 			       (piece->size - 1) / cf_plan_brisk_step(piece), 0,
-			       cf_plan_helpers_for(direct, company));
+			       cf_plan_helpers_for(piece, company));
 	/* whether a client's callbacks may run side by side is not known */
-	if (piece->handle->fs_ops || piece->size < least_split(direct, company))
+	if (piece->handle->fs_ops ||
+	    piece->size < least_split(direct, company.here))
 		return 1;
 	if (piece->op == CF_WRITE && (!direct || parts_tear_pages(piece)))
 		return 1;
@@ -157,7 +160,7 @@ bool cf_plan_can_be_brisk(const struct cf_piece *piece,
 	       piece->size < cf_plan_bound(brisk_to) && !piece->ferry &&
 	       !piece->handle->fs_ops &&
 	       !cf_file_is_direct(piece->handle, piece->via) &&
-	       cf_plan_bound(workers) >= BRISK_WORKERS;
+	       cf_plan_bound(workers[CF_TEAM_IO]) >= BRISK_WORKERS;
 }
 
 /* What nvidia-fs does not carry, and it may be all, is staged. */
@@ -220,9 +223,11 @@ bool cf_plan_is_alone(const struct cf_piece *piece,
 }
 
 struct cf_plan cf_plan_make(const struct cf_piece *piece,
-			    const struct cf_path_ops *path, unsigned company)
+			    const struct cf_path_ops *path,
+			    struct cf_company company)
 {
-	unsigned flights = flights_for(piece, path, company);
+	unsigned flights = flights_for(piece, path, company.all);
+	unsigned here = company.here;
 	unsigned carriers = flights ? 1 : carriers_for(piece, company);
 	bool staged = uses_slots(path);
 
@@ -235,16 +240,16 @@ struct cf_plan cf_plan_make(const struct cf_piece *piece,
 	if (path == &cf_path_mapped)
 		return mapped_plan(piece);
 	return (struct cf_plan){
-		.step = staged ? cf_plan_staged_step(piece, carriers, company) :
+		.step = staged ? cf_plan_staged_step(piece, carriers, here) :
 				 cf_plan_host_step(piece, carriers),
 		.skew = cf_plan_skew(piece),
 		.helpers = carriers - 1,
-		.demote =
-			staged ? cf_plan_demoted(piece, carriers, company) : 0,
-		.past = staged && cf_plan_goes_past(piece, carriers, company),
-		.flagged = staged && should_flag(piece, carriers, company),
-		.express = staged && may_go_express(piece, carriers, company),
-		.rare = is_rare(piece, company),
-		.near_slots = near_slots_for(piece, company),
+		.demote = staged ? cf_plan_demoted(piece, carriers, here) : 0,
+		.past = staged &&
+			cf_plan_goes_past(piece, carriers, company.all),
+		.flagged = staged && should_flag(piece, carriers, here),
+		.express = staged && may_go_express(piece, carriers, here),
+		.rare = is_rare(piece, here),
+		.near_slots = near_slots_for(piece, here),
 	};
 }

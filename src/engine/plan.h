@@ -3,6 +3,7 @@
 #ifndef CF_ENGINE_PLAN_H
 #define CF_ENGINE_PLAN_H
 
+#include "engine/company.h"
 #include "engine/route.h"
 
 struct cf_plan {
@@ -38,8 +39,8 @@ bool cf_plan_can_be_brisk(const struct cf_piece *piece,
 /* Whether who carries its parts asks for their pages (core/ahead.h). */
 bool cf_plan_can_ask(const struct cf_path_ops *path);
 
-/* company: how many requests run now, this one among them. */
 struct cf_plan cf_plan_make(const struct cf_piece *piece,
-			    const struct cf_path_ops *path, unsigned company);
+			    const struct cf_path_ops *path,
+			    struct cf_company company);
 
 #endif

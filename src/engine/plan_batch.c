@@ -92,9 +92,9 @@ static unsigned share_of_crew(unsigned nr, unsigned long long need,
 /* Who leads a crew and its helpers. 1: it would not be worth two. */
 static unsigned count_crewed(unsigned nr, unsigned long long cost_ns)
 {
-	unsigned most = cf_plan_bound(workers);
+	unsigned most = cf_plan_bound(gpu_workers);
 	unsigned few = cf_least(cost_ns / CREW_GROUP_NS + 1, CREW_FEW);
-	unsigned many = cf_plan_carriers(cost_ns, nr);
+	unsigned many = cf_plan_carriers(cost_ns, nr, 1);
 
 	if (most < CREW_WORKERS)
 		return 1;
@@ -163,9 +163,11 @@ struct cf_fleet_plan cf_plan_fleet(size_t need, unsigned nr)
 }
 
 /* One worker there always is, for what has no caller. */
-unsigned cf_plan_carriers(unsigned long long cost_ns, unsigned nr)
+unsigned cf_plan_carriers(unsigned long long cost_ns, unsigned nr,
+			  unsigned gpus)
 {
-	unsigned most = cf_plan_bound(workers);
+	unsigned most = cf_least((uint64_t)cf_plan_bound(gpu_workers) * gpus,
+				 cf_plan_bound(most_workers));
 	unsigned wanted = cf_least(cost_ns / MIN_GROUP_NS + 1, nr);
 
 	return cf_least(wanted, most ? most : 1);

@@ -51,8 +51,10 @@ bool cf_plan_is_convoy(unsigned long long bytes);
 /* Workers at buffered writes of one file. */
 #define CF_PLAN_WRITERS 2
 
-/* How many workers should carry nr entries that cost so much in all. */
-unsigned cf_plan_carriers(unsigned long long cost_ns, unsigned nr);
+/* How many workers should carry nr entries, of so many GPUs, that cost so much
+ * in all. */
+unsigned cf_plan_carriers(unsigned long long cost_ns, unsigned nr,
+			  unsigned gpus);
 
 /* How much one of them takes at a time, when so much is left. */
 unsigned long long cf_plan_group_ns(unsigned long long left_ns,

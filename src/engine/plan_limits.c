@@ -4,6 +4,7 @@
 
 #include "core/cache.h"
 #include "core/cpus.h"
+#include "core/file.h"
 #include "core/numbers.h"
 #include "core/slabs.h"
 #include "engine/worker.h"
@@ -12,14 +13,15 @@
 #define MIB (1ul << 20)
 
 #define DIRECT_CARRIERS 4
-#define AUTO_WORKERS 12
-#define AUTO_HELPERS 9 /* of one request; more do not fill the link fuller */
-#define MORE_TURNS 8   /* than processors: some wait for the GPU */
+#define AUTO_WORKERS 12 /* of one GPU */
+#define AUTO_HELPERS 9	/* of one request; more do not fill the link fuller */
+#define MORE_TURNS 8	/* than processors: some wait for the GPU */
 #define AUTO_SLOT (4 * MIB)
 #define SPLIT_FROM (256 * KIB) /* for each request that runs */
 #define RING_FROM (2 * MIB)    /* below, one call keeps the disk busy */
 
 struct cf_plan_bounds cf_plan_bounds;
+static _Atomic uint32_t gpus[CF_NR_TEAMS]; /* a bit a GPU that was seen */
 
 static unsigned nr_cpus(void)
 {
@@ -44,7 +46,16 @@ static unsigned workers_allowed(const struct cf_config *config, unsigned cpus)
 		return 0;
 	if (!is_default(config, CF_CFG_MAX_IO_THREADS))
 		return (unsigned)cf_config_size(config, CF_CFG_MAX_IO_THREADS);
-	return cf_least(cpus * 3 / 4, AUTO_WORKERS);
+	return cf_least(cpus * 3 / 4, CF_TEAM_MAX);
+}
+
+/* Of one GPU: more of them have the link no fuller, and cost processor time. */
+static unsigned gpu_workers_allowed(const struct cf_config *config,
+				    unsigned workers)
+{
+	return is_default(config, CF_CFG_MAX_IO_THREADS) ?
+		       cf_least(workers, AUTO_WORKERS) :
+		       workers;
 }
 
 static unsigned helpers_allowed(const struct cf_config *config)
@@ -118,10 +129,16 @@ size_t cf_plan_staging_bytes(const struct cf_config *config)
 void cf_plan_configure(const struct cf_config *config)
 {
 	unsigned cpus = nr_cpus();
-	unsigned workers = workers_allowed(config, cpus);
+	unsigned most = workers_allowed(config, cpus);
+	unsigned workers = gpu_workers_allowed(config, most);
 
 	cf_workers_configure(workers);
-	SET(workers, workers);
+	SET(most_workers, most);
+	SET(gpu_workers, workers);
+	for (int i = 0; i < CF_NR_TEAMS; i++) {
+		atomic_store(&gpus[i], 0);
+		SET(workers[i], workers);
+	}
 	SET(helpers, helpers_allowed(config));
 	SET(ferry_helpers, ferry_helpers_allowed(config, workers));
 	SET(turns, cpus + MORE_TURNS);
@@ -133,17 +150,65 @@ void cf_plan_configure(const struct cf_config *config)
 	SET(may_flag, !cf_config_bool(config, CF_CFG_STREAM_MEMOPS_BYPASS));
 }
 
-unsigned cf_plan_helpers_for(bool direct, unsigned company)
+/*
+ * A GPU more wants as many again; its streams a third of it, for those who
+ * have nothing to carry look for it, and are in the way of those who have.
+ */
+static unsigned workers_for(enum cf_team team, unsigned nr_gpus)
 {
-	unsigned nr = cf_least(cf_plan_bound(workers) / company,
-			       cf_plan_bound(helpers));
+	unsigned one = cf_plan_bound(gpu_workers);
+	unsigned more = team == CF_TEAM_STREAM ? one / 3 : one;
 
-	return direct ? cf_least(nr, DIRECT_CARRIERS - 1) : nr;
+	return cf_least(one + (uint64_t)more * (nr_gpus - 1),
+			cf_plan_bound(most_workers));
+}
+
+/* Another thread may note another GPU meanwhile: who is last has seen both. */
+static void follow(enum cf_team team)
+{
+	uint32_t seen;
+
+	do {
+		unsigned workers;
+
+		seen = atomic_load(&gpus[team]);
+		workers = workers_for(team, (unsigned)__builtin_popcount(seen));
+		SET(workers[team], workers);
+		cf_workers_allow(team, workers);
+	} while (seen != atomic_load(&gpus[team]));
+}
+
+uint32_t cf_plan_note_gpu(enum cf_team team, const struct cf_memory *mem)
+{
+	uint32_t bit;
+
+	if (mem->kind == CF_MEMORY_HOST)
+		return 0;
+	bit = UINT32_C(1) << (unsigned)mem->ordinal % 32;
+	if (!(atomic_load_explicit(&gpus[team], memory_order_relaxed) & bit)) {
+		atomic_fetch_or(&gpus[team], bit);
+		follow(team);
+	}
+	return bit;
+}
+
+unsigned cf_plan_helpers_for(const struct cf_piece *piece,
+			     struct cf_company company)
+{
+	enum cf_team team = piece->ferry ? CF_TEAM_STREAM : CF_TEAM_IO;
+	unsigned of_all = cf_plan_bound(workers[team]) / company.all;
+	unsigned of_gpu = cf_plan_bound(gpu_workers) / company.here;
+	unsigned nr =
+		cf_least(cf_least(of_all, of_gpu), cf_plan_bound(helpers));
+
+	return cf_file_is_direct(piece->handle, piece->via) ?
+		       cf_least(nr, DIRECT_CARRIERS - 1) :
+		       nr;
 }
 
 struct cf_plan_limits cf_plan_limits(void)
 {
-	unsigned workers = cf_plan_bound(workers);
+	unsigned workers = cf_plan_bound(workers[CF_TEAM_IO]);
 
 	return (struct cf_plan_limits){
 		.workers = workers,

@@ -5,10 +5,20 @@
 
 #include <stdatomic.h>
 #include "core/config.h"
+#include "core/piece.h"
+#include "engine/company.h"
+#include "engine/worker.h"
 #include "seam/hidden.h"
 
 /* What configuration and machine allow; at open. */
 void cf_plan_configure(const struct cf_config *config);
+
+/*
+ * To be called where requests come by that the team carries: where it is of
+ * one GPU more, it may have more workers. The GPU's bit; 0: host memory. No
+ * lock is held that lies below that of the workers.
+ */
+uint32_t cf_plan_note_gpu(enum cf_team team, const struct cf_memory *mem);
 
 /* What came of it. Any thread. */
 struct cf_plan_limits {
@@ -28,7 +38,9 @@ size_t cf_plan_staging_bytes(const struct cf_config *config);
  * the old ones.
  */
 struct cf_plan_bounds {
-	_Atomic unsigned workers;
+	_Atomic unsigned workers[CF_NR_TEAMS]; /* for the GPUs in use */
+	_Atomic unsigned gpu_workers;	/* of them, for those of one GPU */
+	_Atomic unsigned most_workers;	/* however many GPUs */
 	_Atomic unsigned helpers;	/* of one request */
 	_Atomic unsigned ferry_helpers; /* of a large one, in a stream, alone */
 	_Atomic unsigned turns;		/* of small cached reads; 0: any */
@@ -44,7 +56,8 @@ extern CF_HIDDEN struct cf_plan_bounds cf_plan_bounds;
 #define cf_plan_bound(name) \
 	atomic_load_explicit(&cf_plan_bounds.name, memory_order_relaxed)
 
-/* Of one request, where all that run share those there are. */
-unsigned cf_plan_helpers_for(bool direct, unsigned company);
+/* Of one request, where those that run share those there are. */
+unsigned cf_plan_helpers_for(const struct cf_piece *piece,
+			     struct cf_company company);
 
 #endif

@@ -18,6 +18,9 @@
 #define NEAR_FEW 4	       /* but beside them as many fill the BAR; */
 #define NEAR_BATCH 6	       /* while more of their batch wait */
 #define NEAR_MAX (1 * MIB)
+#define NEAR_PAIRS \
+	(128 * KIB) /* of more one helper alone is worth its time \
+		     */
 
 static bool can_be_near(const struct cf_piece *piece,
 			const struct cf_path_ops *path)
@@ -40,13 +43,25 @@ unsigned cf_plan_near_room(const struct cf_piece *piece,
 	return behind ? NEAR_BATCH : NEAR_FEW;
 }
 
+/*
+ * Beside so many others that there is one helper, it saves what is small no
+ * time, and takes as much of a processor as the read.
+ */
+static bool is_better_alone(const struct cf_piece *piece, unsigned helpers,
+			    struct cf_company company)
+{
+	return company.all > 1 && helpers < 2 && piece->size <= NEAR_PAIRS;
+}
+
 /* Who has said from where to split has it so. */
-unsigned cf_plan_near_carriers(const struct cf_piece *piece, unsigned company)
+unsigned cf_plan_near_carriers(const struct cf_piece *piece,
+			       struct cf_company company)
 {
 	unsigned most =
-		cf_least(cf_plan_helpers_for(false, company), NEAR_HELPERS);
+		cf_least(cf_plan_helpers_for(piece, company), NEAR_HELPERS);
 
 	if (piece->size <= NEAR_ALONE ||
+	    is_better_alone(piece, most, company) ||
 	    (piece->size >= cf_plan_bound(brisk_to) &&
 	     piece->size < cf_plan_bound(split_from)))
 		return 1;

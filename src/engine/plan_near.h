@@ -3,6 +3,7 @@
 #ifndef CF_ENGINE_PLAN_NEAR_H
 #define CF_ENGINE_PLAN_NEAR_H
 
+#include "engine/company.h"
 #include "engine/route.h"
 
 /* What is no larger goes express where few run (path/express.h). */
@@ -17,6 +18,7 @@ unsigned cf_plan_near_room(const struct cf_piece *piece,
 			   bool behind);
 
 /* Of one that is. */
-unsigned cf_plan_near_carriers(const struct cf_piece *piece, unsigned company);
+unsigned cf_plan_near_carriers(const struct cf_piece *piece,
+			       struct cf_company company);
 
 #endif

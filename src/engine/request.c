@@ -6,7 +6,6 @@
 #include "engine/request.h"
 
 #include <errno.h>
-#include <stdatomic.h>
 #include "core/ahead.h"
 #include "core/cold.h"
 #include "core/device.h"
@@ -15,10 +14,12 @@
 #include "core/log.h"
 #include "core/probe.h"
 #include "core/remote.h"
+#include "engine/company.h"
 #include "engine/crew.h"
 #include "engine/detour.h"
 #include "engine/explain.h"
 #include "engine/plan.h"
+#include "engine/plan_limits.h"
 #include "engine/plan_near.h"
 #include "engine/settle.h"
 #include "engine/turns.h"
@@ -44,8 +45,6 @@ static void log_failure(const struct cf_request *req, int code)
 		       req->route.path ? req->route.path->name : "none");
 }
 
-/* Relaxed: how many requests run, for those who plan one. */
-static _Atomic unsigned running, nears;
 static struct cf_haste brisk_reads;
 
 /* The words that scripts look for (contract 4.4). */
@@ -110,13 +109,27 @@ static bool begin_near(const struct cf_request *req, unsigned company)
 	unsigned room =
 		cf_plan_near_room(piece, req->route.path, company, req->behind);
 
-	if (atomic_load_explicit(&nears, memory_order_relaxed) >= room ||
-	    !cf_hops_pay(&piece->mem, piece->size * company))
+	if (!cf_company_join_near(&piece->mem, room))
 		return false;
-	if (atomic_fetch_add_explicit(&nears, 1, memory_order_relaxed) < room)
+	if (cf_hops_pay(&piece->mem, piece->size * company))
 		return true;
-	atomic_fetch_sub_explicit(&nears, 1, memory_order_relaxed);
+	cf_company_leave_near(&piece->mem);
 	return false;
+}
+
+/* With those of its batch that come next. */
+static struct cf_company begin_company(const struct cf_request *req)
+{
+	struct cf_company company = cf_company_join(&req->piece.mem);
+
+	company.here += req->behind;
+	company.all += req->behind;
+	/* the one that it waits for will be over */
+	if (company.here > 1 && req->ferry && !cf_ferry_has_begun(req->ferry)) {
+		company.here--;
+		company.all--;
+	}
+	return company;
 }
 
 /* What the piece's carriers need to know. */
@@ -139,24 +152,23 @@ static CF_APART ssize_t run_planned(struct cf_request *req)
 	struct cf_plan plan;
 	struct cf_cold cold;
 	struct cf_ahead ahead;
-	unsigned company, turn;
+	struct cf_company company;
+	unsigned turn;
 	int64_t begun;
 	ssize_t n;
 
 	cf_settle(node); /* a task runs here too */
-	company = 1 + req->behind +
-		  atomic_fetch_add_explicit(&running, 1, memory_order_relaxed);
-	/* the one that it waits for will be over */
-	if (company > 1 && req->ferry && !cf_ferry_has_begun(req->ferry))
-		company--;
+	cf_plan_note_gpu(req->ferry ? CF_TEAM_STREAM : CF_TEAM_IO,
+			 &req->piece.mem);
+	company = begin_company(req);
 	/* counted by now: those who wait are what makes a crowd */
 	turn = req->ferry ? 0 : cf_turns_begin(&req->piece, req->route.path);
 	req->piece.cold = cf_cold_begin(&cold, &req->piece);
 	if (cf_plan_can_ask(req->route.path) &&
 	    cf_ahead_begin(&ahead, &req->piece))
 		req->piece.ahead = &ahead;
-	req->piece.near = begin_near(req, company);
-	req->piece.brisk = company == 1 && !req->piece.near &&
+	req->piece.near = begin_near(req, company.here);
+	req->piece.brisk = company.here == 1 && !req->piece.near &&
 			   cf_plan_can_be_brisk(&req->piece, req->route.path) &&
 			   cf_haste_note(&brisk_reads, CF_PLAN_BRISK_GAP_NS,
 					 CF_PLAN_BRISK_AFTER);
@@ -165,16 +177,16 @@ static CF_APART ssize_t run_planned(struct cf_request *req)
 	take_over(&req->piece, &plan);
 	cf_crew_lend(&lent, plan.helpers, node);
 	cf_feed_init(&feed, req->piece.size, plan.skew, plan.step);
-	begun = cf_worth_begin(&req->piece, plan.helpers, company);
+	begun = cf_worth_begin(&req->piece, plan.helpers, company.all);
 	req->route.path->run(&req->piece, &feed, &lent.crew);
 	cf_turns_end(turn);
-	atomic_fetch_sub_explicit(&running, 1, memory_order_relaxed);
+	cf_company_leave(&req->piece.mem);
 	if (req->piece.near)
-		atomic_fetch_sub_explicit(&nears, 1, memory_order_relaxed);
+		cf_company_leave_near(&req->piece.mem);
 	req->code = feed.code;
 	n = cf_feed_result(&feed);
 	cf_worth_end(begun, &req->piece, n);
-	cf_cold_end(&cold, &req->piece, n, company);
+	cf_cold_end(&cold, &req->piece, n, company.all);
 	cf_ahead_end(&req->piece, n);
 	req->piece.ahead = NULL;
 	return n;
@@ -224,8 +236,7 @@ ssize_t cf_request_travel(struct cf_request *req)
 
 void cf_requests_fork_child(void)
 {
-	atomic_store(&running, 0);
-	atomic_store(&nears, 0);
+	cf_company_fork_child();
 	cf_turns_fork_child();
 }
 

@@ -9,6 +9,7 @@
 #include "core/file.h"
 #include "core/numbers.h"
 #include "engine/plan_batch.h"
+#include "engine/plan_limits.h"
 #include "engine/submission.h"
 #include "path/convoy.h"
 
@@ -233,7 +234,7 @@ static void lend_crews(struct cf_sort *sort)
 }
 
 /* How many workers the sorts are worth. */
-static unsigned count_carriers(struct cf_submission *sub)
+static unsigned count_carriers(struct cf_submission *sub, unsigned gpus)
 {
 	unsigned long long cost_ns = 0;
 	unsigned nr = 0, carriers = 0;
@@ -252,7 +253,7 @@ static unsigned count_carriers(struct cf_submission *sub)
 		cost_ns += sort->cost_ns;
 		nr += sort->nr;
 	}
-	return carriers + (nr ? cf_plan_carriers(cost_ns, nr) : 0);
+	return carriers + (nr ? cf_plan_carriers(cost_ns, nr, gpus) : 0);
 }
 
 /* What differs in its place alone is of the sort of the one before it. */
@@ -266,6 +267,7 @@ void cf_submission_sort(struct cf_submission *sub)
 {
 	struct cf_sort *sort = NULL;
 	struct cf_streak *streak = NULL;
+	uint32_t gpus = 0;
 
 	for (unsigned i = 0; i < sub->nr; i++) {
 		struct cf_entry *entry = &sub->entries[i];
@@ -275,6 +277,7 @@ void cf_submission_sort(struct cf_submission *sub)
 			piece->demote = entry[-1].req.piece.demote;
 		} else {
 			piece->demote = cf_plan_bundle_demote(piece);
+			gpus |= cf_plan_note_gpu(sub->team, &piece->mem);
 			sort = sort_for(sub, entry);
 			streak = streak_for(sub, sort, i);
 		}
@@ -282,5 +285,6 @@ void cf_submission_sort(struct cf_submission *sub)
 	}
 	leave_short_convoys(sub);
 	sub->waiting = sub->nr;
-	sub->carriers = count_carriers(sub);
+	sub->carriers = count_carriers(
+		sub, gpus ? (unsigned)__builtin_popcount(gpus) : 1);
 }

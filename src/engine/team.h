@@ -28,7 +28,6 @@
 #include "engine/task_queue.h"
 #include "engine/worker.h"
 
-#define CF_TEAM_MAX 64
 #define CF_TEAM_MAX_SPARE 960
 /* A call is 3 us where a processor has to be woken for it: none makes many. */
 #define CF_TEAM_PASS_ON 2

@@ -21,12 +21,18 @@ static struct cf_workers teams[CF_NR_TEAMS] = {
 
 void cf_workers_configure(unsigned max)
 {
-	for (int i = 0; i < CF_NR_TEAMS; i++) {
-		pthread_mutex_lock(&teams[i].lock);
-		teams[i].max = max < CF_TEAM_MAX ? max : CF_TEAM_MAX;
-		cf_team_count_locked(&teams[i]);
-		pthread_mutex_unlock(&teams[i].lock);
-	}
+	for (int i = 0; i < CF_NR_TEAMS; i++)
+		cf_workers_allow((enum cf_team)i, max);
+}
+
+void cf_workers_allow(enum cf_team team, unsigned max)
+{
+	struct cf_workers *w = &teams[team];
+
+	pthread_mutex_lock(&w->lock);
+	w->max = max < CF_TEAM_MAX ? max : CF_TEAM_MAX;
+	cf_team_count_locked(w);
+	pthread_mutex_unlock(&w->lock);
 }
 
 /* A client's thread has the help of those who do the same. */

@@ -45,9 +45,12 @@ struct cf_task {
 	struct cf_task *next; /* workers->lock */
 };
 
-/* How many workers a team may have; 0: callers work alone, tasks and loads have
- * one, with the spare ones beside it. */
+#define CF_TEAM_MAX 64
+/* How many workers a team may have, CF_TEAM_MAX at most; 0: callers work alone,
+ * tasks and loads have one, with the spare ones beside it. */
 void cf_workers_configure(unsigned max);
+/* The same for one team. */
+void cf_workers_allow(enum cf_team team, unsigned max);
 
 /*
  * Runs job->lead on the calling thread and job->help on up to wanted workers

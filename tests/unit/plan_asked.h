@@ -8,6 +8,7 @@
 
 #include <fcntl.h>
 #include "core/handle.h"
+#include "engine/plan.h"
 #include "engine/plan_limits.h"
 #include "harness.h"
 
@@ -36,6 +37,15 @@ static inline void configure(uint64_t slot_kib)
 	cf_staged_reset(staged);
 	cf_plan_configure(config);
 	cf_config_free(config);
+}
+
+/* The plan of one of so many requests, all of one GPU. */
+static inline struct cf_plan plan_of(const struct cf_piece *piece,
+				     const struct cf_path_ops *path,
+				     unsigned company)
+{
+	return cf_plan_make(piece, path,
+			    (struct cf_company){ company, company });
 }
 
 /* Two files, which nothing is known about but how they were opened. */

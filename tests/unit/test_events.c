@@ -78,7 +78,7 @@ static void time_stops(bool stops)
 static int begin(void **state)
 {
 	(void)state;
-	atomic_store(&cf_plan_bounds.workers, 4);
+	atomic_store(&cf_plan_bounds.workers[CF_TEAM_IO], 4);
 	cf_events_init(&events);
 	time_stops(false);
 	atomic_store(&nr_deadlines, 0);
@@ -347,7 +347,7 @@ static void looks_are_shorter_after_one_in_vain(void **state)
 static void beside_few_workers_no_look_is_long(void **state)
 {
 	(void)state;
-	atomic_store(&cf_plan_bounds.workers, 3);
+	atomic_store(&cf_plan_bounds.workers[CF_TEAM_IO], 3);
 	sleeps_for_one(NULL);
 	assert_int_equal(atomic_load(&events.rests), 0);
 }

@@ -31,7 +31,7 @@ static struct cf_plan plan(struct cf_handle *handle, enum cf_op op, size_t size,
 				  .combine = true,
 				  .size = size };
 
-	return cf_plan_make(&piece, &cf_path_staged, company);
+	return plan_of(&piece, &cf_path_staged, company);
 }
 
 static void small_reads_may_go_express(void **state)
@@ -60,7 +60,7 @@ static void what_a_disk_brings_to_one_is_rare(void **state)
 	assert_true(plan(&direct_file, CF_READ, 4096, 1).rare);
 	assert_false(plan(&direct_file, CF_READ, 4096, 2).rare);
 	assert_false(plan(&file, CF_READ, 4096, 1).rare);
-	assert_true(cf_plan_make(&cold, &cf_path_staged, 1).rare);
+	assert_true(plan_of(&cold, &cf_path_staged, 1).rare);
 }
 
 static void small_reads_are_their_callers_own(void **state)
@@ -87,7 +87,7 @@ static struct cf_piece brisk_read(size_t size)
 static void is_split(size_t size, unsigned helpers, size_t step)
 {
 	struct cf_piece piece = brisk_read(size);
-	struct cf_plan p = cf_plan_make(&piece, &cf_path_staged, 1);
+	struct cf_plan p = plan_of(&piece, &cf_path_staged, 1);
 
 	assert_true(cf_plan_can_be_brisk(&piece, &cf_path_staged));
 	assert_int_equal(p.helpers, helpers);
@@ -120,16 +120,16 @@ static void cold_reads_are_one_part(void **state)
 	piece.cold = true;
 	for (unsigned i = 0; i < 3; i++) {
 		piece.size = sizes[i];
-		p = cf_plan_make(&piece, &cf_path_staged, 1);
+		p = plan_of(&piece, &cf_path_staged, 1);
 		assert_int_equal(p.helpers, 0);
 		assert_int_equal(p.step, 4 * TH_MIB);
-		p = cf_plan_make(&piece, &cf_path_host, 1);
+		p = plan_of(&piece, &cf_path_host, 1);
 		assert_int_equal(p.helpers, 0);
 		assert_true(p.step >= piece.size);
 	}
 	/* or what the client's slots take */
 	configure(64);
-	p = cf_plan_make(&piece, &cf_path_staged, 1);
+	p = plan_of(&piece, &cf_path_staged, 1);
 	assert_int_equal(p.helpers, 0);
 	assert_int_equal(p.step, 64 * TH_KIB);
 }
@@ -147,17 +147,16 @@ static void reads_whose_pages_are_asked_for_have_two_carriers(void **state)
 		struct cf_plan p;
 
 		configure(0);
-		p = cf_plan_make(&piece, paths[i], 1);
+		p = plan_of(&piece, paths[i], 1);
 		assert_int_equal(p.helpers, 1);
 		assert_int_equal(p.step, 512 * TH_KIB);
 		assert_true(cf_plan_can_ask(paths[i]));
 		/* of many each has its own */
-		p = cf_plan_make(&piece, paths[i], 64);
+		p = plan_of(&piece, paths[i], 64);
 		assert_int_equal(p.helpers, 0);
 	}
 	configure(64);
-	assert_int_equal(cf_plan_make(&piece, &cf_path_staged, 1).step,
-			 64 * TH_KIB);
+	assert_int_equal(plan_of(&piece, &cf_path_staged, 1).step, 64 * TH_KIB);
 	/* who cuts pieces out of it, or has its pages by other means */
 	assert_false(cf_plan_can_ask(&cf_path_alias));
 	assert_false(cf_plan_can_ask(&cf_path_nvfs));
@@ -215,7 +214,7 @@ static void not_all_reads_can_be_brisk(void **state)
 	piece.handle = &direct_file;
 	piece.via = CF_VIA_DIRECT;
 	assert_false(cf_plan_can_be_brisk(&piece, &cf_path_staged));
-	atomic_store(&cf_plan_bounds.workers, 2);
+	atomic_store(&cf_plan_bounds.workers[CF_TEAM_IO], 2);
 	piece = brisk_read(64 * TH_KIB);
 	assert_false(cf_plan_can_be_brisk(&piece, &cf_path_staged));
 }
@@ -235,7 +234,7 @@ static void what_is_alone_is_one_part_of_one_carrier(void **state)
 		piece.size = (1ul << n / 4 % 25) + n % 3;
 		if (!cf_plan_is_alone(&piece, &cf_path_host))
 			continue;
-		p = cf_plan_make(&piece, &cf_path_host, 1u << n / 100);
+		p = plan_of(&piece, &cf_path_host, 1u << n / 100);
 		assert_int_equal(p.helpers, 0);
 		assert_int_equal(p.flights, 0);
 		assert_true(p.step - p.skew >= piece.size);
@@ -380,10 +379,8 @@ static void nothing_is_demoted_that_no_core_wrote(void **state)
 				 0);
 		assert_int_equal(plan(&file, CF_WRITE, piece.size, 8).demote,
 				 0);
-		assert_int_equal(cf_plan_make(&piece, &cf_path_host, 1).demote,
-				 0);
-		assert_int_equal(cf_plan_make(&piece, &cf_path_host, 8).demote,
-				 0);
+		assert_int_equal(plan_of(&piece, &cf_path_host, 1).demote, 0);
+		assert_int_equal(plan_of(&piece, &cf_path_host, 8).demote, 0);
 	}
 	atomic_store(&cf_plan_bounds.can_demote, false);
 	assert_int_equal(plan(&file, CF_READ, 4 * TH_MIB, 1).demote, 0);
@@ -409,16 +406,16 @@ static void what_a_ferry_moves_is_demoted_for_longer(void **state)
 	(void)state;
 	configure_demoting();
 	piece.size = 32 * TH_MIB;
-	p = cf_plan_make(&piece, &cf_path_staged, 1);
+	p = plan_of(&piece, &cf_path_staged, 1);
 	is_cut(&p, 512 * TH_KIB, CF_DEMOTE_ALL);
 	piece.size = 128 * TH_MIB - 1;
-	p = cf_plan_make(&piece, &cf_path_staged, 1);
+	p = plan_of(&piece, &cf_path_staged, 1);
 	is_cut(&p, 512 * TH_KIB, CF_DEMOTE_ALL);
 	piece.size = 128 * TH_MIB;
-	p = cf_plan_make(&piece, &cf_path_staged, 1);
+	p = plan_of(&piece, &cf_path_staged, 1);
 	is_cut(&p, 512 * TH_KIB, 0);
 	piece.size = 8 * TH_MIB;
-	p = cf_plan_make(&piece, &cf_path_staged, 3);
+	p = plan_of(&piece, &cf_path_staged, 3);
 	is_cut(&p, 256 * TH_KIB, 0);
 }
 
@@ -480,18 +477,17 @@ static void what_a_ferry_moves_is_cut_in_several_parts(void **state)
 	configure(0);
 	for (piece.size = 256 * TH_KIB; piece.size <= 64 * TH_MIB;
 	     piece.size += 64 * TH_KIB + 1) {
-		size_t step = cf_plan_make(&piece, &cf_path_staged, 1).step;
+		size_t step = plan_of(&piece, &cf_path_staged, 1).step;
 
 		assert_true(step >= 64 * TH_KIB && step <= 512 * TH_KIB);
 		assert_true(step <= piece.size / 4);
-		assert_true(step <=
-			    cf_plan_make(&piece, &cf_path_staged, 2).step);
+		assert_true(step <= plan_of(&piece, &cf_path_staged, 2).step);
 	}
 }
 
 static unsigned near_slots(const struct cf_piece *piece, unsigned company)
 {
-	return cf_plan_make(piece, &cf_path_staged, company).near_slots;
+	return plan_of(piece, &cf_path_staged, company).near_slots;
 }
 
 static void a_read_that_helpers_slow_down_has_none(void **state)
@@ -509,10 +505,10 @@ static void a_read_that_helpers_slow_down_has_none(void **state)
 	for (int way = 0; way < 3; way++) {
 		piece.near = way == 1;
 		piece.brisk = way == 2;
-		assert_int_equal(
-			cf_plan_make(&piece, &cf_path_staged, 1).helpers, 0);
+		assert_int_equal(plan_of(&piece, &cf_path_staged, 1).helpers,
+				 0);
 	}
-	assert_int_equal(cf_plan_make(&piece, &cf_path_host, 1).helpers, 0);
+	assert_int_equal(plan_of(&piece, &cf_path_host, 1).helpers, 0);
 }
 
 static void what_few_ferries_move_may_be_near(void **state)
@@ -555,7 +551,7 @@ static void of_a_larger_one_three_carriers_may_be_near(void **state)
 
 static unsigned helpers_of(const struct cf_piece *piece, unsigned company)
 {
-	return cf_plan_make(piece, &cf_path_staged, company).helpers;
+	return plan_of(piece, &cf_path_staged, company).helpers;
 }
 
 static void all_carry_a_large_one_that_is_alone_in_a_stream(void **state)
@@ -585,7 +581,7 @@ static void all_carry_a_large_one_that_is_alone_in_a_stream(void **state)
 
 static void is_past(const struct cf_piece *piece, unsigned company, bool past)
 {
-	struct cf_plan p = cf_plan_make(piece, &cf_path_staged, company);
+	struct cf_plan p = plan_of(piece, &cf_path_staged, company);
 
 	assert_int_equal(p.past, past);
 	assert_true(p.demote || !p.past);
@@ -630,9 +626,8 @@ static void a_ferry_has_a_carrier_for_128_kib(void **state)
 	configure(0);
 	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
 		piece.size = cases[i].kib * TH_KIB;
-		assert_int_equal(
-			cf_plan_make(&piece, &cf_path_staged, 1).helpers,
-			cases[i].helpers);
+		assert_int_equal(plan_of(&piece, &cf_path_staged, 1).helpers,
+				 cases[i].helpers);
 	}
 }
 
@@ -644,7 +639,7 @@ static void the_first_part_ends_where_a_block_does(void **state)
 				  .file_off = 4096 * 5 + 17 };
 
 	configure(0);
-	assert_int_equal(cf_plan_make(&piece, &cf_path_staged, 1).skew, 17);
+	assert_int_equal(plan_of(&piece, &cf_path_staged, 1).skew, 17);
 }
 
 static void a_fleet_is_deep_and_a_large_one_has_one_carrier(void **state)
@@ -738,11 +733,11 @@ static void reads_of_a_batch_that_are_worth_several_workers_have_crews(
 	has_crews(cf_plan_crews(1, LONG_NS, TH_MIB), 0, 0);
 	has_crews(cf_plan_crews(4, LONG_NS, TH_MIB), 1, 3);
 	has_crews(cf_plan_crews(64, LONG_NS, TH_MIB), 1, 15);
-	atomic_store(&cf_plan_bounds.workers, 4);
+	atomic_store(&cf_plan_bounds.gpu_workers, 4);
 	has_crews(cf_plan_crews(64, LONG_NS, TH_MIB), 1, 3);
-	atomic_store(&cf_plan_bounds.workers, 3);
+	atomic_store(&cf_plan_bounds.gpu_workers, 3);
 	has_crews(cf_plan_crews(64, LONG_NS, TH_MIB), 0, 0);
-	atomic_store(&cf_plan_bounds.workers, 0);
+	atomic_store(&cf_plan_bounds.gpu_workers, 0);
 	has_crews(cf_plan_crews(64, LONG_NS, TH_MIB), 0, 0);
 }
 
@@ -841,8 +836,8 @@ static void groups_are_halves_of_what_is_left(void **state)
 	assert_int_equal(cf_plan_group_ns(1000, 4), 20000);
 	assert_int_equal(cf_plan_group_ns(10000000, 4), 100000);
 	configure(0);
-	atomic_store(&cf_plan_bounds.workers, 0);
-	assert_int_equal(cf_plan_carriers(10000000, 100), 1);
+	atomic_store(&cf_plan_bounds.gpu_workers, 0);
+	assert_int_equal(cf_plan_carriers(10000000, 100, 1), 1);
 	configure(0);
 }
 

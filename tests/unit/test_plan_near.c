@@ -137,7 +137,7 @@ static struct cf_plan plan(size_t size, unsigned company)
 {
 	piece.size = size;
 	piece.near = true;
-	return cf_plan_make(&piece, &cf_path_staged, company);
+	return plan_of(&piece, &cf_path_staged, company);
 }
 
 static void a_carrier_has_32_kib(void **state)
@@ -174,10 +174,21 @@ static void who_has_company_has_fewer_helpers(void **state)
 	(void)state;
 	assert_int_equal(plan(128 * KIB, 4).helpers, 3);
 	assert_int_equal(plan(128 * KIB, 8).helpers, 2);
-	assert_int_equal(plan(128 * KIB, 16).helpers, 1);
-	assert_int_equal(plan(128 * KIB, 17).helpers, 0);
-	atomic_store(&cf_plan_bounds.workers, 0);
+	assert_int_equal(plan(129 * KIB, 16).helpers, 1);
+	assert_int_equal(plan(129 * KIB, 17).helpers, 0);
+	atomic_store(&cf_plan_bounds.workers[CF_TEAM_IO], 0);
 	assert_int_equal(plan(1024 * KIB, 1).helpers, 0);
+}
+
+/* Alone it pays: of two processors one has nothing else to do. */
+static void one_helper_is_no_use_to_small_ones_beside_others(void **state)
+{
+	(void)state;
+	assert_int_equal(plan(64 * KIB, 16).helpers, 0);
+	assert_int_equal(plan(128 * KIB, 16).helpers, 0);
+	assert_int_equal(plan(64 * KIB, 8).helpers, 1);
+	atomic_store(&cf_plan_bounds.workers[CF_TEAM_IO], 1);
+	assert_int_equal(plan(64 * KIB, 1).helpers, 1);
 }
 
 /* Who has said from where to split has it so. */
@@ -225,6 +236,7 @@ int main(void)
 		TEST(a_carrier_has_32_kib),
 		TEST(more_helpers_than_fill_the_bar_are_not_asked),
 		TEST(who_has_company_has_fewer_helpers),
+		TEST(one_helper_is_no_use_to_small_ones_beside_others),
 		TEST(less_than_was_asked_for_is_not_split),
 		TEST(parts_are_a_shuttle_s_largest),
 		TEST(haste_makes_no_difference),

@@ -1,0 +1,33 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * company - how many requests run side by side, for those who plan one.
+ *
+ * Those of one GPU share its link, its seats and the driver's lock; all that
+ * run share processors, workers and disks.
+ *
+ * Any thread; no lock. Numbers guide, and may be old.
+ */
+#ifndef CF_ENGINE_COMPANY_H
+#define CF_ENGINE_COMPANY_H
+
+#include "core/memory.h"
+
+struct cf_company {
+	unsigned here; /* on the same GPU, or in host memory; with this one */
+	unsigned all;  /* no less */
+};
+
+#define CF_COMPANY_NONE ((struct cf_company){ 1, 1 })
+
+/* One more runs, which is among them. */
+struct cf_company cf_company_join(const struct cf_memory *mem);
+void cf_company_leave(const struct cf_memory *mem);
+
+/* Whether fewer than room of the GPU are near (path/hops.h); then one more. */
+bool cf_company_join_near(const struct cf_memory *mem, unsigned room);
+void cf_company_leave_near(const struct cf_memory *mem);
+
+/* In the child of a fork: nobody runs. */
+void cf_company_fork_child(void);
+
+#endif
