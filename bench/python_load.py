@@ -11,7 +11,9 @@ with the file in the page cache and dropped from it. The share of the file that
 was in the page cache before is printed beside, because dropping is a request
 that a kernel may ignore. --sweep goes through numbers of threads and sizes of
 pieces too, which the defaults of the loaders are chosen by. --first times each
-in a fresh process whose GPU context exists, after everything else.
+in a fresh process whose GPU context exists, after everything else, --gpus a
+checkpoint for each of so many GPUs: cufile.checkpoint.load_files has all at
+once, the others one after the other.
 
 Times are of the call alone, until the GPU is idle and before the tensors are
 freed; the middle of the rounds, then the least and the greatest.
@@ -239,6 +241,27 @@ def first(arguments, usable_ones):
               f"{os.stat(path).st_size / seconds / 1e9:7.2f} GB/s", flush=True)
 
 
+def many(arguments, found):
+    """A checkpoint for each GPU, all of them in the page cache."""
+    devices = [f"cuda:{number}" for number in range(arguments.gpus)]
+    path = arguments.path("checkpoint")
+    wanted = {f"{path}.{device}": device for device in devices}
+    for other in wanted:
+        os.link(path, other)
+    ways = {name: lambda wanted, _device, load=load: [load(*pair) for pair in wanted.items()]
+            for (kind, name), load in found.items() if kind == "checkpoint"}
+    ways["cufile"] = lambda wanted, _device: cufile.checkpoint.load_files(
+        wanted, progress=False)
+    size = os.stat(path).st_size * len(devices)
+    print(f"\ncheckpoints, one for each of {len(devices)} GPUs, cached")
+    for name, load in ways.items():
+        prepare(path, "cached")
+        seconds = [timed(load, wanted, devices[-1])[0] for _ in range(arguments.runs)]
+        middle = statistics.median(seconds)
+        print(f"  {name:18} {middle:8.3f} s {size / middle / 1e9:7.2f} GB/s"
+              f"  ({min(seconds):.3f} to {max(seconds):.3f})", flush=True)
+
+
 def one(kind, name, path, device):
     """In a fresh process: the context first, then one load."""
     torch.zeros(1, device=device)
@@ -267,6 +290,8 @@ def parse():
                         help="threads and pieces too")
     parser.add_argument("--first", action="store_true",
                         help="in fresh processes too, beyond --seconds")
+    parser.add_argument("--gpus", type=int, default=0,
+                        help="so many GPUs at once too, beyond --seconds")
     parser.add_argument("--json", help="a file for all times")
     parser.add_argument("--one", nargs=3, help=argparse.SUPPRESS)
     return parser.parse_args()
@@ -292,6 +317,8 @@ def main():
             write_json(arguments.json, cells, arguments)
         if arguments.first:
             first(arguments, found)
+        if arguments.gpus:
+            many(arguments, found)
 
 
 if __name__ == "__main__":
