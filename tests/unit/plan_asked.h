@@ -39,6 +39,18 @@ static inline void configure(uint64_t slot_kib)
 	cf_config_free(config);
 }
 
+static inline struct cf_piece piece_of(struct cf_handle *handle, enum cf_op op,
+				       size_t size)
+{
+	return (struct cf_piece){ .op = op,
+				  .handle = handle,
+				  .via = handle->direct ? CF_VIA_DIRECT :
+							  CF_VIA_CACHE,
+				  .mem.kind = CF_MEMORY_DEVICE,
+				  .combine = true,
+				  .size = size };
+}
+
 /* The plan of one of so many requests, all of one GPU. */
 static inline struct cf_plan plan_of(const struct cf_piece *piece,
 				     const struct cf_path_ops *path,

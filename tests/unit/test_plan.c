@@ -23,13 +23,7 @@ static struct cf_handle direct_file = { .open_flags = O_RDWR | O_DIRECT,
 static struct cf_plan plan(struct cf_handle *handle, enum cf_op op, size_t size,
 			   unsigned company)
 {
-	struct cf_piece piece = { .op = op,
-				  .handle = handle,
-				  .via = handle->direct ? CF_VIA_DIRECT :
-							  CF_VIA_CACHE,
-				  .mem.kind = CF_MEMORY_DEVICE,
-				  .combine = true,
-				  .size = size };
+	struct cf_piece piece = piece_of(handle, op, size);
 
 	return plan_of(&piece, &cf_path_staged, company);
 }

@@ -32,13 +32,7 @@ static int end(void **state)
 static struct cf_plan plan(struct cf_handle *handle, size_t size, unsigned here,
 			   unsigned all)
 {
-	struct cf_piece piece = { .op = CF_READ,
-				  .handle = handle,
-				  .via = handle->direct ? CF_VIA_DIRECT :
-							  CF_VIA_CACHE,
-				  .mem.kind = CF_MEMORY_DEVICE,
-				  .combine = true,
-				  .size = size };
+	struct cf_piece piece = piece_of(handle, CF_READ, size);
 
 	return cf_plan_make(&piece, &cf_path_staged,
 			    (struct cf_company){ here, all });
