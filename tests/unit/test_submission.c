@@ -116,7 +116,8 @@ static void count_ended(void *arg)
 	((struct world *)arg)->nr_ended++;
 }
 
-static void submit(struct world *w, unsigned nr)
+/* Entries take so many GPUs in turn; nothing is carried that would notice. */
+static void submit_to(struct world *w, unsigned nr, unsigned nr_gpus)
 {
 	struct cf_facts last = { .base = NULL };
 	struct cf_submission *sub = cf_submission_new(&w->queue, nr);
@@ -131,6 +132,10 @@ static void submit(struct world *w, unsigned nr)
 			assert_int_equal(cf_entry_init(entry, &w->params[i],
 						       &last, NULL, &why),
 					 0);
+		if (nr_gpus > 1) {
+			entry->req.piece.mem.ordinal = (int)(i % nr_gpus);
+			entry->like = false;
+		}
 	}
 	cf_submission_sort(sub);
 	sub->ended = count_ended;
@@ -140,6 +145,11 @@ static void submit(struct world *w, unsigned nr)
 	memset(w->taken, 0, sizeof(w->taken));
 	w->nr_taken = 0;
 	w->sub = sub;
+}
+
+static void submit(struct world *w, unsigned nr)
+{
+	submit_to(w, nr, 1);
 }
 
 /* ------------------------------------------------- what there is to take */
@@ -406,6 +416,35 @@ static void who_has_a_crew_takes_what_a_slot_holds(void **state)
 	world_end(&w);
 }
 
+static void are_carried_by(struct world *w, unsigned nr_gpus, unsigned carriers)
+{
+	struct log log = { .nr = 0 };
+
+	submit_to(w, NR, nr_gpus);
+	assert_int_equal(w->sub->carriers, carriers);
+	while (take(w, &log))
+		continue;
+	end_taken(w);
+	cf_submission_put(w->sub);
+}
+
+static void a_batch_is_worth_the_workers_of_its_gpus(void **state)
+{
+	struct world w;
+
+	world_make(&w, 4096, 16);
+	atomic_store(&cf_plan_bounds.gpu_workers, 5);
+	draw_cached_reads(&w, NR, LARGEST);
+	are_carried_by(&w, 1, 5);
+	are_carried_by(&w, 2, 10);
+	are_carried_by(&w, 3, 15);
+	are_carried_by(&w, 4, 16);
+	for (unsigned i = 0; i < NR; i++)
+		w.params[i].u.batch.devPtr_base = w.host.ptr;
+	are_carried_by(&w, 1, 5);
+	world_end(&w);
+}
+
 /* Those with a crew are busy, so nobody else is any use. */
 static void no_more_take_than_there_are_crews(void **state)
 {
@@ -494,6 +533,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(groups_are_fair_shares_in_order),
 		cmocka_unit_test(who_has_a_crew_takes_what_a_slot_holds),
+		cmocka_unit_test(a_batch_is_worth_the_workers_of_its_gpus),
 		cmocka_unit_test(no_more_take_than_there_are_crews),
 		cmocka_unit_test(what_costs_the_same_is_one_row),
 		cmocka_unit_test(a_cancel_ends_what_nobody_took),
