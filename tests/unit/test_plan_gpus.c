@@ -1,18 +1,36 @@
 // SPDX-License-Identifier: Apache-2.0
 /* test_plan_gpus - what requests of several GPUs share, and what they do not.
  */
+#include "core/ferry.h"
+#include "core/ring.h"
 #include "engine/plan.h"
 #include "engine/plan_batch.h"
 #include "engine/plan_limits.h"
 #include "engine/worker.h"
 #include "plan_asked.h"
 
-#include <pthread.h>
-
 #define MIB ((size_t)1 << 20)
 #define SET(name, value) atomic_store(&cf_plan_bounds.name, value)
 
 static struct cf_handle file, direct_file;
+
+/* A GPU that somebody notes before the next allowance; 0: nobody does. */
+static int comes_between;
+static unsigned allowed; /* the last */
+
+void __real_cf_workers_allow(enum cf_team team, unsigned max);
+void __wrap_cf_workers_allow(enum cf_team team, unsigned max);
+void __wrap_cf_workers_allow(enum cf_team team, unsigned max)
+{
+	struct cf_memory mem = { .kind = CF_MEMORY_DEVICE,
+				 .ordinal = comes_between };
+
+	comes_between = 0;
+	if (mem.ordinal)
+		(void)cf_plan_note_gpu(team, &mem);
+	__real_cf_workers_allow(team, max);
+	allowed = max;
+}
 
 static int begin(void **state)
 {
@@ -81,11 +99,28 @@ static void a_crowd_is_of_one_gpu(void **state)
 static void all_share_the_disk(void **state)
 {
 	(void)state;
-	if (!plan(&direct_file, 16 * MIB, 1, 1).flights)
+	cf_rings_configure(true);
+	if (!cf_rings_usable())
 		th_skip("no io_uring here");
 	assert_int_equal(plan(&direct_file, 16 * MIB, 1, 4).flights, 8);
 	assert_int_equal(plan(&direct_file, 16 * MIB, 1, 8).flights, 4);
 	assert_int_equal(plan(&direct_file, 16 * MIB, 2, 16).flights, 2);
+	cf_rings_close();
+}
+
+/* Stored past the caches they cost memory more, which all share. */
+static void who_reads_for_a_stream_alone_goes_past_the_caches(void **state)
+{
+	struct cf_ferry ferry = { .blocks = 1 };
+	struct cf_piece piece = piece_of(&file, CF_READ, 16 * MIB);
+
+	(void)state;
+	SET(can_demote, true);
+	piece.ferry = &ferry;
+	assert_true(plan_of(&piece, &cf_path_staged, 1).past);
+	assert_false(cf_plan_make(&piece, &cf_path_staged,
+				  (struct cf_company){ 1, 2 })
+			     .past);
 }
 
 /* What is left to the machine: so many for a GPU, and so many in all. */
@@ -176,31 +211,16 @@ static void who_asks_for_a_number_has_it_with_any_gpus(void **state)
 	assert_int_equal(workers_after(4), 16);
 }
 
-static void *note_one(void *arg)
+/* Another thread's, which comes between two steps of the first's. */
+static void two_gpus_that_come_at_once_are_both_seen(void **state)
 {
-	(void)note(CF_TEAM_IO, CF_MEMORY_DEVICE, *(int *)arg);
-	return NULL;
-}
-
-static void gpus_that_come_at_once_are_all_seen(void **state)
-{
-	enum { GPUS = 8, ROUNDS = 200 };
-	pthread_t threads[GPUS];
-	int gpus[GPUS];
-
 	(void)state;
-	for (int round = 0; round < ROUNDS; round++) {
-		leave_it_to_the_machine(2, 100);
-		for (int i = 0; i < GPUS; i++) {
-			gpus[i] = i;
-			assert_int_equal(pthread_create(&threads[i], NULL,
-							note_one, &gpus[i]),
-					 0);
-		}
-		for (int i = 0; i < GPUS; i++)
-			pthread_join(threads[i], NULL);
-		assert_int_equal(workers(CF_TEAM_IO), 2 * GPUS);
-	}
+	leave_it_to_the_machine(12, 64);
+	comes_between = 1;
+	(void)note(CF_TEAM_IO, CF_MEMORY_DEVICE, 0);
+	assert_int_equal(comes_between, 0);
+	assert_int_equal(workers(CF_TEAM_IO), 24);
+	assert_int_equal(allowed, 24);
 }
 
 static void a_batch_has_the_workers_of_its_gpus(void **state)
@@ -223,10 +243,11 @@ int main(void)
 		TEST(those_of_a_gpu_share_its_own),
 		TEST(a_crowd_is_of_one_gpu),
 		TEST(all_share_the_disk),
+		TEST(who_reads_for_a_stream_alone_goes_past_the_caches),
 		TEST(each_gpu_has_more_workers),
 		TEST(host_memory_is_no_gpu),
 		TEST(each_team_has_its_own),
-		TEST(gpus_that_come_at_once_are_all_seen),
+		TEST(two_gpus_that_come_at_once_are_both_seen),
 		TEST(a_batch_has_the_workers_of_its_gpus),
 		TEST(a_small_machine_has_no_more),
 		TEST(who_asks_for_a_number_has_it_with_any_gpus),
