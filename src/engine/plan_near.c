@@ -18,9 +18,7 @@
 #define NEAR_FEW 4	       /* but beside them as many fill the BAR; */
 #define NEAR_BATCH 6	       /* while more of their batch wait */
 #define NEAR_MAX (1 * MIB)
-#define NEAR_PAIRS \
-	(128 * KIB) /* of more one helper alone is worth its time \
-		     */
+#define NEAR_PAIRS (128 * KIB) /* more is worth one helper */
 
 static bool can_be_near(const struct cf_piece *piece,
 			const struct cf_path_ops *path)
