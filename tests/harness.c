@@ -205,6 +205,7 @@ void th_all(const char *what, const void *got, int byte, size_t size)
 static pthread_once_t gpu_once = PTHREAD_ONCE_INIT;
 static const char *no_gpu; /* the reason, or NULL */
 static CUcontext primary, second;
+static CUdevice second_gpu;
 
 static void find_gpu(void)
 {
@@ -254,9 +255,21 @@ CUcontext th_second_ctx(void)
 
 	if (second)
 		return second;
-	assert_int_equal(cuCtxCreate_v2(&second, 0, 0), CF_CU_SUCCESS);
+	assert_int_equal(cuCtxCreate_v2(&second, 0, second_gpu), CF_CU_SUCCESS);
 	assert_int_equal(cuCtxPopCurrent(&popped), CF_CU_SUCCESS);
 	return second;
+}
+
+void th_second_elsewhere(void)
+{
+	CUcontext kept; /* or each session of ours would make it anew */
+	int nr = 0;
+
+	if (!th_gpu(NULL))
+		return;
+	assert_int_equal(cuDeviceGetCount(&nr), CF_CU_SUCCESS);
+	second_gpu = nr - 1;
+	assert_int_equal(cuDevicePrimaryCtxRetain(&kept, second_gpu), 0);
 }
 
 static struct th_fake fake;

@@ -107,6 +107,8 @@ void th_thread_gpu(void);
 CUcontext th_primary(void);
 /* One more context on GPU 0, made once a process; never current here. */
 CUcontext th_second_ctx(void);
+/* To be called before that is made: it is on the last GPU. */
+void th_second_elsewhere(void);
 
 /* The fake driver's functions, by the names of fakecuda.h. */
 struct th_fake {

@@ -100,20 +100,25 @@ static unsigned some_op(const struct soak_worker *w)
 }
 
 /* A driver may have a thread for each default stream since its first use. */
-static void use_default_streams(struct soak_worker *w)
+static void use_default_streams(struct soak_worker *w, CUcontext ctx)
 {
 	const CUstream per_thread = (CUstream)2;
+	CUcontext popped;
 	CUdeviceptr byte;
 
-	if (cuMemAlloc(&byte, 1) || cuMemsetD8Async(byte, 0, 1, NULL) ||
-	    cuMemsetD8Async(byte, 0, 1, per_thread) || cuMemFree(byte))
+	if (cuCtxPushCurrent(ctx) || cuMemAlloc(&byte, 1) ||
+	    cuMemsetD8Async(byte, 0, 1, NULL) ||
+	    cuMemsetD8Async(byte, 0, 1, per_thread) || cuMemFree(byte) ||
+	    cuCtxPopCurrent(&popped))
 		th_bad_note(w->bad, "a default stream cannot be used");
 }
 
 static void work(struct soak_worker *w)
 {
-	if (w->stream)
-		use_default_streams(w);
+	if (w->stream) {
+		use_default_streams(w, th_primary());
+		use_default_streams(w, th_second_ctx());
+	}
 	while (!atomic_load(&soak.over) && !atomic_load(&soak.bad.nr)) {
 		unsigned op;
 
@@ -127,12 +132,13 @@ static void work(struct soak_worker *w)
 
 /* ------------------------------------------------------------- sessions */
 
-/* Two kinds of memory on each kind of file. */
+/* Each kind of memory on two kinds of files; of GPU memory each of two GPUs'.
+ */
 static void make_worker(unsigned i)
 {
 	unsigned long bytes = soak.workers[i].bytes;
 
-	soak_worker_make(&soak.workers[i], i + i / 4 * 4, &soak.bad);
+	soak_worker_make(&soak.workers[i], i + i / 4 * 20, &soak.bad);
 	soak.workers[i].bytes = bytes;
 }
 
@@ -348,6 +354,7 @@ int main(int argc, char **argv)
 	pthread_rwlockattr_setkind_np(
 		&attr, PTHREAD_RWLOCK_PREFER_WRITER_NONRECURSIVE_NP);
 	pthread_rwlock_init(&soak.session, &attr);
+	th_second_elsewhere();
 	th_thread_gpu();
 	th_open();
 	for (unsigned i = 0; i < NR_WORKERS; i++)

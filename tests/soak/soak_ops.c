@@ -225,22 +225,37 @@ const struct soak_op soak_ops[] = {
 };
 const unsigned soak_nr_ops = sizeof(soak_ops) / sizeof(soak_ops[0]);
 
+/* Where its memory is. */
+static void make_stream(struct soak_worker *w)
+{
+	CUcontext popped;
+
+	if (cuCtxPushCurrent(w->mem.kind == TH_SECOND ? th_second_ctx() :
+							th_primary()) ||
+	    cuStreamCreate(&w->stream, 1 /* non-blocking */) ||
+	    cuCtxPopCurrent(&popped))
+		th_bad_note(w->bad, "no stream");
+}
+
 void soak_worker_make(struct soak_worker *w, unsigned i, struct th_bad *bad)
 {
 	static const enum th_file_kind files[] = { TH_ODIRECT, TH_BUFFERED,
 						   TH_TMPFS, TH_UNLINKED };
-	static const enum th_mem_kind kinds[] = { TH_DEVICE, TH_MALLOC,
-						  TH_PINNED, TH_MANAGED };
+	static const enum th_mem_kind kinds[] = {
+		TH_DEVICE, TH_MALLOC, TH_PINNED, TH_MANAGED,
+		TH_SECOND, TH_MALLOC, TH_PINNED, TH_MANAGED,
+	};
+	unsigned kind = i % 4 + i / 16 % 2 * 4;
 	bool gpu = th_gpu(NULL);
 
 	*w = (struct soak_worker){ .bad = bad };
 	w->shadow = th_bytes(SOAK_SIZE);
 	w->scratch = malloc(SOAK_SIZE);
-	th_mem_alloc(&w->mem, gpu ? kinds[i % 4] : TH_MALLOC, SOAK_MEM);
+	th_mem_alloc(&w->mem, gpu ? kinds[kind] : TH_MALLOC, SOAK_MEM);
 	th_file_make(&w->file, files[i / 4 % 4], O_RDWR, w->shadow, SOAK_SIZE);
 	w->fh = th_handle(w->file.fd);
-	if (gpu && cuStreamCreate(&w->stream, 1 /* non-blocking */))
-		th_bad_note(bad, "no stream");
+	if (gpu)
+		make_stream(w);
 }
 
 void soak_worker_end(struct soak_worker *w)
