@@ -25,7 +25,8 @@ import table
 
 CELLS = ["--sizes 4K", "--sizes 4K --threads 16", "--sizes 16K", "--sizes 64K",
          "--sizes 1M", "--sizes 16M", "--sizes 4K --batch 128", "--sizes 1M --stream 8"]
-KINDS = {"alone": 0, "compute": 0, "same": 1, "three": 3, "other": 1}
+ON_ONE_GPU = {"alone": 0, "compute": 0, "same": 1, "three": 3}
+KINDS = {**ON_ONE_GPU, "other": 1}
 START = 30  # seconds that a neighbour may take to begin
 
 
@@ -123,7 +124,7 @@ def parse():
     parser.add_argument("--bench", default="build/bench/ocf-bench")
     parser.add_argument("--lib", action="append", default=[], metavar="NAME=PATH")
     parser.add_argument("--libs-only", action="store_true", help="not byhand")
-    parser.add_argument("--beside", nargs="+", default=list(KINDS)[:4], choices=list(KINDS))
+    parser.add_argument("--beside", nargs="+", default=list(ON_ONE_GPU), choices=list(KINDS))
     parser.add_argument("--cells", nargs="+", default=CELLS,
                         help="what ocf-bench is told of each")
     parser.add_argument("--op", default="read", choices=["read", "write"])

@@ -132,8 +132,7 @@ static void work(struct soak_worker *w)
 
 /* ------------------------------------------------------------- sessions */
 
-/* Each kind of memory on two kinds of files; of GPU memory each of two GPUs'.
- */
+/* Each kind of memory on two kinds of files, of a GPU's each of two GPUs'. */
 static void make_worker(unsigned i)
 {
 	unsigned long bytes = soak.workers[i].bytes;

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* test_plan_gpus - what requests of several GPUs share, and what they do not.
- */
+/* test_plan_gpus - what requests of several GPUs share, and what not. */
 #include "core/ferry.h"
 #include "core/ring.h"
 #include "engine/plan.h"
