@@ -217,6 +217,7 @@ void fake_rm_begin(void)
 	memset(asked, 0, sizeof(asked));
 	nr_maps = 0;
 	fake_rm_nr_fds = fake_rm_nr_clients = 0;
+	fake_rm_nr_pages = fake_rm_nr_exports = 0;
 	behind = cf_os;
 	table = *behind;
 	table.open = rm_open;
@@ -235,6 +236,8 @@ void fake_rm_end(void)
 	assert_int_equal(fake_rm_descriptors(), 0);
 	assert_int_equal(fake_rm_maps(), 0);
 	assert_int_equal(fake_rm_clients(), 0);
+	assert_int_equal(fake_rm_pages(), 0);
+	assert_int_equal(fake_rm_exports(), 0);
 }
 
 static unsigned look_at(const unsigned *what)
@@ -255,6 +258,16 @@ unsigned fake_rm_descriptors(void)
 unsigned fake_rm_clients(void)
 {
 	return look_at(&fake_rm_nr_clients);
+}
+
+unsigned fake_rm_pages(void)
+{
+	return look_at(&fake_rm_nr_pages);
+}
+
+unsigned fake_rm_exports(void)
+{
+	return look_at(&fake_rm_nr_exports);
 }
 
 unsigned fake_rm_maps(void)

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
  * fake_rm - NVIDIA's kernel driver inside the process, as far as it maps the
- * memory of a GPU for a client of its own (core/rm.h): a machine with one GPU
- * whose nodes are there.
+ * memory of a GPU for a client of its own (core/rm.h), and has pages of that
+ * for GPUs (core/rm_pages.h): a machine with one GPU whose nodes are there.
  *
  * It answers for them in front of the table of system calls that stands when it
  * begins, and refuses what the real one refuses. What it maps is the memory of
@@ -22,12 +22,17 @@ enum fake_rm_step {
 	FAKE_RM_CLIENT,
 	FAKE_RM_INFO, /* of what was exported */
 	FAKE_RM_DEVICE,
-	FAKE_RM_IMPORT,
 	FAKE_RM_PROC, /* opens the GPU's file under /proc */
 	FAKE_RM_NODE, /* opens /dev/nvidiaN */
 	FAKE_RM_REGISTER,
+	/* that maps a GPU's memory */
+	FAKE_RM_IMPORT,
 	FAKE_RM_MAP,  /* says what the node shows */
 	FAKE_RM_SHOW, /* maps the node */
+	/* that has pages of its own for GPUs */
+	FAKE_RM_PAGES,
+	FAKE_RM_EXPORT,
+	FAKE_RM_FREE,
 	FAKE_RM_NR_STEPS
 };
 
@@ -54,6 +59,9 @@ void fake_rm_end(void);
 unsigned fake_rm_descriptors(void);
 unsigned fake_rm_clients(void);
 unsigned fake_rm_maps(void);
+/* Objects that are pages, and of those that were exported and still are. */
+unsigned fake_rm_pages(void);
+unsigned fake_rm_exports(void);
 /* How often since the begin. */
 unsigned fake_rm_asked(enum fake_rm_step step);
 

@@ -21,28 +21,11 @@
 #define ALLOC 0xc030462bul
 #define MAP 0xc038464eul
 #define REGISTER 0xc00446c9ul
+#define PAGES 0xc0384627ul
+#define FREE 0xc0104629ul
 
 /* the only GPU's, and not its minor */
 #define INSTANCE 2
-
-enum status {
-	DUPLICATE_NAME = 0x19,
-	NO_RESOURCES = 0x1a,
-	INVALID_ARGUMENT = 0x1f,
-	INVALID_CLASS = 0x22,
-	INVALID_CLIENT = 0x23,
-	INVALID_FLAGS = 0x29,
-	INVALID_LIMIT = 0x2e,
-	INVALID_HANDLE = 0x33,
-	INVALID_PARENT = 0x36,
-	INVALID_OFFSET = 0x37,
-	INVALID_PARAMETER = 0x3b,
-	NOT_SUPPORTED = 0x56,
-	NOT_FOUND = 0x57,
-	OPERATING_SYSTEM = 0x59,
-	OUT_OF_RANGE = 0x5b,
-	STATE_IN_USE = 0x63,
-};
 
 /* ---------------------------------------------------------- new objects */
 
@@ -65,10 +48,13 @@ static int make_client(struct fake_rm_file *ctl, struct cf_rm_alloc_arg *arg)
 }
 
 /* A handle that nothing of the client has; 0, or why it cannot be. */
-static int new_handle(const struct fake_rm_file *ctl, uint32_t handle)
+int fake_rm_new_handle(const struct fake_rm_file *ctl, uint32_t handle)
 {
 	if (!handle || handle == ctl->client)
 		return INVALID_HANDLE;
+	for (int i = 0; i < FAKE_RM_MAX_PAGES; i++)
+		if (ctl->pages[i] == handle)
+			return DUPLICATE_NAME;
 	return handle == ctl->device || handle == ctl->memory ? DUPLICATE_NAME :
 								0;
 }
@@ -93,8 +79,8 @@ static int make_device(struct fake_rm_file *ctl,
 		return INVALID_CLIENT;
 	if (arg->parent != ctl->client)
 		return INVALID_PARENT;
-	if (new_handle(ctl, arg->object))
-		return new_handle(ctl, arg->object);
+	if (fake_rm_new_handle(ctl, arg->object))
+		return fake_rm_new_handle(ctl, arg->object);
 	if (!params || arg->params_size != 56 || !is_plain_device(params))
 		return INVALID_ARGUMENT;
 	if (params->instance != INSTANCE)
@@ -146,8 +132,11 @@ static int export_info(struct cf_rm_export_info *info, size_t size)
 	if (!is_export(info->fd))
 		return INVALID_PARAMETER;
 	/* all is written, and not in the same places by all drivers */
-	memset((char *)info + sizeof(info->fd), 0x5a, size - sizeof(info->fd));
+	memset((char *)info + sizeof(info->fd), FAKE_RM_METADATA,
+	       size - sizeof(info->fd));
 	info->instance = INSTANCE;
+	memcpy((char *)&info->gpu + (fake_rm.is_535 ? 0 : sizeof(info->gpu)),
+	       &(uint16_t){ 1 }, sizeof(uint16_t)); /* the most objects */
 	return 0;
 }
 
@@ -183,8 +172,8 @@ static int import(struct fake_rm_file *ctl, int fd, struct cf_rm_import *params,
 		return 0;
 	if (!ctl->device || params->parent != ctl->device)
 		return INVALID_PARENT;
-	if (new_handle(ctl, handle))
-		return new_handle(ctl, handle);
+	if (fake_rm_new_handle(ctl, handle))
+		return fake_rm_new_handle(ctl, handle);
 	if (ctl->memory) /* the real one has room for more */
 		return NO_RESOURCES;
 	ctl->memory = handle;
@@ -207,6 +196,8 @@ static int control(struct fake_rm_file *ctl, int fd,
 	switch (arg->command) {
 	case 0x3d08:
 		return export_info(params, arg->params_size);
+	case 0x3d0b:
+		return fake_rm_export(ctl, params, arg->params_size);
 	case 0x3d0c:
 		return import(ctl, fd, params, arg->params_size);
 	default:
@@ -281,6 +272,9 @@ static int call_ctl(struct fake_rm_file *ctl, int fd, unsigned long request,
 	case CONTROL:
 		return say(control(ctl, fd, arg),
 			   &((struct cf_rm_control_arg *)arg)->status);
+	case FREE:
+		return say(fake_rm_free(ctl, arg),
+			   &((struct cf_rm_free_arg *)arg)->status);
 	case MAP:
 		return say(map(ctl, arg),
 			   &((struct cf_rm_map_arg *)arg)->status);
@@ -296,5 +290,8 @@ int fake_rm_call(struct fake_rm_file *file, int fd, unsigned long request,
 		return call_ctl(file, fd, request, arg);
 	if (file->kind == FAKE_RM_IS_NODE && request == REGISTER)
 		return register_with(file, arg);
+	if (file->kind == FAKE_RM_IS_NODE && request == PAGES)
+		return say(fake_rm_pin(file, arg),
+			   &((struct cf_rm_pages_arg *)arg)->status);
 	return -EINVAL;
 }

@@ -9,6 +9,7 @@
 #define MAX_FDS 256
 
 unsigned fake_rm_nr_fds, fake_rm_nr_clients;
+unsigned fake_rm_nr_pages, fake_rm_nr_exports;
 static struct {
 	int fd;
 	struct fake_rm_file *file;
@@ -56,6 +57,9 @@ void fake_rm_file_put(struct fake_rm_file *file)
 	if (!file || --file->refs)
 		return;
 	fake_rm_nr_clients -= file->client != 0;
+	fake_rm_nr_exports -= file->exports;
+	for (int i = 0; i < FAKE_RM_MAX_PAGES; i++)
+		fake_rm_nr_pages -= file->pages[i] != 0;
 	fake_rm_file_put(file->ctl);
 	free(file);
 }

@@ -5,20 +5,18 @@
  *
  * The driver shows it through the GPU's BAR, write-combined: what is written
  * goes to the GPU in the order that fences make; to read it is slow. It has
- * no pages, so no O_DIRECT. Nothing is told to libcuda, and nothing of its
- * own is touched: we are a client of the driver's beside it.
+ * no pages, so no O_DIRECT.
  */
 #ifndef CF_CORE_RM_H
 #define CF_CORE_RM_H
 
-#include <stdbool.h>
 #include <stddef.h>
+#include "core/rm_client.h"
 
 struct cf_rm_map {
 	char *mem;
 	size_t size;
-	bool made;     /* what follows is to be closed */
-	int ctl, node; /* descriptors that it lives by */
+	struct cf_rm_client client;
 };
 
 /*

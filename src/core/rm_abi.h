@@ -58,6 +58,38 @@ struct cf_rm_map_arg {
 };
 #define CF_RM_MAP CF_RM_CALL(0x4e, struct cf_rm_map_arg)
 
+/* Pages of the process as memory of a device; asked of the GPU's node. */
+struct cf_rm_pages_arg {
+	uint32_t client;
+	uint32_t parent;
+	uint32_t object;
+	uint32_t class;
+	uint32_t flags;
+	uint64_t addr;
+	uint64_t limit; /* the last byte's offset */
+	uint32_t status;
+	uint32_t unused;
+	int32_t node; /* of what is to be mapped: -1 */
+	uint32_t unused_too;
+};
+#define CF_RM_PAGES CF_RM_CALL(0x27, struct cf_rm_pages_arg)
+
+enum cf_rm_pages_flags {
+	CF_RM_PAGES_SCATTERED = 1 << 4,
+	CF_RM_PAGES_CACHED = 1 << 12, /* by the CPU: snooped */
+	CF_RM_PAGES_READ_ONLY = 1 << 21,
+	CF_RM_PAGES_NOT_SHOWN = 1 << 30,
+};
+
+/* An object goes; other clients keep what they have of it. */
+struct cf_rm_free_arg {
+	uint32_t client;
+	uint32_t parent;
+	uint32_t object;
+	uint32_t status;
+};
+#define CF_RM_FREE CF_RM_CALL(0x29, struct cf_rm_free_arg)
+
 /* Says whose node this is: of the client that this descriptor has. */
 struct cf_rm_register_arg {
 	int32_t ctl;
@@ -66,6 +98,7 @@ struct cf_rm_register_arg {
 
 enum cf_rm_class {
 	CF_RM_CLIENT = 0x41,
+	CF_RM_PAGES_OF_OURS = 0x71,
 	CF_RM_DEVICE = 0x80,
 };
 
@@ -78,8 +111,11 @@ struct cf_rm_device_params {
 
 enum cf_rm_command {
 	CF_RM_EXPORT_INFO = 0x3d08,
+	CF_RM_EXPORT = 0x3d0b,
 	CF_RM_IMPORT = 0x3d0c,
 };
+
+#define CF_RM_METADATA 64 /* bytes that go with an export, libcuda's own */
 
 /* Where memory lies that was made a descriptor; before 545 without gpu. */
 struct cf_rm_export_info {
@@ -87,9 +123,25 @@ struct cf_rm_export_info {
 	uint32_t instance; /* out, as all that follows */
 	uint32_t gpu;
 	uint16_t max_objects;
-	uint8_t metadata[64];
+	uint8_t metadata[CF_RM_METADATA];
 };
 #define CF_RM_EXPORT_INFO_OLD (sizeof(struct cf_rm_export_info) - 4)
+
+#define CF_RM_MAX_EXPORTS 512
+
+/*
+ * Objects of ours, as a descriptor of the driver's first node, which libcuda
+ * takes for memory. An object 0 lets go of the one at that place.
+ */
+struct cf_rm_export {
+	int32_t fd;
+	uint32_t device;
+	uint16_t max_objects;
+	uint8_t metadata[CF_RM_METADATA];
+	uint32_t objects[CF_RM_MAX_EXPORTS];
+	uint16_t nr;
+	uint16_t first;
+};
 
 #define CF_RM_MAX_IMPORTS 128
 
@@ -112,10 +164,18 @@ _Static_assert(sizeof(struct cf_rm_map_arg) == 56 &&
 		       offsetof(struct cf_rm_map_arg, offset) == 16 &&
 		       offsetof(struct cf_rm_map_arg, node) == 48,
 	       "nv_ioctl_nvos33_parameters_with_fd");
+_Static_assert(sizeof(struct cf_rm_pages_arg) == 56 &&
+		       offsetof(struct cf_rm_pages_arg, addr) == 24 &&
+		       offsetof(struct cf_rm_pages_arg, node) == 48,
+	       "nv_ioctl_nvos02_parameters_with_fd");
+_Static_assert(sizeof(struct cf_rm_free_arg) == 16, "NVOS00_PARAMETERS");
 _Static_assert(sizeof(struct cf_rm_device_params) == 56,
 	       "NV0080_ALLOC_PARAMETERS");
 _Static_assert(sizeof(struct cf_rm_export_info) == 80,
 	       "NV0000_CTRL_OS_UNIX_GET_EXPORT_OBJECT_INFO_PARAMS");
+_Static_assert(sizeof(struct cf_rm_export) == 2128 &&
+		       offsetof(struct cf_rm_export, objects) == 76,
+	       "NV0000_CTRL_OS_UNIX_EXPORT_OBJECTS_TO_FD_PARAMS");
 _Static_assert(sizeof(struct cf_rm_import) == 652,
 	       "NV0000_CTRL_OS_UNIX_IMPORT_OBJECTS_FROM_FD_PARAMS");
 

@@ -148,6 +148,8 @@ CUresult cuMemCreate(CUmemGenericAllocationHandle *handle, size_t size,
 CUresult cuMemRelease(CUmemGenericAllocationHandle handle);
 CUresult cuMemRetainAllocationHandle(CUmemGenericAllocationHandle *handle,
 				     void *addr);
+CUresult cuMemImportFromShareableHandle(CUmemGenericAllocationHandle *handle,
+					void *os_handle, int type);
 CUresult cuMemExportToShareableHandle(void *out,
 				      CUmemGenericAllocationHandle handle,
 				      int type, unsigned long long flags);

@@ -267,9 +267,14 @@ struct fc_phys { /* a cuMemCreate allocation */
 	int types; /* of handles that it may be exported as */
 	int fd;
 	char *map;
+	bool pinned; /* pages of the process, to be read (tests/fake_rm.h) */
 	int handles; /* cuMemCreate and retains, less releases */
 	int maps;
 };
+static inline bool fc_is_pinned(const struct fc_range *r)
+{
+	return r->kind == MEM_VMM && r->phys->pinned;
+}
 void fc_phys_unmapped(struct fc_phys *phys);
 void fc_vmm_reset(void);
 

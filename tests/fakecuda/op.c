@@ -113,6 +113,8 @@ int fc_op_cover(struct fc_op *op, uint64_t addr, size_t size, bool known,
 		if (write && r->kind == MEM_REGISTERED &&
 		    r->flags & CF_CU_MEMHOSTREGISTER_READ_ONLY)
 			return refuse("registered read-only", addr, size);
+		if (write && fc_is_pinned(r))
+			return refuse("imported read-only", addr, size);
 		fc_op_hold(op, r);
 		if (size <= n)
 			return 0;
@@ -231,8 +233,9 @@ static bool is_pinned_page(const struct fc_op *op, uint64_t addr)
 		const struct fc_range *r = op->held[i];
 
 		if (addr - r->base < r->size)
-			return r->kind == MEM_REGISTERED &&
-			       r->flags & CF_CU_MEMHOSTREGISTER_READ_ONLY;
+			return fc_is_pinned(r) ||
+			       (r->kind == MEM_REGISTERED &&
+				r->flags & CF_CU_MEMHOSTREGISTER_READ_ONLY);
 	}
 	return false;
 }

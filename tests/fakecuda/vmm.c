@@ -5,7 +5,9 @@
  * A reservation is addresses only; mapping puts a range over a part of it.
  */
 #include <fcntl.h>
+#include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
@@ -156,9 +158,11 @@ static void phys_put(struct fc_phys *ph)
 {
 	if (ph->handles || ph->maps)
 		return;
-	munmap(ph->map, ph->size);
-	close(ph->fd);
-	fc.gpu_used[ph->dev] -= ph->size;
+	if (!ph->pinned) {
+		munmap(ph->map, ph->size);
+		close(ph->fd);
+		fc.gpu_used[ph->dev] -= ph->size;
+	}
 	free(ph);
 }
 
@@ -240,6 +244,45 @@ CUresult cuMemExportToShareableHandle(void *out,
 	return FC_LOCKED(export(out, handle, type));
 }
 
+/*
+ * Of all that a descriptor may stand for, only pages that a client of the
+ * kernel driver has pinned (tests/fake_rm_pages.c): a file with where they are.
+ */
+static int import(CUmemGenericAllocationHandle *out, int fd, int type)
+{
+	static const char name[] = "/memfd:fakerm pages";
+	char link[64], target[64] = "";
+	uint64_t pages[2];
+	struct fc_phys *ph;
+
+	if (!out)
+		return CF_CU_INVALID_VALUE;
+	if (type != CF_CU_MEM_HANDLE_FD)
+		return CF_CU_NOT_SUPPORTED;
+	snprintf(link, sizeof(link), "/proc/self/fd/%d", fd);
+	if (readlink(link, target, sizeof(target) - 1) < 0 ||
+	    strncmp(target, name, strlen(name)) ||
+	    pread(fd, pages, sizeof(pages), 0) != sizeof(pages))
+		return CF_CU_INVALID_VALUE;
+	ph = fc_zalloc(sizeof(*ph));
+	ph->map = (char *)(uintptr_t)pages[0];
+	ph->size = pages[1];
+	ph->fd = -1;
+	ph->pinned = true;
+	ph->handles = 1;
+	ph->h = fc_handle_new(FC_PHYS, ph);
+	atomic_fetch_add(&fc.live[LIVE_PHYS], 1);
+	*out = (uintptr_t)ph->h;
+	return 0;
+}
+
+CUresult cuMemImportFromShareableHandle(CUmemGenericAllocationHandle *handle,
+					void *os_handle, int type)
+{
+	FC_ENTER(FC_NORMAL);
+	return FC_LOCKED(import(handle, (int)(uintptr_t)os_handle, type));
+}
+
 static bool is_reserved(uint64_t base, size_t size)
 {
 	struct reservation *v;
@@ -267,7 +310,7 @@ static int map(uint64_t base, size_t size, CUmemGenericAllocationHandle handle)
 	struct fc_phys *ph = phys_find(handle);
 	struct fc_range *r;
 
-	if (!ph || size != ph->size || base % GRANULARITY ||
+	if (!ph || size != ph->size || (size | base) % GRANULARITY ||
 	    !is_reserved(base, size) || mapped_within(base, size))
 		return CF_CU_INVALID_VALUE;
 	r = fc_zalloc(sizeof(*r));
@@ -355,6 +398,11 @@ static int set_access(uint64_t base, size_t size, const CUmemAccessDesc *desc,
 	while (base < end) {
 		struct fc_range *r = mapping(base, end);
 
+		if (fc_is_pinned(r) && desc[0].flags != CF_CU_MEM_ACCESS_READ)
+			return CF_CU_UNKNOWN;
+		if (r->in_flight)
+			fc_complain(
+				"cuMemSetAccess while an operation uses it");
 		r->accessible = desc[0].flags != 0;
 		base += r->size;
 	}

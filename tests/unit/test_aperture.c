@@ -381,7 +381,7 @@ static void a_kernel_driver_that_refuses_a_step_has_none(void **state)
 {
 	(void)state;
 	let_go_by(BY_RM);
-	for (int step = 0; step < FAKE_RM_NR_STEPS; step++) {
+	for (int step = 0; step <= FAKE_RM_SHOW; step++) {
 		fake_rm.refusal[step] = -EACCES;
 		is_refused();
 		fake_rm.refusal[step] = 0;

@@ -111,7 +111,7 @@ static int fds; /* that were open */
 static void nothing_is_there(const struct cf_rm_map *map)
 {
 	assert_null(map->mem);
-	assert_false(map->made);
+	assert_false(map->client.made);
 	assert_int_equal(fake_rm_descriptors(), 0);
 	assert_int_equal(fake_rm_clients(), 0);
 	assert_int_equal(fake_rm_maps(), 0);
@@ -250,9 +250,9 @@ static void its_descriptors_are_high_and_not_for_children(void **state)
 
 	assert_int_equal(cf_rm_map(m->fd, ADDRESS, SIZE, &map), 0);
 	assert_int_equal(fake_rm_descriptors(), 2);
-	assert_true(map.ctl >= 500 && map.node >= 500);
-	assert_true(fcntl(map.ctl, F_GETFD) & FD_CLOEXEC);
-	assert_true(fcntl(map.node, F_GETFD) & FD_CLOEXEC);
+	assert_true(map.client.ctl >= 500 && map.client.node >= 500);
+	assert_true(fcntl(map.client.ctl, F_GETFD) & FD_CLOEXEC);
+	assert_true(fcntl(map.client.node, F_GETFD) & FD_CLOEXEC);
 	cf_rm_unmap(&map);
 	nothing_is_there(&map);
 }
@@ -286,7 +286,7 @@ static void a_driver_535_is_asked_in_its_own_form(void **state)
 static void a_driver_of_today_is_asked_once(void **state)
 {
 	map_is_had(*state, ADDRESS);
-	for (int step = 0; step < FAKE_RM_NR_STEPS; step++)
+	for (int step = 0; step <= FAKE_RM_SHOW; step++)
 		assert_int_equal(fake_rm_asked((enum fake_rm_step)step), 1);
 }
 
@@ -358,9 +358,9 @@ static void refuse_each_step(struct memory *m, int first, int last, int with)
 
 static void a_step_that_fails_leaves_nothing_open(void **state)
 {
-	refuse_each_step(*state, 0, FAKE_RM_NR_STEPS - 1, -ENOENT);
-	refuse_each_step(*state, 0, FAKE_RM_NR_STEPS - 1, -EACCES);
-	refuse_each_step(*state, 0, FAKE_RM_NR_STEPS - 1, -EINVAL);
+	refuse_each_step(*state, 0, FAKE_RM_SHOW, -ENOENT);
+	refuse_each_step(*state, 0, FAKE_RM_SHOW, -EACCES);
+	refuse_each_step(*state, 0, FAKE_RM_SHOW, -EINVAL);
 }
 
 static void a_step_that_is_refused_leaves_nothing_open(void **state)
@@ -368,7 +368,7 @@ static void a_step_that_is_refused_leaves_nothing_open(void **state)
 	static const int statuses[] = { 0x1b, 0x1f, 0x56, 0x57, 0xffff };
 
 	for (size_t i = 0; i < sizeof(statuses) / sizeof(*statuses); i++) {
-		refuse_each_step(*state, FAKE_RM_CLIENT, FAKE_RM_IMPORT,
+		refuse_each_step(*state, FAKE_RM_CLIENT, FAKE_RM_DEVICE,
 				 statuses[i]);
 		refuse_each_step(*state, FAKE_RM_REGISTER, FAKE_RM_MAP,
 				 statuses[i]);
