@@ -49,6 +49,8 @@ struct cf_cuda {
 	CUresult (*exchange_capture_mode)(int *mode);
 	CUresult (*stream_create_with_priority)(CUstream *stream,
 						unsigned flags, int priority);
+	CUresult (*memcpy_dtod_async)(CUdeviceptr dst, CUdeviceptr src,
+				      size_t size, CUstream stream);
 	CUresult (*memcpy_2d_async)(const CUDA_MEMCPY2D *copy, CUstream stream);
 	CUresult (*mem_alloc)(CUdeviceptr *ptr, size_t size);
 	CUresult (*mem_free)(CUdeviceptr ptr);
@@ -90,6 +92,8 @@ struct cf_cuda {
 	CUresult (*mem_export_to_handle)(void *out,
 					 CUmemGenericAllocationHandle handle,
 					 int type, unsigned long long flags);
+	CUresult (*mem_import_from_handle)(CUmemGenericAllocationHandle *handle,
+					   void *os_handle, int type);
 	/* optional: what came over the bus is seen by the GPU */
 	CUresult (*flush_writes)(int target, int scope);
 	/* optional: work in the application's streams */

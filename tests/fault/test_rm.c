@@ -1,12 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * A mapping of device memory by the kernel driver, with each of its system
- * calls failing once, or from then on: there is one that shows the memory, or
- * none, and nothing is left of either.
+ * A mapping of device memory by the kernel driver, and pages of ours that it
+ * pins, with each of their system calls failing once, or from then on: there is
+ * one that shows the memory, or none, and nothing is left of either.
  */
 #include <errno.h>
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
+#include "core/pins.h"
 #include "core/rm.h"
 #include "fake_rm.h"
 #include "fault.h"
@@ -16,6 +18,7 @@
 
 static CUmemGenericAllocationHandle memory;
 static int exported;
+static CUstream stream;
 
 static int setup(void **state)
 {
@@ -26,10 +29,12 @@ static int setup(void **state)
 	};
 
 	th_need_fake();
+	assert_non_null(cf_cuda_open());
 	assert_int_equal(cuMemCreate(&memory, SIZE, &prop, 0), 0);
 	assert_int_equal(cuMemExportToShareableHandle(&exported, memory,
 						      CF_CU_MEM_HANDLE_FD, 0),
 			 0);
+	assert_int_equal(cuStreamCreate(&stream, 1), 0);
 	return 0;
 }
 
@@ -38,6 +43,7 @@ static int teardown(void **state)
 	fault_end();
 	close(exported);
 	assert_int_equal(cuMemRelease(memory), 0);
+	assert_int_equal(cuStreamDestroy(stream), 0);
 	return 0;
 }
 
@@ -52,8 +58,51 @@ static bool shows_memory(const struct cf_rm_map *map)
 	       !memcmp(got, bytes, sizeof(bytes));
 }
 
+/* What a GPU has at the pin's addresses. */
+static bool shows_pages(const struct cf_pin *pin, const char *mem)
+{
+	unsigned char got[64];
+	size_t at = SIZE - sizeof(got);
+
+	return !cuMemcpyDtoH(got, pin->gpu + at, sizeof(got)) &&
+	       !memcmp(got, mem + at, sizeof(got));
+}
+
+/* The trial, and a pin where that went well. */
+static void pin(const char *mem)
+{
+	struct cf_pin pin;
+
+	cf_pins_try(0, stream);
+	assert_true(cf_pins_state() != CF_PINS_UNTRIED);
+	if (cf_pin_make(&pin, mem, SIZE, 0))
+		assert_int_equal(pin.gpu, 0);
+	else if (!shows_pages(&pin, mem))
+		fail_msg("other pages");
+	assert_true(cf_pin_end(&pin));
+	cf_pins_close();
+}
+
+static bool pin_fails(const struct fault *fault, int fds)
+{
+	unsigned char *mem = aligned_alloc(4096, SIZE);
+	bool fired;
+
+	assert_non_null(mem);
+	th_fill(mem, SIZE);
+	fake_rm_begin();
+	fault_begin(fault);
+	pin((const char *)mem);
+	fired = fault_fired();
+	fault_end();
+	assert_int_equal(th_count_fds(), fds);
+	fake_rm_end();
+	free(mem);
+	return fired;
+}
+
 /* False: there is no nth call. */
-static bool fails(const struct fault *fault, int fds)
+static bool map_fails(const struct fault *fault, int fds)
 {
 	struct cf_rm_map map;
 	bool fired;
@@ -74,7 +123,8 @@ static bool fails(const struct fault *fault, int fds)
 	return fired;
 }
 
-static void sweep(enum fault_call call, int err, unsigned least)
+static void sweep(bool (*fails)(const struct fault *fault, int fds),
+		  enum fault_call call, int err, unsigned least)
 {
 	int fds = th_count_fds();
 
@@ -94,13 +144,23 @@ static void sweep(enum fault_call call, int err, unsigned least)
 
 static void each_call_of_a_mapping_fails(void **state)
 {
-	sweep(FAULT_OPEN, EMFILE, 3);
-	sweep(FAULT_CLOSE, EIO, 3);
-	sweep(FAULT_READ, EIO, 1);
-	sweep(FAULT_IOCTL, EINVAL, 6);
-	sweep(FAULT_IOCTL, EINTR, 6);
-	sweep(FAULT_DUP_ABOVE, EMFILE, 2);
-	sweep(FAULT_MAP_SHARED, ENOMEM, 1);
+	sweep(map_fails, FAULT_OPEN, EMFILE, 3);
+	sweep(map_fails, FAULT_CLOSE, EIO, 3);
+	sweep(map_fails, FAULT_READ, EIO, 1);
+	sweep(map_fails, FAULT_IOCTL, EINVAL, 6);
+	sweep(map_fails, FAULT_IOCTL, EINTR, 6);
+	sweep(map_fails, FAULT_DUP_ABOVE, EMFILE, 2);
+	sweep(map_fails, FAULT_MAP_SHARED, ENOMEM, 1);
+}
+
+static void each_call_of_a_pin_fails(void **state)
+{
+	sweep(pin_fails, FAULT_OPEN, EMFILE, 5);
+	sweep(pin_fails, FAULT_CLOSE, EIO, 5);
+	sweep(pin_fails, FAULT_READ, EIO, 1);
+	sweep(pin_fails, FAULT_IOCTL, EINVAL, 15);
+	sweep(pin_fails, FAULT_IOCTL, EINTR, 15);
+	sweep(pin_fails, FAULT_DUP_ABOVE, EMFILE, 4);
 }
 
 int main(void)
@@ -108,6 +168,8 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup_teardown(each_call_of_a_mapping_fails,
 						setup, teardown),
+		cmocka_unit_test_setup_teardown(each_call_of_a_pin_fails, setup,
+						teardown),
 	};
 
 	th_start(60);
