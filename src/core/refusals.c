@@ -54,8 +54,8 @@ void cf_refusal_note(const struct cf_piece *piece, const char *step,
 	dev_t dev = piece->handle->dev;
 	bool is_new = false;
 
-	/* -EAGAIN: a page went while we looked */
-	if (err == -EAGAIN || file_changed(piece))
+	/* -EAGAIN: a page went while we looked; -EBUSY: others are at it */
+	if (err == -EAGAIN || err == -EBUSY || file_changed(piece))
 		return;
 	pthread_mutex_lock(&lock);
 	if (is_passing(err)) {

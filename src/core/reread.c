@@ -2,14 +2,16 @@
 /* reread - a bit for each 64th of a chunk, in a table without collisions. */
 #include "core/reread.h"
 
+#include <limits.h>
 #include <string.h>
 
 #define NR_PLACES 1024
 
 static struct place {
 	uint64_t dev, ino, chunk;
-	uint64_t read; /* a bit for each 64th */
-	uint64_t time; /* 0: an empty place */
+	uint64_t read;	/* a bit for each 64th */
+	uint64_t time;	/* 0: an empty place */
+	unsigned again; /* 64ths that were read again, each time */
 } places[NR_PLACES];
 
 static struct place *place_of(const struct cf_touch *touch)
@@ -29,26 +31,34 @@ static uint64_t bits_of(const struct cf_touch *touch)
 	return (UINT64_MAX >> (63 - (last - first))) << first;
 }
 
-bool cf_reread_note(const struct cf_touch *touch, uint64_t *before, bool *whole)
+static unsigned count(uint64_t bits)
+{
+	return (unsigned)__builtin_popcountll(bits);
+}
+
+struct cf_touched cf_reread_note(const struct cf_touch *touch)
 {
 	struct place *place = place_of(touch);
 	struct place known = *place;
 	uint64_t bits = bits_of(touch);
-	bool again;
+	struct cf_touched touched;
 
 	if (!known.time || known.dev != touch->dev || known.ino != touch->ino ||
 	    known.chunk != touch->chunk)
 		known = (struct place){ .dev = touch->dev,
 					.ino = touch->ino,
 					.chunk = touch->chunk };
-	again = (known.read & bits) == bits;
-	*before = known.time;
+	touched.again = (known.read & bits) == bits;
+	touched.hot = touched.again && known.again >= 2 * count(known.read);
+	touched.before = known.time;
 	known.read |= bits;
-	*whole = known.read == UINT64_MAX;
+	touched.whole = known.read == UINT64_MAX;
 	known.time = touch->now;
+	if (touched.again && known.again < UINT_MAX / 2)
+		known.again += count(bits);
 	if (touch->now)
 		*place = known;
-	return again;
+	return touched;
 }
 
 void cf_reread_forget(void)

@@ -20,13 +20,15 @@ struct cf_touch {
 	uint64_t now;
 };
 
-/*
- * Notes it, at its time. True if all of these bytes had been read before;
- * *before is the time of the last read, *whole says that all of the chunk has
- * been.
- */
-bool cf_reread_note(const struct cf_touch *touch, uint64_t *before,
-		    bool *whole);
+struct cf_touched {
+	bool again; /* all of these bytes had been read before */
+	bool hot;   /* and what was read of the chunk has been twice more */
+	bool whole; /* all of the chunk has been read */
+	uint64_t before; /* the time of the last read */
+};
+
+/* Notes it, at its time. */
+struct cf_touched cf_reread_note(const struct cf_touch *touch);
 
 /* Forgets everything. */
 void cf_reread_forget(void);

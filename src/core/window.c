@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-/* window - mmap, populate, register, and all of it backwards. */
+/* window - mmap, populate, pin or register, and all of it backwards. */
 #include "core/window.h"
 
 #include <errno.h>
 #include <sys/mman.h>
+#include <unistd.h>
 #include "core/context.h"
+#include "core/gpu.h"
 #include "core/log.h"
 #include "core/log_tag.h"
 #include "core/pagemap.h"
@@ -38,8 +40,16 @@ static bool is_ours(const struct cf_window *w, const struct identity *who)
 	return who->type == CF_CU_MEMORYTYPE_HOST && who->id == w->buffer_id;
 }
 
+size_t cf_window_unit(size_t chunk)
+{
+	return cf_pins_state() == CF_PINS_GOOD && chunk >= CF_PIN_GRANULE ?
+		       CF_PIN_GRANULE :
+		       (size_t)sysconf(_SC_PAGESIZE);
+}
+
 /* ctx is current. *held: the driver did not let go again. */
-static int pin_here(const struct cf_cuda *cuda, struct cf_window *w, bool *held)
+static int register_here(const struct cf_cuda *cuda, struct cf_window *w,
+			 bool *held)
 {
 	struct identity who;
 	int err;
@@ -59,7 +69,7 @@ static int pin_here(const struct cf_cuda *cuda, struct cf_window *w, bool *held)
 	return err;
 }
 
-static int pin(struct cf_window *w, bool *held)
+static int pin(struct cf_window *w, int ordinal, bool *held, const char **step)
 {
 	struct cf_scope scope;
 	int err;
@@ -68,7 +78,14 @@ static int pin(struct cf_window *w, bool *held)
 	err = cf_context_enter(w->ctx, &scope);
 	if (err)
 		return err;
-	err = pin_here(cf_cuda_entered(), w, held);
+	if (w->size % CF_PIN_GRANULE || cf_pins_state() != CF_PINS_GOOD) {
+		*step = "cuMemHostRegister";
+		err = register_here(cf_cuda_entered(), w, held);
+	} else {
+		*step = "pin";
+		err = cf_pin_make(&w->pin, w->mem, w->size, ordinal);
+		*held = w->pin.gpu && err;
+	}
 	cf_context_leave(&scope);
 	return err;
 }
@@ -91,8 +108,8 @@ static int fill(const struct cf_window *w, const char **step)
 	return err < 0 ? err : err ? 0 : -EAGAIN;
 }
 
-int cf_window_open(struct cf_window *w, int fd, off_t off, CUcontext ctx,
-		   const char **step)
+int cf_window_open(struct cf_window *w, int fd, off_t off,
+		   const struct cf_gpu *gpu, const char **step)
 {
 	bool held = false;
 	void *mem;
@@ -103,22 +120,22 @@ int cf_window_open(struct cf_window *w, int fd, off_t off, CUcontext ctx,
 	if (err)
 		return err;
 	w->mem = mem;
-	w->ctx = ctx;
+	w->ctx = gpu->primary;
 	err = fill(w, step);
-	if (!err) {
-		*step = "cuMemHostRegister";
-		err = pin(w, &held);
-	}
+	if (!err)
+		err = pin(w, gpu->ordinal, &held, step);
 	if (err && !held)
 		cf_os->unmap(mem, w->size);
 	return err;
 }
 
-bool cf_window_is_pinned(const struct cf_window *w)
+bool cf_window_is_reached(const struct cf_window *w, int ordinal)
 {
 	const struct cf_cuda *cuda = cf_cuda_loaded();
 	struct identity who;
 
+	if (w->pin.gpu)
+		return cf_pin_is_reached(&w->pin, ordinal);
 	return cuda && !identify(cuda, w->mem, &who) && is_ours(w, &who);
 }
 
@@ -127,8 +144,20 @@ bool cf_window_is_current(const struct cf_window *w, size_t at, size_t size)
 	return cf_pagemap_present(w->mem + at, size) == 1;
 }
 
+/* Of no context, but a thread that captures may not be disturbed. */
+static bool unpin(struct cf_window *w)
+{
+	struct cf_scope scope;
+	bool entered = !cf_context_enter(w->ctx, &scope);
+	bool gone = cf_pin_end(&w->pin);
+
+	if (entered)
+		cf_context_leave(&scope);
+	return gone;
+}
+
 /* True if the driver let go of it, or had done so before. */
-static bool unpin(const struct cf_window *w)
+static bool unregister(const struct cf_window *w)
 {
 	const struct cf_cuda *cuda = cf_cuda_loaded();
 	struct cf_scope scope;
@@ -158,10 +187,9 @@ void cf_window_hide(struct cf_window *w)
  */
 void cf_window_close(struct cf_window *w)
 {
-	if (unpin(w))
+	if (w->pin.gpu ? unpin(w) : unregister(w))
 		cf_os->unmap(w->mem, w->size);
 	else
-		cf_log(CF_LOG_WARN,
-		       "window " CF_TAG " size %zu: not unregistered",
+		cf_log(CF_LOG_WARN, "window " CF_TAG " size %zu: not unpinned",
 		       cf_tag(w->mem), w->size);
 }

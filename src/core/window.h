@@ -2,8 +2,9 @@
 /*
  * window - pages of a file as the page cache holds them, pinned for copies.
  *
- * A read-only mapping of a piece of a file, its pages registered with the
- * driver, so that a GPU copies straight out of the page cache. What the CPU
+ * A read-only mapping of a piece of a file, its pages pinned (core/pins.h), or
+ * else registered with the driver, so that a GPU copies straight out of the
+ * page cache. What the CPU
  * must never do is touch it: a truncated file has no page there, and the
  * touch would be a SIGBUS.
  *
@@ -19,15 +20,18 @@
 #include <stddef.h>
 #include <stdint.h>
 #include <sys/types.h>
+#include "core/pins.h"
 #include "core/stamp.h"
 #include "seam/cuda.h"
 
+struct cf_gpu;
 struct cf_handle;
 
 struct cf_window {
 	char *mem;
 	size_t size; /* bytes, whole pages */
 	CUcontext ctx;
+	struct cf_pin pin;  /* or, if it has none: */
 	uint64_t buffer_id; /* by which the driver knows the registration */
 	/* the rest is window_table.h's, under the lock of windows.c */
 	const struct cf_handle *handle; /* that opened it */
@@ -41,15 +45,26 @@ struct cf_window {
 };
 
 /*
- * Maps, fills and registers w->size bytes of fd at off, in ctx (portable, so
- * good for all). 0, -errno or a CUDA code, holding nothing; *step is what
- * failed, for the log. A system or file system that cannot do it says so here.
+ * The unit of sizes, for windows of up to chunk bytes: a page, or a granule
+ * where they are pinned.
  */
-int cf_window_open(struct cf_window *w, int fd, off_t off, CUcontext ctx,
-		   const char **step);
+size_t cf_window_unit(size_t chunk);
 
-/* Whether the driver still has it: a reset of the GPU unpins everything. */
-bool cf_window_is_pinned(const struct cf_window *w);
+/*
+ * Maps, fills and pins w->size bytes of fd at off, for this GPU to reach and
+ * all others in use; a registration is portable, and good for all. 0, -errno or
+ * a CUDA code, holding nothing; *step is what failed, for the log. A system or
+ * file system that cannot do it says so here; -EBUSY only that others are at
+ * it.
+ */
+int cf_window_open(struct cf_window *w, int fd, off_t off,
+		   const struct cf_gpu *gpu, const char **step);
+
+/*
+ * Whether that GPU reaches it: it may have come into use later than what is
+ * pinned; and a reset of the GPU ends what is registered.
+ */
+bool cf_window_is_reached(const struct cf_window *w, int ordinal);
 
 /* Whether [at, at + size) still shows the pages that the file has now. */
 bool cf_window_is_current(const struct cf_window *w, size_t at, size_t size);
@@ -60,7 +75,10 @@ bool cf_window_is_current(const struct cf_window *w, size_t at, size_t size);
  */
 void cf_window_hide(struct cf_window *w);
 
-/* Ends it. May wait for all work of the context, see core/reaper.h. */
+/*
+ * Ends it. If it is registered, that may wait for all work of the context, see
+ * core/reaper.h.
+ */
 void cf_window_close(struct cf_window *w);
 
 #endif

@@ -13,6 +13,7 @@
 #include <pthread.h>
 #include <stdlib.h>
 #include <unistd.h>
+#include "core/gpu.h"
 #include "core/log.h"
 #include "core/pagemap.h"
 #include "core/piece.h"
@@ -72,6 +73,7 @@ void cf_windows_survey(const struct cf_piece *piece, size_t size, bool reads,
 
 	*survey = (struct cf_survey){ .all_open = true,
 				      .again = true,
+				      .hot = true,
 				      .whole = true,
 				      .since = UINT64_MAX };
 	touch.chunk_size = limits->chunk;
@@ -80,8 +82,7 @@ void cf_windows_survey(const struct cf_piece *piece, size_t size, bool reads,
 		touch.now = cf_window_table_tick();
 	first = cf_window_table_find(file, at / touch.chunk_size);
 	while (at < end) {
-		uint64_t before;
-		bool whole;
+		struct cf_touched touched;
 
 		touch.chunk = at / touch.chunk_size;
 		touch.from = at % touch.chunk_size;
@@ -92,11 +93,12 @@ void cf_windows_survey(const struct cf_piece *piece, size_t size, bool reads,
 				  file))
 			survey->all_open = false;
 		if (size >= limits->open_from) {
-			survey->again &=
-				cf_reread_note(&touch, &before, &whole);
-			survey->whole &= whole;
-			if (before < survey->since)
-				survey->since = before;
+			touched = cf_reread_note(&touch);
+			survey->again &= touched.again;
+			survey->hot &= touched.hot;
+			survey->whole &= touched.whole;
+			if (touched.before < survey->since)
+				survey->since = touched.before;
 		}
 		at += touch.to - touch.from;
 	}
@@ -150,25 +152,32 @@ static int make_room(size_t size, uint64_t since)
 	}
 }
 
-static size_t window_size(const struct cf_piece *piece, uint64_t chunk,
-			  size_t chunk_size)
+/* What is no whole granule is in no window; a page is filled up with zeros. */
+uint64_t cf_windows_end(const struct cf_stamp *file, size_t chunk)
 {
-	size_t mask = (size_t)sysconf(_SC_PAGESIZE) - 1;
-	uint64_t left = piece->view.stamp.size - chunk * chunk_size;
+	uint64_t unit = cf_window_unit(chunk);
 
-	return left < chunk_size ? ((size_t)left + mask) & ~mask : chunk_size;
+	return (file->size + (unit < CF_PIN_GRANULE ? unit - 1 : 0)) & -unit;
 }
 
-/* windows_lock held */
-static void announce_locked(const struct cf_piece *piece, uint64_t chunk,
-			    struct cf_window *w)
+/* NULL: the chunk has none, or there is no memory for it. */
+static struct cf_window *new_window(const struct cf_piece *piece,
+				    uint64_t chunk)
 {
-	w->handle = piece->handle;
-	w->chunk = chunk;
-	w->stamp = piece->view.stamp;
-	w->size = window_size(piece, chunk, cf_windows_chunk());
-	w->making = true;
-	cf_window_table_add(w);
+	size_t chunk_size = cf_windows_chunk();
+	uint64_t end = cf_windows_end(&piece->view.stamp, chunk_size);
+	uint64_t from = chunk * chunk_size;
+	struct cf_window *w = end > from ? calloc(1, sizeof(*w)) : NULL;
+
+	if (w) {
+		w->handle = piece->handle;
+		w->chunk = chunk;
+		w->stamp = piece->view.stamp;
+		w->size = end - from < chunk_size ? (size_t)(end - from) :
+						    chunk_size;
+		w->making = true;
+	}
+	return w;
 }
 
 /* windows_lock held. 0: *window is the chunk's, or fresh, and is held. */
@@ -186,7 +195,7 @@ static int claim_locked(const struct cf_piece *piece, uint64_t chunk,
 	if (!w && !fresh)
 		return -ESTALE;
 	if (!w) {
-		announce_locked(piece, chunk, fresh);
+		cf_window_table_add(fresh);
 		w = fresh;
 	}
 	cf_window_table_hold(w);
@@ -208,7 +217,7 @@ static void withdraw(struct cf_window *w, bool counted)
 }
 
 static int open_announced(const struct cf_piece *piece, struct cf_window *w,
-			  CUcontext ctx)
+			  const struct cf_gpu *gpu)
 {
 	size_t chunk_size = cf_windows_chunk();
 	const char *step;
@@ -219,7 +228,7 @@ static int open_announced(const struct cf_piece *piece, struct cf_window *w,
 		return err;
 	}
 	err = cf_window_open(w, piece->handle->fd,
-			     (off_t)(w->chunk * chunk_size), ctx, &step);
+			     (off_t)(w->chunk * chunk_size), gpu, &step);
 	if (err) {
 		cf_refusal_note(piece, step, w->size, err);
 		withdraw(w, true);
@@ -232,22 +241,29 @@ static int open_announced(const struct cf_piece *piece, struct cf_window *w,
 	return 0;
 }
 
-int cf_windows_get(const struct cf_piece *piece, uint64_t chunk, CUcontext ctx,
-		   struct cf_window **window)
+/* What was not tried when we looked may have turned out since. */
+static bool may_open(void)
+{
+	return cf_windows_mode() != CF_WINDOWS_AUTO ||
+	       cf_pins_state() == CF_PINS_GOOD;
+}
+
+int cf_windows_get(const struct cf_piece *piece, uint64_t chunk,
+		   const struct cf_gpu *gpu, struct cf_window **window)
 {
 	struct cf_window *fresh = NULL;
 	int err;
 
-	if (piece->view.sight == CF_SIGHT_WORTH)
-		fresh = calloc(1, sizeof(*fresh));
+	if (piece->view.sight == CF_SIGHT_WORTH && may_open())
+		fresh = new_window(piece, chunk);
 	pthread_mutex_lock(&windows_lock);
 	err = claim_locked(piece, chunk, fresh, window);
 	pthread_mutex_unlock(&windows_lock);
 	cf_windows_reap();
 	if (!err && *window == fresh)
-		return open_announced(piece, fresh, ctx);
+		return open_announced(piece, fresh, gpu);
 	free(fresh);
-	if (err || cf_window_is_pinned(*window))
+	if (err || cf_window_is_reached(*window, gpu->ordinal))
 		return err;
 	cf_windows_put(*window, true);
 	return -ESTALE;
@@ -288,6 +304,7 @@ void cf_windows_close(void)
 {
 	cf_windows_drop();
 	cf_reaper_close();
+	cf_pins_close();
 	cf_pagemap_close();
 	cf_refusals_forget();
 	pthread_mutex_lock(&windows_lock);
@@ -325,6 +342,7 @@ void cf_windows_fork_parent(void)
 void cf_windows_fork_child(void)
 {
 	cf_reaper_fork_child();
+	cf_pins_fork_child();
 	cf_refusals_fork_release();
 	cf_pagemap_fork_child();
 	cf_window_table_forget();

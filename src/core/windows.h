@@ -17,6 +17,7 @@
 #include "core/window.h"
 #include "core/windows_limits.h"
 
+struct cf_gpu;
 struct cf_piece;
 
 /* What is known of a piece's file pages before its route is chosen. */
@@ -25,11 +26,13 @@ enum cf_sight {
 	CF_SIGHT_OPEN,	/* windows show all of it */
 	CF_SIGHT_WORTH, /* they may be opened: it is cached, and worth it */
 	CF_SIGHT_OFF,
+	CF_SIGHT_NO_PINS, /* and without they are not wanted */
 	CF_SIGHT_NO_READ, /* a write, or host memory */
 	CF_SIGHT_SMALL,
 	CF_SIGHT_NO_PAGES, /* O_DIRECT, no regular file, or another one */
 	CF_SIGHT_STRANGER, /* a file system that is not known to be safe */
 	CF_SIGHT_FIRST_READ,
+	CF_SIGHT_COOL,	   /* read again, but not often enough */
 	CF_SIGHT_NO_ROOM,  /* beside windows that are used more */
 	CF_SIGHT_CHANGING, /* changed a moment ago */
 	CF_SIGHT_NOT_CACHED,
@@ -56,12 +59,12 @@ void cf_windows_look(struct cf_piece *piece);
 void cf_windows_note(const struct cf_piece *piece);
 
 /*
- * The window of a chunk of the piece's file, opened in ctx if need be; it
+ * The window of a chunk of the piece's file, opened if need be, for a GPU; it
  * stays while it is held. -ENOSPC: no room beside those that are in use;
  * -EBUSY: somebody is opening it; or why it cannot be opened, or was lost.
  */
-int cf_windows_get(const struct cf_piece *piece, uint64_t chunk, CUcontext ctx,
-		   struct cf_window **window);
+int cf_windows_get(const struct cf_piece *piece, uint64_t chunk,
+		   const struct cf_gpu *gpu, struct cf_window **window);
 
 /* No copy uses it any more. stale: it no longer shows the file's pages. */
 void cf_windows_put(struct cf_window *window, bool stale);

@@ -5,10 +5,14 @@
 
 #include "core/windows.h"
 
+/* Where the last window of a file ends, at most: it may be cut to its unit. */
+uint64_t cf_windows_end(const struct cf_stamp *file, size_t chunk);
+
 /* Of the chunks that a read of size bytes touches, together. */
 struct cf_survey {
 	bool all_open;	/* each has a window that shows the file as it is */
 	bool again;	/* its bytes have been read before */
+	bool hot;	/* and twice more */
 	bool whole;	/* all of each chunk has */
 	bool room;	/* the first one is open, or may be */
 	uint64_t since; /* the longest time ago that was */

@@ -38,6 +38,11 @@ size_t cf_windows_max_bytes(void)
 	return NOW(max_bytes);
 }
 
+bool cf_windows_are_no_matter(size_t size)
+{
+	return cf_windows_mode() == CF_WINDOWS_OFF || size < NOW(use_from);
+}
+
 void cf_windows_limits_now(struct cf_windows_limits *to)
 {
 	*to = (struct cf_windows_limits){

@@ -8,11 +8,13 @@
 #ifndef CF_CORE_WINDOWS_LIMITS_H
 #define CF_CORE_WINDOWS_LIMITS_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
 enum cf_windows_mode {
 	CF_WINDOWS_OFF,
+	CF_WINDOWS_AUTO,   /* for what is hot, and fits, if it can be pinned */
 	CF_WINDOWS_KEPT,   /* for what is read again, and fits */
 	CF_WINDOWS_ALWAYS, /* for all that is cached, chunk by chunk */
 };
@@ -34,5 +36,8 @@ void cf_windows_limits_now(struct cf_windows_limits *limits);
 enum cf_windows_mode cf_windows_mode(void);
 size_t cf_windows_chunk(void);
 size_t cf_windows_max_bytes(void);
+
+/* Whether reads of that size are never looked at. */
+bool cf_windows_are_no_matter(size_t size);
 
 #endif

@@ -10,6 +10,7 @@
 #include <linux/magic.h>
 #include "core/file.h"
 #include "core/piece.h"
+#include "core/pins.h"
 #include "core/pressure.h"
 #include "core/refusals.h"
 #include "core/window_table.h"
@@ -52,9 +53,10 @@ static enum cf_sight glance(const struct cf_piece *piece,
 	if (!is_known_to_be_safe(piece->handle))
 		return CF_SIGHT_STRANGER;
 	cf_windows_limits_now(limits);
-	if (piece->size < limits->use_from)
-		return CF_SIGHT_SMALL;
-	if (limits->mode == CF_WINDOWS_KEPT && piece->size > limits->max_bytes)
+	if (limits->mode == CF_WINDOWS_AUTO && cf_pins_state() == CF_PINS_NONE)
+		return CF_SIGHT_NO_PINS;
+	if (limits->mode != CF_WINDOWS_ALWAYS &&
+	    piece->size > limits->max_bytes)
 		return CF_SIGHT_NO_ROOM;
 	if (piece->size < limits->open_from && !cf_window_table_size())
 		return CF_SIGHT_SMALL;
@@ -109,6 +111,8 @@ static enum cf_sight weigh(const struct cf_piece *piece, size_t size,
 		return CF_SIGHT_SMALL;
 	if (!always && !survey->again)
 		return CF_SIGHT_FIRST_READ;
+	if (limits->mode == CF_WINDOWS_AUTO && !survey->hot)
+		return CF_SIGHT_COOL;
 	if (always && room > limits->chunk)
 		room = limits->chunk;
 	if (room > limits->max_bytes || !survey->room)
@@ -120,11 +124,19 @@ static enum cf_sight weigh(const struct cf_piece *piece, size_t size,
 	return ask_cache(piece, &span, survey->whole);
 }
 
-static size_t size_in_file(const struct cf_piece *piece)
+/* How much of it, from its front, windows may show. */
+static size_t size_in_windows(const struct cf_piece *piece,
+			      const struct cf_windows_limits *limits)
 {
-	uint64_t left = piece->view.stamp.size - (uint64_t)piece->file_off;
+	const struct cf_stamp *file = &piece->view.stamp;
+	uint64_t end = cf_windows_end(file, limits->chunk);
+	uint64_t from = (uint64_t)piece->file_off;
 
-	return piece->size < left ? piece->size : (size_t)left;
+	if (end > file->size)
+		end = file->size;
+	if (end <= from)
+		return 0;
+	return piece->size < end - from ? piece->size : (size_t)(end - from);
 }
 
 /* The program put another file under the number, and told nobody. */
@@ -151,7 +163,9 @@ static enum cf_sight look(struct cf_piece *piece,
 	}
 	if (!piece->view.stamped)
 		return CF_SIGHT_NO_PAGES;
-	size = size_in_file(piece);
+	size = size_in_windows(piece, limits);
+	if (!size)
+		return CF_SIGHT_SMALL;
 	cf_windows_survey(piece, size, false, limits, &survey);
 	piece->view.since = survey.since;
 	sight = survey.all_open ? CF_SIGHT_OPEN :
@@ -174,20 +188,24 @@ static CF_APART enum cf_sight glance_and_look(struct cf_piece *piece)
 void cf_windows_look(struct cf_piece *piece)
 {
 	piece->view.stamped = false;
-	piece->view.sight = cf_windows_mode() == CF_WINDOWS_OFF ?
-				    CF_SIGHT_OFF :
-				    glance_and_look(piece);
+	if (cf_windows_mode() == CF_WINDOWS_OFF)
+		piece->view.sight = CF_SIGHT_OFF;
+	else if (cf_windows_are_no_matter(piece->size))
+		piece->view.sight = CF_SIGHT_SMALL;
+	else
+		piece->view.sight = glance_and_look(piece);
 }
 
 static CF_APART void note(const struct cf_piece *piece)
 {
 	struct cf_windows_limits limits;
 	struct cf_survey before;
+	size_t size;
 
 	cf_windows_limits_now(&limits);
-	if (piece->size >= limits.open_from)
-		cf_windows_survey(piece, size_in_file(piece), true, &limits,
-				  &before);
+	size = size_in_windows(piece, &limits);
+	if (piece->size >= limits.open_from && size)
+		cf_windows_survey(piece, size, true, &limits, &before);
 }
 
 void cf_windows_note(const struct cf_piece *piece)

@@ -82,12 +82,14 @@ static const char *const texts[CF_NR_WHYS] = {
 	[CF_WHY_NVFS_ROUTED] =
 		"properties.rdma_dynamic_routing_order has SYS_MEM alone",
 	[CF_WHY_MAPPED_OFF] = "opencufile.mapped is off",
+	[CF_WHY_NO_PINS] = "the kernel driver pins no pages for it",
 	[CF_WHY_NO_READ] = "only for reads",
 	[CF_WHY_SMALL] = "smaller than opencufile.mapped_min_kb",
 	[CF_WHY_NO_PAGES] =
 		"O_DIRECT, past the end, or not the regular file of the handle",
 	[CF_WHY_STRANGER] = "not ext4, xfs, btrfs, f2fs or tmpfs",
 	[CF_WHY_FIRST_READ] = "read for the first time",
+	[CF_WHY_COOL] = "not read often enough",
 	[CF_WHY_NO_ROOM] = "no room in opencufile.mapped_cache_kb",
 	[CF_WHY_CHANGING] = "the file changed a moment ago",
 	[CF_WHY_NOT_CACHED] = "not all of it is in the page cache",
@@ -104,6 +106,8 @@ static const char *const remedies[CF_NR_WHYS] = {
 		"set properties.allow_system_memory to true",
 	[CF_WHY_MAPPED_OFF] = "set opencufile.mapped (OCF_MAPPED) to kept",
 	[CF_WHY_FIRST_READ] = "set opencufile.mapped to always",
+	[CF_WHY_NO_PINS] = "set opencufile.mapped to kept",
+	[CF_WHY_COOL] = "set opencufile.mapped to kept",
 	[CF_WHY_NO_ROOM] = "raise opencufile.mapped_cache_kb",
 	[CF_WHY_FORCED_COMPAT] = "set properties.force_compat_mode "
 				 "(CUFILE_FORCE_COMPAT_MODE) to false",
@@ -231,8 +235,11 @@ static enum cf_why why_never(const struct cf_handle *handle,
 		return why;
 	if (handle->fs_ops)
 		return cf_nics_wanted() ? CF_WHY_YES : CF_WHY_USER_FS;
-	return strcmp(mapped, "off") || policy->alias ? CF_WHY_YES :
-							CF_WHY_ALIAS_OFF;
+	/* who leaves it to us has not asked for it */
+	return (strcmp(mapped, "off") && strcmp(mapped, "auto")) ||
+			       policy->alias ?
+		       CF_WHY_YES :
+		       CF_WHY_ALIAS_OFF;
 }
 
 int cf_route_check_file(const struct cf_handle *handle,

@@ -41,6 +41,7 @@
 #include "core/nvfs.h"
 #include "core/nvfs_io.h"
 #include "core/p2p.h"
+#include "core/pins.h"
 #include "core/ring.h"
 #include "core/stats.h"
 #include "core/topology.h"
@@ -68,15 +69,27 @@ static size_t kib(const struct cf_config *config, enum cf_cfg id)
 	return cf_config_size(config, id) << 10;
 }
 
-static void configure_windows(const struct cf_config *config)
+static enum cf_windows_mode windows_mode(const struct cf_config *config)
 {
 	const char *mode = cf_config_string(config, CF_CFG_MAPPED);
+
+	if (!strcmp(mode, "always"))
+		return CF_WINDOWS_ALWAYS;
+	if (!strcmp(mode, "kept"))
+		return CF_WINDOWS_KEPT;
+	/* what is smaller cannot be pinned */
+	return !strcmp(mode, "auto") && kib(config, CF_CFG_MAPPED_CHUNK_KB) >=
+						CF_PIN_GRANULE ?
+		       CF_WINDOWS_AUTO :
+		       CF_WINDOWS_OFF;
+}
+
+static void configure_windows(const struct cf_config *config)
+{
 	size_t chunk = kib(config, CF_CFG_MAPPED_CHUNK_KB);
 
 	cf_windows_configure(&(struct cf_windows_limits){
-		.mode = !strcmp(mode, "always") ? CF_WINDOWS_ALWAYS :
-			!strcmp(mode, "kept")	? CF_WINDOWS_KEPT :
-						  CF_WINDOWS_OFF,
+		.mode = windows_mode(config),
 		.max_bytes = kib(config, CF_CFG_MAPPED_CACHE_KB),
 		.chunk = cf_power_below(chunk),
 		.open_from = kib(config, CF_CFG_MAPPED_MIN_KB),

@@ -220,6 +220,20 @@ static void leave_short_convoys(struct cf_submission *sub)
 			sub->sorts[i].way = CF_WAY_EACH;
 }
 
+/* What no request of its own carries counts as read here. */
+static void note_convoys(const struct cf_submission *sub)
+{
+	for (unsigned i = 0; i < sub->nr_sorts; i++) {
+		const struct cf_streak *streak = sub->sorts[i].first;
+
+		for (; streak && sub->sorts[i].way == CF_WAY_CONVOY;
+		     streak = streak->next)
+			for (unsigned k = 0; k < streak->nr; k++)
+				cf_windows_note(&sub->entries[streak->first + k]
+							 .req.piece);
+	}
+}
+
 /* Those with a crew are carried by few, whose helpers are the others. */
 static void lend_crews(struct cf_sort *sort)
 {
@@ -284,6 +298,7 @@ void cf_submission_sort(struct cf_submission *sub)
 		append(sort, streak, entry);
 	}
 	leave_short_convoys(sub);
+	note_convoys(sub);
 	sub->waiting = sub->nr;
 	sub->carriers = count_carriers(
 		sub, gpus ? (unsigned)__builtin_popcount(gpus) : 1);

@@ -42,6 +42,8 @@
 #include "core/copy_in.h"
 #include "core/device.h"
 #include "core/log.h"
+#include "core/pause.h"
+#include "core/pins.h"
 #include "path/path.h"
 
 static const enum cf_why whys[CF_NR_SIGHTS] = {
@@ -49,11 +51,13 @@ static const enum cf_why whys[CF_NR_SIGHTS] = {
 	[CF_SIGHT_OPEN] = CF_WHY_YES,
 	[CF_SIGHT_WORTH] = CF_WHY_YES,
 	[CF_SIGHT_OFF] = CF_WHY_MAPPED_OFF,
+	[CF_SIGHT_NO_PINS] = CF_WHY_NO_PINS,
 	[CF_SIGHT_NO_READ] = CF_WHY_NO_READ,
 	[CF_SIGHT_SMALL] = CF_WHY_SMALL,
 	[CF_SIGHT_NO_PAGES] = CF_WHY_NO_PAGES,
 	[CF_SIGHT_STRANGER] = CF_WHY_STRANGER,
 	[CF_SIGHT_FIRST_READ] = CF_WHY_FIRST_READ,
+	[CF_SIGHT_COOL] = CF_WHY_COOL,
 	[CF_SIGHT_NO_ROOM] = CF_WHY_NO_ROOM,
 	[CF_SIGHT_CHANGING] = CF_WHY_CHANGING,
 	[CF_SIGHT_NOT_CACHED] = CF_WHY_NOT_CACHED,
@@ -84,6 +88,7 @@ struct trip {
 	size_t chunk;
 	struct ride rides[CF_LANE_DEPTH];
 	size_t begun, ended;
+	unsigned looks; /* for a window that another thread opens */
 	bool sleeps;
 };
 
@@ -138,6 +143,16 @@ static void finish_one(struct trip *trip)
 	cf_windows_put(ride->window, !current);
 }
 
+/*
+ * One window is opened at a time. Who is to be spared the CPU's copies waits
+ * for that, but not for ever.
+ */
+static bool is_patient(struct trip *trip)
+{
+	return cf_windows_mode() != CF_WINDOWS_AUTO &&
+	       trip->looks < CF_PATIENCE * 4;
+}
+
 /* The window for a part; those of copies that are done make room for it. */
 static int window_for(struct trip *trip, const struct cf_part *part,
 		      struct cf_window **window)
@@ -147,23 +162,45 @@ static int window_for(struct trip *trip, const struct cf_part *part,
 	int err;
 
 	for (;;) {
-		err = cf_windows_get(trip->piece, chunk,
-				     trip->dev->gpu->primary, window);
-		if (err != -ENOSPC || trip->begun == trip->ended)
+		err = cf_windows_get(trip->piece, chunk, trip->dev->gpu,
+				     window);
+		if (err == -EBUSY && is_patient(trip))
+			cf_pause_longer(&trip->looks);
+		else if (err != -ENOSPC || trip->begun == trip->ended)
 			return err;
-		finish_one(trip);
+		else
+			finish_one(trip);
 	}
 }
 
 static CUresult copy(struct trip *trip, const struct ride *ride)
 {
-	CUresult res = cf_copy_in(trip->cuda, &trip->piece->mem, ride->at,
-				  ride->window->mem + ride->from, ride->size,
-				  trip->lane->stream);
+	const struct cf_memory *mem = &trip->piece->mem;
+	const struct cf_window *w = ride->window;
+	CUresult res = w->pin.gpu ? trip->cuda->memcpy_dtod_async(
+					    (CUdeviceptr)mem->addr + ride->at,
+					    w->pin.gpu + ride->from, ride->size,
+					    trip->lane->stream) :
+				    cf_copy_in(trip->cuda, mem, ride->at,
+					       w->mem + ride->from, ride->size,
+					       trip->lane->stream);
 
 	if (res == CF_CU_SUCCESS)
 		res = trip->cuda->event_record(ride->done, trip->lane->stream);
 	return res;
+}
+
+/* What its window does not show is the next path's. False: it shows nothing. */
+static bool cut_to_window(const struct trip *trip, struct ride *ride)
+{
+	size_t size = ride->window->size;
+	size_t shown = ride->from < size ? size - ride->from : 0;
+
+	if (ride->size <= shown)
+		return true;
+	ride->size = shown;
+	give_up(trip, ride->at + shown, "the file ends in no whole granule");
+	return shown;
 }
 
 /* False: the trip ends here, be it well or not. */
@@ -190,6 +227,10 @@ static bool begin_one(struct trip *trip, const struct cf_part *part)
 		return false;
 	if (window_for(trip, part, &ride->window)) {
 		give_up(trip, part->at, "no window");
+		return false;
+	}
+	if (!cut_to_window(trip, ride)) {
+		cf_windows_put(ride->window, false);
 		return false;
 	}
 	if (copy(trip, ride) != CF_CU_SUCCESS) {
@@ -229,6 +270,9 @@ static int carry(struct trip *trip)
 		return err;
 	err = cf_lane_lease(&trip->dev->lanes, &trip->lane);
 	if (!err) {
+		if (trip->piece->view.sight == CF_SIGHT_WORTH)
+			cf_pins_try(trip->dev->gpu->ordinal,
+				    trip->lane->stream);
 		trip->sleeps =
 			atomic_fetch_add_explicit(
 				&nr_trips, 1, memory_order_relaxed) >= MANY - 1;

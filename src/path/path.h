@@ -68,11 +68,13 @@ enum cf_why {
 	CF_WHY_NVFS_ROUTED,  /* dynamic routing knows host memory only */
 	/* the mapped path's; see enum cf_sight */
 	CF_WHY_MAPPED_OFF,
+	CF_WHY_NO_PINS,
 	CF_WHY_NO_READ,
 	CF_WHY_SMALL,
 	CF_WHY_NO_PAGES,
 	CF_WHY_STRANGER,
 	CF_WHY_FIRST_READ,
+	CF_WHY_COOL,
 	CF_WHY_NO_ROOM,
 	CF_WHY_CHANGING,
 	CF_WHY_NOT_CACHED,

@@ -68,6 +68,12 @@ for name in matrix order threads; do
 		"$build/tests/path/test_path_$name"
 	run "test_path_${name}_apart" env OCF_COMBINE=0 "$build/tests/path/test_path_$name"
 done
+run test_path_mapped_pins env TEST_PINS=1 "$build/tests/path/test_path_mapped"
+for name in large matrix threads; do
+	run "test_path_${name}_pins" env TEST_MAPPED=1 \
+		CUFILE_ENV_PATH_JSON="$PWD/tests/path/pins.json" \
+		"$build/tests/path/test_path_$name"
+done
 run test_path_batch_copies env OCF_BATCH_KERNEL=0 "$build/tests/path/test_path_batch"
 run test_volley "$build/tests/unit/test_volley"
 run test_shuttle "$build/tests/unit/test_shuttle"

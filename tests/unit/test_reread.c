@@ -10,7 +10,7 @@
 #define CHUNK 65536
 
 static uint64_t now, before;
-static bool whole;
+static bool whole, hot;
 
 static bool note(uint64_t file, uint64_t chunk, size_t from, size_t to)
 {
@@ -21,9 +21,15 @@ static bool note(uint64_t file, uint64_t chunk, size_t from, size_t to)
 				  .to = to,
 				  .chunk_size = CHUNK };
 
+	struct cf_touched touched;
+
 	now++;
 	touch.now = now;
-	return cf_reread_note(&touch, &before, &whole);
+	touched = cf_reread_note(&touch);
+	before = touched.before;
+	whole = touched.whole;
+	hot = touched.hot;
+	return touched.again;
 }
 
 static int setup(void **state)
@@ -57,6 +63,43 @@ static void other_bytes_of_the_chunk_do_not_count(void **state)
 	assert_true(note(1, 8, CHUNK - 1, CHUNK));
 }
 
+static void hot_is_what_comes_for_the_fourth_time(void **state)
+{
+	for (int i = 0; i < 3; i++) {
+		note(1, 9, 0, CHUNK);
+		assert_false(hot);
+	}
+	note(1, 9, 0, CHUNK);
+	assert_true(hot);
+	note(1, 9, 100, 200);
+	assert_true(hot);
+}
+
+static void a_part_of_a_chunk_may_be_hot_but_never_new_bytes(void **state)
+{
+	for (int i = 0; i < 4; i++) {
+		note(1, 10, 0, CHUNK / 4);
+		assert_int_equal(hot, i == 3);
+	}
+	note(1, 10, CHUNK / 4, CHUNK);
+	assert_false(hot);
+	for (int i = 0; i < 3; i++) { /* 7 quarters by then, and all of 4 */
+		note(1, 10, 0, CHUNK);
+		assert_int_equal(hot, i == 2);
+	}
+}
+
+/* A file's last chunk is short, and no less hot. */
+static void a_step_at_a_time_is_as_hot_as_all_at_once(void **state)
+{
+	for (int pass = 0; pass < 4; pass++) {
+		for (size_t at = 0; at < CHUNK - 1000; at += CHUNK / 8) {
+			note(1, 11, at, at + CHUNK / 8 - 1000);
+			assert_int_equal(hot, pass == 3);
+		}
+	}
+}
+
 static void files_and_chunks_are_told_apart(void **state)
 {
 	assert_false(note(1, 0, 0, 1));
@@ -81,6 +124,9 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		TEST(the_same_bytes_count_from_the_second_time_on),
 		TEST(other_bytes_of_the_chunk_do_not_count),
+		TEST(hot_is_what_comes_for_the_fourth_time),
+		TEST(a_part_of_a_chunk_may_be_hot_but_never_new_bytes),
+		TEST(a_step_at_a_time_is_as_hot_as_all_at_once),
 		TEST(files_and_chunks_are_told_apart),
 		TEST(a_full_table_forgets_but_never_mistakes),
 	};

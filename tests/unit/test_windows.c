@@ -12,6 +12,7 @@
 #include <stdlib.h>
 #include <sys/wait.h>
 #include <unistd.h>
+#include "core/gpu.h"
 #include "core/piece.h"
 #include "core/reaper.h"
 #include "core/refusals.h"
@@ -21,7 +22,9 @@
 #define CHUNK (64 * TH_KIB)
 #define ROOM 4 /* chunks */
 #define FILE_SIZE (40 * CHUNK + 5000)
-#define CTX ((CUcontext)0x77)
+
+static const struct cf_gpu the_gpu = { .ordinal = 5,
+				       .primary = (CUcontext)0x77 };
 
 static void wait_for(atomic_int *count, int nr)
 {
@@ -40,9 +43,9 @@ static size_t opened_size;
 
 /* Seen from outside, or the linker of a sanitizer does not find them. */
 #pragma GCC visibility push(default)
-int __wrap_cf_window_open(struct cf_window *w, int fd, off_t off, CUcontext ctx,
-			  const char **step);
-bool __wrap_cf_window_is_pinned(const struct cf_window *w);
+int __wrap_cf_window_open(struct cf_window *w, int fd, off_t off,
+			  const struct cf_gpu *gpu, const char **step);
+bool __wrap_cf_window_is_reached(const struct cf_window *w, int ordinal);
 void __wrap_cf_window_hide(struct cf_window *w);
 void __wrap_cf_window_close(struct cf_window *w);
 void __wrap_cf_refusal_note(const struct cf_piece *piece, const char *step,
@@ -57,11 +60,11 @@ static void wait_while(atomic_bool *holds)
 		usleep(100);
 }
 
-int __wrap_cf_window_open(struct cf_window *w, int fd, off_t off, CUcontext ctx,
-			  const char **step)
+int __wrap_cf_window_open(struct cf_window *w, int fd, off_t off,
+			  const struct cf_gpu *gpu, const char **step)
 {
 	assert_int_equal(fd, 42);
-	assert_ptr_equal(ctx, CTX);
+	assert_ptr_equal(gpu, &the_gpu);
 	*step = "a step";
 	opened_off = off;
 	opened_size = w->size;
@@ -70,9 +73,10 @@ int __wrap_cf_window_open(struct cf_window *w, int fd, off_t off, CUcontext ctx,
 	return open_says;
 }
 
-bool __wrap_cf_window_is_pinned(const struct cf_window *w)
+bool __wrap_cf_window_is_reached(const struct cf_window *w, int ordinal)
 {
 	(void)w;
+	assert_int_equal(ordinal, the_gpu.ordinal);
 	return !atomic_load(&is_lost);
 }
 
@@ -199,7 +203,7 @@ static struct cf_window *get(uint64_t chunk)
 		read_of(&one, chunk * CHUNK, CHUNK, CF_SIGHT_WORTH);
 	struct cf_window *w = NULL;
 
-	assert_int_equal(cf_windows_get(&piece, chunk, CTX, &w), 0);
+	assert_int_equal(cf_windows_get(&piece, chunk, &the_gpu, &w), 0);
 	assert_non_null(w);
 	return w;
 }
@@ -208,7 +212,7 @@ static int try(struct cf_piece piece)
 {
 	uint64_t chunk = (uint64_t)piece.file_off / CHUNK;
 	struct cf_window *w;
-	int err = cf_windows_get(&piece, chunk, CTX, &w);
+	int err = cf_windows_get(&piece, chunk, &the_gpu, &w);
 
 	if (!err)
 		cf_windows_put(w, false);
@@ -252,7 +256,7 @@ static void a_chunk_has_one_window_for_all_handles(void **state)
 	struct cf_window *w = get(0), *same;
 
 	(void)state;
-	assert_int_equal(cf_windows_get(&again, 0, CTX, &same), 0);
+	assert_int_equal(cf_windows_get(&again, 0, &the_gpu, &same), 0);
 	assert_ptr_equal(w, same);
 	assert_int_equal(w->refs, 2);
 	cf_windows_put(w, false);
@@ -366,10 +370,10 @@ static void a_file_that_changed_gets_another(void **state)
 
 	(void)state;
 	piece.view.stamp.mtime++;
-	assert_int_equal(cf_windows_get(&piece, 0, CTX, &new), -ESTALE);
+	assert_int_equal(cf_windows_get(&piece, 0, &the_gpu, &new), -ESTALE);
 	assert_int_equal(counts().open, 0);
 	piece.view.sight = CF_SIGHT_WORTH;
-	assert_int_equal(cf_windows_get(&piece, 0, CTX, &new), 0);
+	assert_int_equal(cf_windows_get(&piece, 0, &the_gpu, &new), 0);
 	assert_ptr_not_equal(new, old);
 	assert_int_equal(counts().open, 1);
 	assert_int_equal(counts().bytes, 2 * CHUNK);
