@@ -69,6 +69,8 @@ static const enum cf_why whys[CF_NR_SIGHTS] = {
 /* Alone one has the link to itself, and a wake would take long beside that. */
 #define MANY 4
 
+#define MAX_NAPS 1000
+
 static _Atomic unsigned nr_trips; /* under way; relaxed: it guides */
 
 /* A copy that is under way. */
@@ -88,7 +90,7 @@ struct trip {
 	size_t chunk;
 	struct ride rides[CF_LANE_DEPTH];
 	size_t begun, ended;
-	unsigned looks; /* for a window that another thread opens */
+	unsigned naps; /* for windows that another thread opens */
 	bool sleeps;
 };
 
@@ -144,13 +146,16 @@ static void finish_one(struct trip *trip)
 }
 
 /*
- * One window is opened at a time. Who is to be spared the CPU's copies waits
- * for that, but not for ever.
+ * One window is opened at a time, in a millisecond. Who is to be spared the
+ * CPU's copies waits for that, asleep, but not for ever.
  */
-static bool is_patient(struct trip *trip)
+static bool waits_for_others(struct trip *trip)
 {
-	return cf_windows_mode() != CF_WINDOWS_AUTO &&
-	       trip->looks < CF_PATIENCE * 4;
+	if (cf_windows_mode() == CF_WINDOWS_AUTO || trip->naps == MAX_NAPS)
+		return false;
+	trip->naps++;
+	nanosleep(&(struct timespec){ .tv_nsec = CF_NAP_NS }, NULL);
+	return true;
 }
 
 /* The window for a part; those of copies that are done make room for it. */
@@ -164,12 +169,11 @@ static int window_for(struct trip *trip, const struct cf_part *part,
 	for (;;) {
 		err = cf_windows_get(trip->piece, chunk, trip->dev->gpu,
 				     window);
-		if (err == -EBUSY && is_patient(trip))
-			cf_pause_longer(&trip->looks);
-		else if (err != -ENOSPC || trip->begun == trip->ended)
+		if (err == -EBUSY && waits_for_others(trip))
+			continue;
+		if (err != -ENOSPC || trip->begun == trip->ended)
 			return err;
-		else
-			finish_one(trip);
+		finish_one(trip);
 	}
 }
 
