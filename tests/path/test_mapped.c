@@ -321,6 +321,23 @@ static void auto_maps_what_is_hot_where_pages_can_be_pinned(void **state)
 	end();
 }
 
+static void auto_without_the_kernel_driver_maps_nothing(void **state)
+{
+	if (!pins)
+		th_skip("chunks are too small to be pinned");
+	th_need_fake();
+	begin_with("auto", 32 * CHUNK, TH_BUFFERED);
+	fake_rm.refusal[FAKE_RM_CTL] = -ENOENT;
+	for (int i = 0; i < 6; i++)
+		read_all();
+	assert_int_equal(cf_pins_state(), CF_PINS_NONE);
+	assert_int_equal(fake_rm_asked(FAKE_RM_CTL), 1);
+	assert_int_equal(counts().opened, 0);
+	assert_int_equal(counts().refused, 0);
+	assert_string_equal(route_of(SIZE), "staged");
+	end();
+}
+
 /* Each whole chunk again and again, 64 MiB together. */
 static void read_by_batch(void)
 {
@@ -1463,6 +1480,7 @@ int main(void)
 		TEST(an_element_of_a_vector_is_read_once),
 		TEST(always_maps_the_first_read_and_off_never),
 		TEST(auto_maps_what_is_hot_where_pages_can_be_pinned),
+		TEST(auto_without_the_kernel_driver_maps_nothing),
 		TEST(what_a_convoy_brings_is_read_too),
 		TEST(writes_host_memory_and_o_direct_are_not_mapped),
 		TEST(what_is_not_cached_is_not_mapped),
