@@ -63,6 +63,7 @@ struct cf_handle {
 	_Atomic bool wants_pages;    /* of what it is read into */
 	_Atomic int pace;	     /* of its last read, core/cold.c's */
 	_Atomic off_t read_end;	     /* of its last one, core/ahead.c's */
+	_Atomic uint64_t reread;     /* bytes again, core/windows_look.c's */
 	_Atomic bool lost;	     /* fd was closed, and is another's twin */
 };
 

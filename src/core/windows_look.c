@@ -8,6 +8,7 @@
  */
 #include <errno.h>
 #include <linux/magic.h>
+#include <stdatomic.h>
 #include "core/file.h"
 #include "core/piece.h"
 #include "core/pins.h"
@@ -99,6 +100,34 @@ static enum cf_sight ask_cache(const struct cf_piece *piece,
 	return (size_t)cached >= size ? CF_SIGHT_WORTH : CF_SIGHT_NOT_CACHED;
 }
 
+/* How far windows may show the file, at most. */
+static uint64_t end_of(const struct cf_piece *piece,
+		       const struct cf_windows_limits *limits)
+{
+	const struct cf_stamp *file = &piece->view.stamp;
+	uint64_t end = cf_windows_end(file, limits->chunk);
+
+	return end < file->size ? end : file->size;
+}
+
+/*
+ * A window goes with its handle: who opens a file for each read of it would pay
+ * for one each time. So the handle must have read as much twice again as there
+ * is, or may be pinned.
+ */
+static bool is_hot(const struct cf_piece *piece,
+		   const struct cf_windows_limits *limits,
+		   const struct cf_survey *survey)
+{
+	uint64_t all = end_of(piece, limits);
+
+	if (all > limits->max_bytes)
+		all = limits->max_bytes;
+	return survey->hot &&
+	       atomic_load_explicit(&piece->handle->reread,
+				    memory_order_relaxed) >= 2 * all;
+}
+
 static enum cf_sight weigh(const struct cf_piece *piece, size_t size,
 			   const struct cf_windows_limits *limits,
 			   const struct cf_survey *survey)
@@ -111,7 +140,7 @@ static enum cf_sight weigh(const struct cf_piece *piece, size_t size,
 		return CF_SIGHT_SMALL;
 	if (!always && !survey->again)
 		return CF_SIGHT_FIRST_READ;
-	if (limits->mode == CF_WINDOWS_AUTO && !survey->hot)
+	if (limits->mode == CF_WINDOWS_AUTO && !is_hot(piece, limits, survey))
 		return CF_SIGHT_COOL;
 	if (always && room > limits->chunk)
 		room = limits->chunk;
@@ -128,12 +157,9 @@ static enum cf_sight weigh(const struct cf_piece *piece, size_t size,
 static size_t size_in_windows(const struct cf_piece *piece,
 			      const struct cf_windows_limits *limits)
 {
-	const struct cf_stamp *file = &piece->view.stamp;
-	uint64_t end = cf_windows_end(file, limits->chunk);
+	uint64_t end = end_of(piece, limits);
 	uint64_t from = (uint64_t)piece->file_off;
 
-	if (end > file->size)
-		end = file->size;
 	if (end <= from)
 		return 0;
 	return piece->size < end - from ? piece->size : (size_t)(end - from);
@@ -204,8 +230,12 @@ static CF_APART void note(const struct cf_piece *piece)
 
 	cf_windows_limits_now(&limits);
 	size = size_in_windows(piece, &limits);
-	if (piece->size >= limits.open_from && size)
-		cf_windows_survey(piece, size, true, &limits, &before);
+	if (piece->size < limits.open_from || !size)
+		return;
+	cf_windows_survey(piece, size, true, &limits, &before);
+	if (before.again)
+		atomic_fetch_add_explicit(&piece->handle->reread, size,
+					  memory_order_relaxed);
 }
 
 void cf_windows_note(const struct cf_piece *piece)

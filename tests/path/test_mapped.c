@@ -321,6 +321,25 @@ static void auto_maps_what_is_hot_where_pages_can_be_pinned(void **state)
 	end();
 }
 
+/* A window would go with each of them, and be opened in vain. */
+static void auto_maps_nothing_for_who_opens_a_file_for_each_read(void **state)
+{
+	if (!pins)
+		th_skip("chunks are too small to be pinned");
+	begin_with("auto", 32 * CHUNK, TH_BUFFERED);
+	for (int i = 0; i < 8; i++) {
+		read_all();
+		cuFileHandleDeregister(fh);
+		fh = th_handle(file.fd);
+	}
+	for (int i = 0; i < 2; i++)
+		read_all();
+	assert_int_equal(counts().opened, 0);
+	read_all();
+	assert_int_equal(counts().opened, NR_CHUNKS);
+	end();
+}
+
 static void auto_without_the_kernel_driver_maps_nothing(void **state)
 {
 	if (!pins)
@@ -1480,6 +1499,7 @@ int main(void)
 		TEST(an_element_of_a_vector_is_read_once),
 		TEST(always_maps_the_first_read_and_off_never),
 		TEST(auto_maps_what_is_hot_where_pages_can_be_pinned),
+		TEST(auto_maps_nothing_for_who_opens_a_file_for_each_read),
 		TEST(auto_without_the_kernel_driver_maps_nothing),
 		TEST(what_a_convoy_brings_is_read_too),
 		TEST(writes_host_memory_and_o_direct_are_not_mapped),
