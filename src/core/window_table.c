@@ -19,12 +19,18 @@
 
 static struct cf_window *buckets[NR_BUCKETS];
 static _Atomic size_t nr_windows;	 /* relaxed */
+static _Atomic size_t nr_held;		 /* relaxed */
 static struct cf_window *_Atomic doomed; /* retired, unused; relaxed */
 static uint64_t now_tick;		 /* counts looks */
 
 size_t cf_window_table_size(void)
 {
 	return atomic_load_explicit(&nr_windows, memory_order_relaxed);
+}
+
+size_t cf_window_table_uses(void)
+{
+	return atomic_load_explicit(&nr_held, memory_order_relaxed);
 }
 
 bool cf_window_table_has_doomed(void)
@@ -68,6 +74,7 @@ void cf_window_table_hold(struct cf_window *w)
 {
 	w->refs++;
 	w->last_use = now_tick;
+	atomic_fetch_add_explicit(&nr_held, 1, memory_order_relaxed);
 }
 
 static void doom(struct cf_window *w)
@@ -76,9 +83,16 @@ static void doom(struct cf_window *w)
 	doomed = w;
 }
 
+void cf_window_table_unhold(struct cf_window *w)
+{
+	w->refs--;
+	atomic_fetch_sub_explicit(&nr_held, 1, memory_order_relaxed);
+}
+
 void cf_window_table_let_go(struct cf_window *w)
 {
-	if (!--w->refs && w->retired)
+	cf_window_table_unhold(w);
+	if (!w->refs && w->retired)
 		doom(w);
 }
 
@@ -147,5 +161,6 @@ void cf_window_table_forget(void)
 {
 	memset(buckets, 0, sizeof(buckets));
 	atomic_store(&nr_windows, 0);
+	atomic_store(&nr_held, 0);
 	doomed = NULL;
 }

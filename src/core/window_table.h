@@ -12,8 +12,12 @@
 
 #include "core/window.h"
 
-/* Any thread, no lock; hints: windows there are, windows to be taken away. */
+/*
+ * Any thread, no lock; hints: windows there are, uses of them at the moment,
+ * windows to be taken away.
+ */
 size_t cf_window_table_size(void);
+size_t cf_window_table_uses(void);
 bool cf_window_table_has_doomed(void);
 
 /* The window of a chunk of a file, also one that is being made; or NULL. */
@@ -28,6 +32,8 @@ uint64_t cf_window_table_tick(void);
 /* It is used now, until it is let go. */
 void cf_window_table_hold(struct cf_window *w);
 void cf_window_table_let_go(struct cf_window *w);
+/* By its maker, whose it is again: it was retired. */
+void cf_window_table_unhold(struct cf_window *w);
 
 /*
  * The one that was not used for the longest time, of those that may go for a

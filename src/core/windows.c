@@ -209,6 +209,7 @@ static void withdraw(struct cf_window *w, bool counted)
 	pthread_mutex_lock(&windows_lock);
 	if (!w->retired)
 		cf_window_table_retire(w);
+	cf_window_table_unhold(w);
 	if (counted)
 		counts.bytes -= w->size;
 	counts.refused++;

@@ -33,6 +33,7 @@ enum cf_sight {
 	CF_SIGHT_STRANGER, /* a file system that is not known to be safe */
 	CF_SIGHT_FIRST_READ,
 	CF_SIGHT_COOL,	   /* read again, but not often enough */
+	CF_SIGHT_CROWD,	   /* small, beside many that are read so */
 	CF_SIGHT_NO_ROOM,  /* beside windows that are used more */
 	CF_SIGHT_CHANGING, /* changed a moment ago */
 	CF_SIGHT_NOT_CACHED,
@@ -51,9 +52,9 @@ struct cf_view {
 
 /*
  * Fills piece->view. Costs next to nothing where nothing is to be gained. The
- * caller holds the handle. Any thread.
+ * caller holds the handle. of_batch: others come with it. Any thread.
  */
-void cf_windows_look(struct cf_piece *piece);
+void cf_windows_look(struct cf_piece *piece, bool of_batch);
 
 /* Remembers that a piece that was looked at is read now. */
 void cf_windows_note(const struct cf_piece *piece);

@@ -23,6 +23,13 @@
 #endif
 
 /*
+ * Who waits for a small copy beside others sleeps, and comes late. Many of them
+ * leave the link idle, which the staged path does not.
+ */
+#define CROWD 4
+#define CROWD_BELOW ((size_t)4 << 20)
+
+/*
  * Those whose mappings show the very pages that a read copies from, and whose
  * times tell of every change. An overlay's mapping stays with the lower file
  * when the upper one comes to be; ZFS reads from a cache of its own; and what
@@ -43,7 +50,7 @@ static bool is_known_to_be_safe(const struct cf_handle *handle)
 }
 
 /* What can be said without a system call; CF_SIGHT_NONE: look on. */
-static enum cf_sight glance(const struct cf_piece *piece,
+static enum cf_sight glance(const struct cf_piece *piece, bool of_batch,
 			    struct cf_windows_limits *limits)
 {
 	if (piece->op != CF_READ || piece->mem.kind == CF_MEMORY_HOST)
@@ -59,6 +66,9 @@ static enum cf_sight glance(const struct cf_piece *piece,
 	if (limits->mode != CF_WINDOWS_ALWAYS &&
 	    piece->size > limits->max_bytes)
 		return CF_SIGHT_NO_ROOM;
+	if (limits->mode == CF_WINDOWS_AUTO && piece->size < CROWD_BELOW &&
+	    (of_batch || cf_window_table_uses() >= CROWD))
+		return CF_SIGHT_CROWD;
 	if (piece->size < limits->open_from && !cf_window_table_size())
 		return CF_SIGHT_SMALL;
 	return CF_SIGHT_NONE;
@@ -203,15 +213,16 @@ static enum cf_sight look(struct cf_piece *piece,
 	return CF_SIGHT_MEMORY_SHORT;
 }
 
-static CF_APART enum cf_sight glance_and_look(struct cf_piece *piece)
+static CF_APART enum cf_sight glance_and_look(struct cf_piece *piece,
+					      bool of_batch)
 {
 	struct cf_windows_limits limits;
-	enum cf_sight sight = glance(piece, &limits);
+	enum cf_sight sight = glance(piece, of_batch, &limits);
 
 	return sight == CF_SIGHT_NONE ? look(piece, &limits) : sight;
 }
 
-void cf_windows_look(struct cf_piece *piece)
+void cf_windows_look(struct cf_piece *piece, bool of_batch)
 {
 	piece->view.stamped = false;
 	if (cf_windows_mode() == CF_WINDOWS_OFF)
@@ -219,7 +230,7 @@ void cf_windows_look(struct cf_piece *piece)
 	else if (cf_windows_are_no_matter(piece->size))
 		piece->view.sight = CF_SIGHT_SMALL;
 	else
-		piece->view.sight = glance_and_look(piece);
+		piece->view.sight = glance_and_look(piece, of_batch);
 }
 
 static CF_APART void note(const struct cf_piece *piece)

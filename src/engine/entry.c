@@ -18,6 +18,7 @@ static struct cf_call call_of(const CUfileIOParams_t *params,
 		.file_off = params->u.batch.file_offset,
 		.buf_off = params->u.batch.devPtr_offset,
 		.ferry = ferry,
+		.of_batch = true,
 	};
 }
 

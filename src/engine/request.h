@@ -23,6 +23,7 @@ struct cf_call {
 	off_t buf_off;
 	const struct cf_facts *facts; /* of base, where they are known */
 	struct cf_ferry *ferry;	      /* that moves it if it is device memory */
+	bool of_batch;		      /* others come with it */
 };
 
 /* One owner: the caller's stack. Holds references on handle and alias. */

@@ -220,12 +220,12 @@ static int check(struct cf_request *req, const struct cf_call *call,
 	return err;
 }
 
-static void decide(struct cf_request *req)
+static void decide(struct cf_request *req, bool of_batch)
 {
 	if (req->piece.ferry) /* pages are registered by the driver */
 		req->piece.view = (struct cf_view){ .sight = CF_SIGHT_NONE };
 	else
-		cf_windows_look(&req->piece);
+		cf_windows_look(&req->piece, of_batch);
 	cf_route_choose(&req->piece, cf_session_rules(), &req->route);
 }
 
@@ -235,7 +235,7 @@ int cf_request_check(struct cf_request *req, const struct cf_call *call,
 	int err = check(req, call, NULL, assumed, problem);
 
 	if (!err)
-		decide(req);
+		decide(req, call->of_batch);
 	return err;
 }
 
@@ -246,7 +246,7 @@ int cf_request_init_next(struct cf_request *req, const struct cf_call *call,
 	int err = check(req, call, last, NULL, &problem);
 
 	if (!err)
-		decide(req);
+		decide(req, call->of_batch);
 	else
 		cf_log_limited(
 			CF_LOG_ERROR,
@@ -328,6 +328,6 @@ int cf_request_look_again(struct cf_request *req)
 	req->piece.mem = mem;
 	if (cf_memory_check_range(&mem, req->piece.size))
 		return -CU_FILE_CUDA_POINTER_RANGE_ERROR;
-	decide(req);
+	decide(req, false);
 	return 0;
 }

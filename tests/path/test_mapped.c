@@ -19,6 +19,7 @@
 #include <unistd.h>
 #include "core/lane.h"
 #include "core/pins.h"
+#include "core/window_table.h"
 #include "core/windows.h"
 #include "fake_rm.h"
 #include "harness.h"
@@ -321,6 +322,37 @@ static void auto_maps_what_is_hot_where_pages_can_be_pinned(void **state)
 	end();
 }
 
+/* Others that are read at the moment: a window is held for each. */
+static void small_reads_of_a_crowd_are_staged(void **state)
+{
+	const size_t small = 2 * TH_MIB;
+	struct cf_stamp stamp;
+	struct cf_window *w;
+
+	if (!pins)
+		th_skip("chunks are too small to be pinned");
+	begin_with("auto", 32 * CHUNK, TH_BUFFERED);
+	for (int i = 0; i < 4; i++)
+		read_all();
+	assert_int_equal(counts().opened, NR_CHUNKS);
+	assert_int_equal(cf_stamp_take(file.fd, &stamp), 0);
+	w = cf_window_table_find(&stamp, 1);
+	assert_non_null(w);
+	for (int i = 0; i < 4; i++) {
+		assert_string_equal(route_of(small), "mapped");
+		cf_window_table_hold(w);
+	}
+	assert_string_equal(route_of(small), "staged");
+	assert_string_equal(route_of(2 * small), "mapped");
+	read_is(fh, small, 0, content, small);
+	for (int i = 0; i < 4; i++)
+		cf_window_table_let_go(w);
+	assert_int_equal(cf_window_table_uses(), 0);
+	assert_string_equal(route_of(small), "mapped");
+	read_is(fh, small, 0, content, small);
+	end();
+}
+
 /* A window would go with each of them, and be opened in vain. */
 static void auto_maps_nothing_for_who_opens_a_file_for_each_read(void **state)
 {
@@ -357,8 +389,8 @@ static void auto_without_the_kernel_driver_maps_nothing(void **state)
 	end();
 }
 
-/* Each whole chunk again and again, 64 MiB together. */
-static void read_by_batch(void)
+/* Of each whole chunk the front, again and again. */
+static void read_by_batch(size_t size)
 {
 	CUfileIOParams_t params[16];
 	CUfileIOEvents_t events[16];
@@ -374,10 +406,12 @@ static void read_by_batch(void)
 		params[i].u.batch.devPtr_base = mem.ptr;
 		params[i].u.batch.devPtr_offset = (off_t)at + PAD;
 		params[i].u.batch.file_offset = (off_t)at;
-		params[i].u.batch.size = CHUNK;
+		params[i].u.batch.size = size;
 	}
-	th_fill(got, SIZE);
-	th_mem_put(&mem, PAD, got, SIZE);
+	th_fill(want, SIZE);
+	th_mem_put(&mem, PAD, want, SIZE);
+	for (size_t at = 0; at < (NR_CHUNKS - 1) * CHUNK; at += CHUNK)
+		memcpy(want + at, content + at, size);
 	assert_int_equal(cuFileBatchIOSetUp(&batch, nr).err, 0);
 	assert_int_equal(cuFileBatchIOSubmit(batch, nr, params, 0).err, 0);
 	assert_int_equal(
@@ -385,7 +419,22 @@ static void read_by_batch(void)
 	assert_int_equal(nr, 16);
 	cuFileBatchIODestroy(batch);
 	th_mem_get(&mem, PAD, got, SIZE);
-	th_equal("the batch", got, content, (NR_CHUNKS - 1) * CHUNK);
+	th_equal("the batch", got, want, SIZE);
+}
+
+static void small_reads_of_a_batch_are_staged(void **state)
+{
+	if (!pins)
+		th_skip("chunks are too small to be pinned");
+	begin_with("auto", 32 * CHUNK, TH_BUFFERED);
+	for (int i = 0; i < 4; i++)
+		read_all();
+	assert_int_equal(counts().used, NR_CHUNKS);
+	read_by_batch(CHUNK / 2);
+	assert_int_equal(counts().used, NR_CHUNKS);
+	read_by_batch(CHUNK);
+	assert_int_equal(counts().used, NR_CHUNKS + 16);
+	end();
 }
 
 static void what_a_convoy_brings_is_read_too(void **state)
@@ -393,10 +442,10 @@ static void what_a_convoy_brings_is_read_too(void **state)
 	if (!pins)
 		th_skip("chunks are too small for a convoy");
 	begin();
-	read_by_batch();
+	read_by_batch(CHUNK); /* 64 MiB together */
 	assert_int_equal(counts().opened, 0);
 	for (int i = 0; i < 3; i++)
-		read_by_batch();
+		read_by_batch(CHUNK);
 	assert_int_equal(counts().opened, NR_CHUNKS - 1);
 	assert_true(counts().used >= NR_CHUNKS - 1);
 	end();
@@ -1499,8 +1548,10 @@ int main(void)
 		TEST(an_element_of_a_vector_is_read_once),
 		TEST(always_maps_the_first_read_and_off_never),
 		TEST(auto_maps_what_is_hot_where_pages_can_be_pinned),
+		TEST(small_reads_of_a_crowd_are_staged),
 		TEST(auto_maps_nothing_for_who_opens_a_file_for_each_read),
 		TEST(auto_without_the_kernel_driver_maps_nothing),
+		TEST(small_reads_of_a_batch_are_staged),
 		TEST(what_a_convoy_brings_is_read_too),
 		TEST(writes_host_memory_and_o_direct_are_not_mapped),
 		TEST(what_is_not_cached_is_not_mapped),

@@ -16,6 +16,7 @@
 #include "core/piece.h"
 #include "core/reaper.h"
 #include "core/refusals.h"
+#include "core/window_table.h"
 #include "harness.h"
 #include "seam/os.h"
 
@@ -171,7 +172,8 @@ static int end(void **state)
 	cf_windows_close();
 	cf_os = &cf_os_real;
 	c = counts();
-	return c.open || c.bytes || c.opened || c.used || c.stale || c.refused;
+	return c.open || c.bytes || c.opened || c.used || c.stale ||
+	       c.refused || cf_window_table_uses();
 }
 
 /* What is being closed is counted until it is. */
