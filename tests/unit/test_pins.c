@@ -223,7 +223,7 @@ static void a_gpu_that_is_busy_holds_up_nobody(void **state)
 	gpu_reads(&pin, 0, SIZE);
 	assert_true(cf_pin_end(&pin));
 	assert_int_equal(cuStreamQuery(other), CF_CU_NOT_READY);
-	*flag = 1;
+	__atomic_store_n(flag, 1, __ATOMIC_RELEASE);
 	assert_int_equal(cuStreamSynchronize(other), 0);
 	assert_int_equal(cuStreamDestroy(other), 0);
 	assert_int_equal(cuMemFreeHost(flag), 0);
