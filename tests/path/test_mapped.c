@@ -322,6 +322,17 @@ static void auto_maps_what_is_hot_where_pages_can_be_pinned(void **state)
 	end();
 }
 
+/* Windows are open by themselves. */
+static void begin_hot(void)
+{
+	if (!pins)
+		th_skip("chunks are too small to be pinned");
+	begin_with("auto", 32 * CHUNK, TH_BUFFERED);
+	for (int i = 0; i < 4; i++)
+		read_all();
+	assert_int_equal(counts().opened, NR_CHUNKS);
+}
+
 /* Others that are read at the moment: a window is held for each. */
 static void small_reads_of_a_crowd_are_staged(void **state)
 {
@@ -329,11 +340,7 @@ static void small_reads_of_a_crowd_are_staged(void **state)
 	struct cf_stamp stamp;
 	struct cf_window *w;
 
-	if (!pins)
-		th_skip("chunks are too small to be pinned");
-	begin_with("auto", 32 * CHUNK, TH_BUFFERED);
-	for (int i = 0; i < 4; i++)
-		read_all();
+	begin_hot();
 	assert_int_equal(counts().opened, NR_CHUNKS);
 	assert_int_equal(cf_stamp_take(file.fd, &stamp), 0);
 	w = cf_window_table_find(&stamp, 1);
@@ -424,11 +431,7 @@ static void read_by_batch(size_t size)
 
 static void small_reads_of_a_batch_are_staged(void **state)
 {
-	if (!pins)
-		th_skip("chunks are too small to be pinned");
-	begin_with("auto", 32 * CHUNK, TH_BUFFERED);
-	for (int i = 0; i < 4; i++)
-		read_all();
+	begin_hot();
 	assert_int_equal(counts().used, NR_CHUNKS);
 	read_by_batch(CHUNK / 2);
 	assert_int_equal(counts().used, NR_CHUNKS);
