@@ -237,13 +237,13 @@ CF_BOOL(EXPLAIN, "opencufile.explain", false, "CUFILE_EXPLAIN", NO_PARAM, WORKS,
 CF_TEXT(MAPPED, "opencufile.mapped", "auto", "off|auto|kept|always", 0, "OCF_MAPPED", NO_PARAM, WORKS,
 	"cached reads straight from the page cache: not, where hot, read again, or wherever possible")
 CF_SIZE(MAPPED_CACHE_KB, "opencufile.mapped_cache_kb", 131072, 0, 268435456, 4, 0,
-	"OCF_MAPPED_CACHE_KB", NO_PARAM, WORKS, "page cache that is kept registered for them")
+	"OCF_MAPPED_CACHE_KB", NO_PARAM, WORKS, "page cache that is kept pinned for them")
 CF_SIZE(MAPPED_CHUNK_KB, "opencufile.mapped_chunk_kb", 16384, 64, 1048576, 4, 0,
-	"OCF_MAPPED_CHUNK_KB", NO_PARAM, WORKS, "registered at once; rounded to a power of two")
+	"OCF_MAPPED_CHUNK_KB", NO_PARAM, WORKS, "pinned at once; rounded to a power of two")
 CF_SIZE(MAPPED_MIN_KB, "opencufile.mapped_min_kb", 1024, 0, 268435456, 4, 0,
-	"OCF_MAPPED_MIN_KB", NO_PARAM, WORKS, "smallest read that registers pages")
+	"OCF_MAPPED_MIN_KB", NO_PARAM, WORKS, "smallest read that pins pages")
 CF_SIZE(MAPPED_USE_KB, "opencufile.mapped_use_kb", 1024, 0, 268435456, 4, 0,
-	"OCF_MAPPED_USE_KB", NO_PARAM, WORKS, "smallest read that uses registered pages")
+	"OCF_MAPPED_USE_KB", NO_PARAM, WORKS, "smallest read that uses pinned pages")
 CF_SIZE(MAPPED_SETTLE_MS, "opencufile.mapped_settle_ms", 100, 20, 60000, 1, 0,
 	"OCF_MAPPED_SETTLE_MS", NO_PARAM, WORKS,
 	"a file that changed so lately is not mapped")

@@ -17,8 +17,8 @@ struct cf_rm_pages {
 	struct cf_rm_client client;
 	struct cf_rm_export_info like; /* as exports of libcuda's are */
 	int outlet;		       /* what is imported from; -1: none */
-	int keeper;
-	void *kept;
+	int keeper; /* what exports a page of ours all the time; -1: none */
+	void *kept; /* that page */
 };
 
 /*

@@ -4,9 +4,8 @@
  *
  * A read-only mapping of a piece of a file, its pages pinned (core/pins.h), or
  * else registered with the driver, so that a GPU copies straight out of the
- * page cache. What the CPU
- * must never do is touch it: a truncated file has no page there, and the
- * touch would be a SIGBUS.
+ * page cache. What the CPU must never do is touch it: a truncated file has no
+ * page there, and the touch would be a SIGBUS.
  *
  * The pinned pages stay what they are when the file gets others in their
  * place: after a truncation, a hole, a write with O_DIRECT. So bytes that were

@@ -3,7 +3,7 @@
  * mapped - cached file pages to a GPU, with no copy by the CPU.
  *
  * DESIGN  Each part of a piece lies in one chunk of the file. Its window
- * (core/windows.h) is a registered mapping of the pages in the page cache, and
+ * (core/windows.h) is a pinned mapping of the pages in the page cache, and
  * the copy goes straight out of it. Up to CF_LANE_DEPTH copies run while the
  * next window is found or opened. One thread carries it all: it only waits,
  * asleep where so many do that none is done soon.
