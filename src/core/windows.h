@@ -52,9 +52,11 @@ struct cf_view {
 
 /*
  * Fills piece->view. Costs next to nothing where nothing is to be gained. The
- * caller holds the handle. of_batch: others come with it. Any thread.
+ * caller holds the handle. of_batch: others come with it. known: the file's
+ * stamp, taken since the call began, or NULL. Any thread.
  */
-void cf_windows_look(struct cf_piece *piece, bool of_batch);
+void cf_windows_look(struct cf_piece *piece, bool of_batch,
+		     const struct cf_stamp *known);
 
 /* Remembers that a piece that was looked at is read now. */
 void cf_windows_note(const struct cf_piece *piece);

@@ -24,7 +24,8 @@
 
 /*
  * Who waits for a small copy beside others sleeps, and comes late. Many of them
- * leave the link idle, which the staged path does not.
+ * leave the link idle, which the staged path does not. Those of a batch go one
+ * behind the other (path/convoy_mapped.c).
  */
 #define CROWD 4
 #define CROWD_BELOW ((size_t)4 << 20)
@@ -67,7 +68,7 @@ static enum cf_sight glance(const struct cf_piece *piece, bool of_batch,
 	    piece->size > limits->max_bytes)
 		return CF_SIGHT_NO_ROOM;
 	if (limits->mode == CF_WINDOWS_AUTO && piece->size < CROWD_BELOW &&
-	    (of_batch || cf_window_table_uses() >= CROWD))
+	    !of_batch && cf_window_table_uses() >= CROWD)
 		return CF_SIGHT_CROWD;
 	if (piece->size < limits->open_from && !cf_window_table_size())
 		return CF_SIGHT_SMALL;
@@ -182,7 +183,18 @@ static bool is_registered_file(const struct cf_piece *piece)
 	       piece->view.stamp.ino == piece->handle->ino;
 }
 
-static enum cf_sight look(struct cf_piece *piece,
+/* known: how the file was a moment ago, or NULL. */
+static bool take_stamp(const struct cf_piece *piece,
+		       const struct cf_stamp *known, struct cf_stamp *stamp)
+{
+	if (known)
+		*stamp = *known;
+	else if (cf_stamp_take(piece->handle->fd, stamp))
+		return false;
+	return (uint64_t)piece->file_off < stamp->size;
+}
+
+static enum cf_sight look(struct cf_piece *piece, const struct cf_stamp *known,
 			  const struct cf_windows_limits *limits)
 {
 	struct cf_stamp *stamp = &piece->view.stamp;
@@ -190,8 +202,7 @@ static enum cf_sight look(struct cf_piece *piece,
 	enum cf_sight sight;
 	size_t size;
 
-	piece->view.stamped = !cf_stamp_take(piece->handle->fd, stamp) &&
-			      (uint64_t)piece->file_off < stamp->size;
+	piece->view.stamped = take_stamp(piece, known, stamp);
 	if (piece->view.stamped && !is_registered_file(piece)) {
 		piece->view.stamped = false;
 		cf_windows_retire(piece->handle);
@@ -214,15 +225,17 @@ static enum cf_sight look(struct cf_piece *piece,
 }
 
 static CF_APART enum cf_sight glance_and_look(struct cf_piece *piece,
-					      bool of_batch)
+					      bool of_batch,
+					      const struct cf_stamp *known)
 {
 	struct cf_windows_limits limits;
 	enum cf_sight sight = glance(piece, of_batch, &limits);
 
-	return sight == CF_SIGHT_NONE ? look(piece, &limits) : sight;
+	return sight == CF_SIGHT_NONE ? look(piece, known, &limits) : sight;
 }
 
-void cf_windows_look(struct cf_piece *piece, bool of_batch)
+void cf_windows_look(struct cf_piece *piece, bool of_batch,
+		     const struct cf_stamp *known)
 {
 	piece->view.stamped = false;
 	if (cf_windows_mode() == CF_WINDOWS_OFF)
@@ -230,7 +243,7 @@ void cf_windows_look(struct cf_piece *piece, bool of_batch)
 	else if (cf_windows_are_no_matter(piece->size))
 		piece->view.sight = CF_SIGHT_SMALL;
 	else
-		piece->view.sight = glance_and_look(piece, of_batch);
+		piece->view.sight = glance_and_look(piece, of_batch, known);
 }
 
 static CF_APART void note(const struct cf_piece *piece)

@@ -81,15 +81,15 @@ static void carry(struct cf_submission *sub, struct cf_group *group)
 	bool dropped = cf_events_are_dropped(&sub->queue->events);
 	enum cf_way way = dropped ? CF_WAY_EACH : group->sort->way;
 	bool range = cf_nvtx_begin("batch",
-				   way == CF_WAY_FLEET	? "fleet" :
-				   way == CF_WAY_CONVOY ? "convoy" :
-				   way == CF_WAY_BUNDLE ? "bundle" :
-							  "entries",
+				   way == CF_WAY_FLEET	 ? "fleet" :
+				   cf_way_is_convoy(way) ? "convoy" :
+				   way == CF_WAY_BUNDLE	 ? "bundle" :
+							   "entries",
 				   group->nr);
 
 	if (way == CF_WAY_FLEET) {
 		carry_fleet(sub, group);
-	} else if (way == CF_WAY_CONVOY) {
+	} else if (cf_way_is_convoy(way)) {
 		cf_batch_convoy(sub, group);
 	} else {
 		if (way == CF_WAY_BUNDLE)

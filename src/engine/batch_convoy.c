@@ -33,11 +33,18 @@ static const struct cf_piece *next(struct cf_convoy *convoy)
 	return entry ? &entry->req.piece : NULL;
 }
 
+static bool is_mapped(const struct cf_entry *entry)
+{
+	return entry->req.route.path == &cf_path_mapped;
+}
+
 static void ended(struct cf_convoy *convoy, const struct cf_piece *piece,
 		  ssize_t result)
 {
 	struct cf_entry *entry = cf_entry_of(piece);
 
+	if (is_mapped(entry) && result < (ssize_t)piece->size)
+		result = cf_request_travel_on(&entry->req, (size_t)result);
 	entry->result = result;
 	cf_request_carried(&entry->req, result);
 	cf_batch_end(((struct travel *)convoy)->sub, &entry, 1);
@@ -53,5 +60,8 @@ void cf_batch_convoy(struct cf_submission *sub, struct cf_group *group)
 	};
 
 	cf_settle(cf_device_node(&first->mem));
-	cf_convoy_run(&t.convoy, first);
+	if (is_mapped(group->entries[0]))
+		cf_convoy_run_mapped(&t.convoy, first);
+	else
+		cf_convoy_run(&t.convoy, first);
 }

@@ -77,8 +77,7 @@ ssize_t cf_request_in_all(size_t done, ssize_t n)
 	return (ssize_t)done + n;
 }
 
-/* A path gave up after done bytes: the next that can carries the rest. */
-static ssize_t travel_on(const struct cf_request *req, size_t done)
+ssize_t cf_request_travel_on(const struct cf_request *req, size_t done)
 {
 	struct cf_request rest = cf_request_rest(req, done);
 
@@ -225,7 +224,7 @@ static CF_WITHIN ssize_t travel(struct cf_request *req)
 	trace(req);
 	n = run(req);
 	if (req->code == CF_PATH_GIVES_UP)
-		return travel_on(req, n < 0 ? 0 : (size_t)n);
+		return cf_request_travel_on(req, n < 0 ? 0 : (size_t)n);
 	return n;
 }
 

@@ -11,6 +11,9 @@ struct cf_facts {
 	const void *base;
 	struct cf_memory mem;
 	struct cf_buffer_range held; /* a registration it is in, or empty */
+	/* the file that was looked at last, and how it was then; or NULL */
+	const struct cf_handle *looked_at;
+	struct cf_stamp stamp;
 };
 
 /* What a client asks for; nothing in it has been checked. */
@@ -83,6 +86,8 @@ ssize_t cf_request_run(struct cf_request *req);
  * short. For who knows what to do then (engine/detour.h).
  */
 ssize_t cf_request_travel(struct cf_request *req);
+/* Its path gave up after done bytes: the next that can carries the rest. */
+ssize_t cf_request_travel_on(const struct cf_request *req, size_t done);
 /* What is left after done bytes, with the references of the whole. */
 struct cf_request cf_request_rest(const struct cf_request *req, size_t done);
 /* Of the whole: done bytes, and then n, or a negative code. */

@@ -104,8 +104,11 @@ static void learn(const struct cf_call *call, struct cf_facts *last,
 		cf_memory_facts((uintptr_t)call->base, mem);
 	else
 		*mem = last->mem;
-	if (last && last->base != call->base)
-		*last = (struct cf_facts){ .base = call->base, .mem = *mem };
+	if (last && last->base != call->base) {
+		last->base = call->base;
+		last->mem = *mem;
+		last->held = (struct cf_buffer_range){ 0 };
+	}
 }
 
 /* Of many with one base most are in the registration that the last was in. */
@@ -220,12 +223,24 @@ static int check(struct cf_request *req, const struct cf_call *call,
 	return err;
 }
 
-static void decide(struct cf_request *req, bool of_batch)
+/* Those of one call are one look at their file. */
+static void look(struct cf_piece *piece, bool of_batch, struct cf_facts *last)
+{
+	bool known = last && last->looked_at == piece->handle;
+
+	cf_windows_look(piece, of_batch, known ? &last->stamp : NULL);
+	if (last && piece->view.stamped) {
+		last->looked_at = piece->handle;
+		last->stamp = piece->view.stamp;
+	}
+}
+
+static void decide(struct cf_request *req, bool of_batch, struct cf_facts *last)
 {
 	if (req->piece.ferry) /* pages are registered by the driver */
 		req->piece.view = (struct cf_view){ .sight = CF_SIGHT_NONE };
 	else
-		cf_windows_look(&req->piece, of_batch);
+		look(&req->piece, of_batch, last);
 	cf_route_choose(&req->piece, cf_session_rules(), &req->route);
 }
 
@@ -235,7 +250,7 @@ int cf_request_check(struct cf_request *req, const struct cf_call *call,
 	int err = check(req, call, NULL, assumed, problem);
 
 	if (!err)
-		decide(req, call->of_batch);
+		decide(req, call->of_batch, NULL);
 	return err;
 }
 
@@ -246,7 +261,7 @@ int cf_request_init_next(struct cf_request *req, const struct cf_call *call,
 	int err = check(req, call, last, NULL, &problem);
 
 	if (!err)
-		decide(req, call->of_batch);
+		decide(req, call->of_batch, last);
 	else
 		cf_log_limited(
 			CF_LOG_ERROR,
@@ -328,6 +343,6 @@ int cf_request_look_again(struct cf_request *req)
 	req->piece.mem = mem;
 	if (cf_memory_check_range(&mem, req->piece.size))
 		return -CU_FILE_CUDA_POINTER_RANGE_ERROR;
-	decide(req, false);
+	decide(req, false, NULL);
 	return 0;
 }

@@ -56,7 +56,13 @@ enum cf_way {
 	CF_WAY_BUNDLE, /* small ones of one device and direction, together */
 	CF_WAY_FLEET,  /* those for the disk, alike, side by side */
 	CF_WAY_CONVOY, /* large cached reads of one device, many of them */
+	CF_WAY_MAPPED, /* the same out of windows, by one worker */
 };
+
+static inline bool cf_way_is_convoy(enum cf_way way)
+{
+	return way == CF_WAY_CONVOY || way == CF_WAY_MAPPED;
+}
 
 /* Entries that travel alike, in the order in which they came. */
 struct cf_sort {

@@ -72,6 +72,9 @@ static enum cf_way way_of(const struct cf_submission *sub,
 	if (entry->req.route.path == &cf_path_staged && cf_convoy_can(piece) &&
 	    cf_plan_has_convoys(piece))
 		return CF_WAY_CONVOY;
+	if (entry->req.route.path == &cf_path_mapped &&
+	    piece->view.sight == CF_SIGHT_OPEN)
+		return CF_WAY_MAPPED;
 	return CF_WAY_EACH;
 }
 
@@ -118,7 +121,7 @@ static bool fits(const struct cf_sort *sort, enum cf_way way,
 /* What a fleet has is known when all its entries are. */
 static unsigned most_of(enum cf_way way, const struct cf_piece *piece)
 {
-	if (way == CF_WAY_SERIAL)
+	if (way == CF_WAY_SERIAL || way == CF_WAY_MAPPED)
 		return 1;
 	return way != CF_WAY_EACH && is_buffered_write(piece) ?
 		       CF_PLAN_WRITERS :
@@ -211,13 +214,21 @@ static void append(struct cf_sort *sort, struct cf_streak *streak,
 	}
 }
 
+static bool is_short(const struct cf_sort *sort)
+{
+	return (sort->way == CF_WAY_CONVOY &&
+		!cf_plan_is_convoy(sort->bytes)) ||
+	       (sort->way == CF_WAY_MAPPED && sort->nr < 2);
+}
+
 /* What a convoy is worth is known when all its entries are. */
 static void leave_short_convoys(struct cf_submission *sub)
 {
 	for (unsigned i = 0; i < sub->nr_sorts; i++)
-		if (sub->sorts[i].way == CF_WAY_CONVOY &&
-		    !cf_plan_is_convoy(sub->sorts[i].bytes))
+		if (is_short(&sub->sorts[i])) {
 			sub->sorts[i].way = CF_WAY_EACH;
+			sub->sorts[i].most = 0;
+		}
 }
 
 /* What no request of its own carries counts as read here. */
@@ -226,7 +237,7 @@ static void note_convoys(const struct cf_submission *sub)
 	for (unsigned i = 0; i < sub->nr_sorts; i++) {
 		const struct cf_streak *streak = sub->sorts[i].first;
 
-		for (; streak && sub->sorts[i].way == CF_WAY_CONVOY;
+		for (; streak && cf_way_is_convoy(sub->sorts[i].way);
 		     streak = streak->next)
 			for (unsigned k = 0; k < streak->nr; k++)
 				cf_windows_note(&sub->entries[streak->first + k]

@@ -65,7 +65,7 @@ static unsigned long long enough_of(const struct cf_submission *sub,
 
 static unsigned most_of(const struct cf_sort *sort)
 {
-	if (sort->way == CF_WAY_FLEET || sort->way == CF_WAY_CONVOY)
+	if (sort->way == CF_WAY_FLEET || cf_way_is_convoy(sort->way))
 		return 1;
 	return sort->helpers ? sort->share : CF_GROUP_MAX;
 }

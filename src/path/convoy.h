@@ -32,4 +32,13 @@ bool cf_convoy_can(const struct cf_piece *piece);
  */
 void cf_convoy_run(struct cf_convoy *convoy, const struct cf_piece *first);
 
+/*
+ * The same for pieces whose route is mapped, all of whose windows were open: no
+ * slot, and no copy by the CPU. A result is what made it from the piece's front
+ * so, never an error; the rest, at the end of the file, too, is the next
+ * path's.
+ */
+void cf_convoy_run_mapped(struct cf_convoy *convoy,
+			  const struct cf_piece *first);
+
 #endif

@@ -1,0 +1,193 @@
+// SPDX-License-Identifier: Apache-2.0
+/* draws - finds windows, has the lane copy out of them, and looks behind it. */
+#include "path/draws.h"
+
+#include <errno.h>
+#include <stdatomic.h>
+#include <time.h>
+#include "core/copy_in.h"
+#include "core/pause.h"
+#include "core/windows.h"
+
+/* Alone one has the link to itself, and a wake would take long beside that. */
+#define MANY 4
+
+#define MAX_NAPS 1000
+
+static _Atomic unsigned nr_open; /* relaxed: it guides */
+
+int cf_draws_open(struct cf_draws *draws, struct cf_device *dev)
+{
+	int err = cf_lane_lease(&dev->lanes, &draws->lane);
+
+	if (err)
+		return err;
+	draws->cuda = cf_cuda_entered();
+	draws->dev = dev;
+	draws->chunk = cf_windows_chunk();
+	draws->begun = draws->ended = 0;
+	draws->naps = 0;
+	draws->sleeps = atomic_fetch_add_explicit(
+				&nr_open, 1, memory_order_relaxed) >= MANY - 1;
+	return 0;
+}
+
+void cf_draws_close(struct cf_draws *draws)
+{
+	atomic_fetch_sub_explicit(&nr_open, 1, memory_order_relaxed);
+	cf_lane_give_back(&draws->dev->lanes, draws->lane);
+}
+
+/* ------------------------------------------------------------------ ends */
+
+static struct cf_draw *oldest(struct cf_draws *draws)
+{
+	return &draws->draws[draws->ended % CF_LANE_DEPTH];
+}
+
+/* The oldest copy is over, or will never be. */
+static void take_note(struct cf_draws *draws, CUresult res)
+{
+	struct cf_draw *one = oldest(draws);
+
+	draws->ended++;
+	if (res != CF_CU_SUCCESS) {
+		cf_lane_settle(draws->lane);
+		one->why = "the copy failed";
+	} else if (!cf_window_is_current(one->window, one->from, one->size)) {
+		one->why = "pages were replaced";
+	}
+	cf_windows_put(one->window, one->why);
+	draws->over(draws, one);
+}
+
+static void wait_oldest(struct cf_draws *draws)
+{
+	take_note(draws, draws->cuda->event_synchronize(oldest(draws)->done));
+}
+
+void cf_draws_look(struct cf_draws *draws)
+{
+	while (draws->ended < draws->begun) {
+		CUresult res = draws->cuda->event_query(oldest(draws)->done);
+
+		if (res == CF_CU_NOT_READY)
+			return;
+		take_note(draws, res);
+	}
+}
+
+void cf_draws_wait(struct cf_draws *draws)
+{
+	while (draws->ended < draws->begun)
+		wait_oldest(draws);
+}
+
+/* ------------------------------------------------------------- beginning */
+
+/*
+ * One window is opened at a time, in a millisecond. Who is to be spared the
+ * CPU's copies waits for that, asleep, but not for ever.
+ */
+static bool waits_for_others(struct cf_draws *draws)
+{
+	if (cf_windows_mode() == CF_WINDOWS_AUTO || draws->naps == MAX_NAPS)
+		return false;
+	draws->naps++;
+	nanosleep(&(struct timespec){ .tv_nsec = CF_NAP_NS }, NULL);
+	return true;
+}
+
+/* Those of copies that are done make room for it. */
+static int find_window(struct cf_draws *draws, const struct cf_piece *piece,
+		       uint64_t chunk, struct cf_window **window)
+{
+	int err;
+
+	for (;;) {
+		err = cf_windows_get(piece, chunk, draws->dev->gpu, window);
+		if (err == -EBUSY && waits_for_others(draws))
+			continue;
+		if (err != -ENOSPC || draws->begun == draws->ended)
+			return err;
+		wait_oldest(draws);
+	}
+}
+
+static CUresult copy(const struct cf_draws *draws, const struct cf_draw *one)
+{
+	const struct cf_memory *mem = &one->piece->mem;
+	const struct cf_window *w = one->window;
+	CUresult res = w->pin.gpu ? draws->cuda->memcpy_dtod_async(
+					    (CUdeviceptr)mem->addr + one->at,
+					    w->pin.gpu + one->from, one->size,
+					    draws->lane->stream) :
+				    cf_copy_in(draws->cuda, mem, one->at,
+					       w->mem + one->from, one->size,
+					       draws->lane->stream);
+
+	if (res == CF_CU_SUCCESS)
+		res = draws->cuda->event_record(one->done, draws->lane->stream);
+	return res;
+}
+
+static CUevent event_for(const struct cf_draws *draws)
+{
+	size_t k = draws->begun % CF_LANE_DEPTH;
+
+	return draws->sleeps ? cf_lane_sleeper(draws->lane, k) :
+			       draws->lane->done[k];
+}
+
+/* What its window does not show is the next path's. */
+static size_t shown_of(const struct cf_draw *one)
+{
+	size_t end = one->window->size;
+	size_t shown = one->from < end ? end - one->from : 0;
+
+	return one->size < shown ? one->size : shown;
+}
+
+size_t cf_draw_begin(struct cf_draws *draws, const struct cf_piece *piece,
+		     const struct cf_part *part, const char **why)
+{
+	uint64_t off = (uint64_t)piece->file_off + part->at;
+	struct cf_draw one = { .piece = piece,
+			       .from = off % draws->chunk,
+			       .at = part->at,
+			       .size = part->size };
+
+	if (draws->begun - draws->ended == CF_LANE_DEPTH)
+		wait_oldest(draws);
+	*why = "no window";
+	if (find_window(draws, piece, off / draws->chunk, &one.window))
+		return 0;
+	*why = "the file ends in no whole granule";
+	one.done = event_for(draws);
+	one.size = shown_of(&one);
+	if (!one.size) {
+		cf_windows_put(one.window, false);
+		return 0;
+	}
+	if (copy(draws, &one) != CF_CU_SUCCESS) {
+		*why = "the copy failed";
+		cf_lane_settle(draws->lane);
+		cf_windows_put(one.window, false);
+		return 0;
+	}
+	draws->draws[draws->begun++ % CF_LANE_DEPTH] = one;
+	return one.size;
+}
+
+struct cf_draw *cf_draws_last(struct cf_draws *draws)
+{
+	return &draws->draws[(draws->begun - 1) % CF_LANE_DEPTH];
+}
+
+bool cf_draw_file_stands(const struct cf_piece *piece)
+{
+	struct cf_stamp now;
+
+	return !cf_stamp_take(piece->handle->fd, &now) &&
+	       cf_stamp_equal(&now, &piece->view.stamp);
+}

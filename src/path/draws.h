@@ -1,0 +1,90 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * draws - copies out of windows that are under way on one lane.
+ *
+ * DESIGN  A window (core/windows.h) is a pinned mapping of pages in the page
+ * cache, and the copy goes straight out of it. Up to CF_LANE_DEPTH run while
+ * the next window is found or opened.
+ *
+ * What was copied counts if the pages copied from were the file's pages when
+ * the copy was done, and the file's stamp did not change from the look before
+ * the route was chosen to the end.
+ *
+ * WHY NO WRONG BYTE IS SEEN  A page that was registered has a reference: as
+ * long as it is the file's, it is what read(2) copies from, and no page can
+ * leave the file without leaving the page tables first.
+ *  - A write through the page cache, and a store to a shared mapping, change
+ *    the page itself, which the GPU sees as a CPU does.
+ *  - A truncation, a hole, a collapsed or cloned range, and a write with
+ *    O_DIRECT take pages out of the file. Their bits in the page table go,
+ *    and stay away, because nobody touches the mapping; and ctime changes.
+ *  - Reclaim, drop_caches, compaction and khugepaged leave a page with a
+ *    reference in its file. They may take it out of the page table for a
+ *    while, and then the bytes are read again for nothing.
+ *  - A page that was replaced while it was being registered, so that the bit
+ *    is there but the page is another: its change came after the stamp, which
+ *    was taken before the mapping was made and is compared at each read. The
+ *    same for whoever touches the mapping after all (mlockall, a debugger).
+ *  - A change in the same tick as the stamp would not show in it: no window
+ *    is opened on a file that changed so lately (cf_stamp_is_settled).
+ *  - A name that another file took is no matter: the handle has its file. A
+ *    descriptor that names another file by now is not mapped.
+ *  - File systems where one of these does not hold are not mapped at all
+ *    (core/windows_look.c).
+ */
+#ifndef CF_PATH_DRAWS_H
+#define CF_PATH_DRAWS_H
+
+#include "core/device.h"
+#include "core/piece.h"
+
+struct cf_window;
+
+struct cf_draw {
+	const struct cf_piece *piece;
+	CUevent done;
+	struct cf_window *window;
+	size_t from;	 /* in the window */
+	size_t at, size; /* in the piece */
+	bool last;	 /* of its piece; the owner says so */
+	const char *why; /* it does not count; or NULL */
+};
+
+/* The owner's, for one thread. */
+struct cf_draws {
+	/* The oldest is over. one->why tells whether its bytes count. */
+	void (*over)(struct cf_draws *draws, const struct cf_draw *one);
+	const struct cf_cuda *cuda;
+	struct cf_device *dev;
+	struct cf_lane *lane;
+	size_t chunk; /* of a file, which a window shows */
+	struct cf_draw draws[CF_LANE_DEPTH];
+	size_t begun, ended;
+	unsigned naps; /* for windows that another thread opens */
+	bool sleeps;
+};
+
+/* The device is entered. 0, or a negative code: there is no lane. */
+int cf_draws_open(struct cf_draws *draws, struct cf_device *dev);
+/* All are over. */
+void cf_draws_close(struct cf_draws *draws);
+
+/*
+ * Begins the copy of a part that lies in one chunk of the file, and in the
+ * file. May wait for the oldest. Bytes from its front that are on their way;
+ * or 0, *why being why there are none.
+ */
+size_t cf_draw_begin(struct cf_draws *draws, const struct cf_piece *piece,
+		     const struct cf_part *part, const char **why);
+
+/* The last that was begun, and is not over. */
+struct cf_draw *cf_draws_last(struct cf_draws *draws);
+
+/* Whether the file is what it was when the route was chosen. */
+bool cf_draw_file_stands(const struct cf_piece *piece);
+
+/* Tells of those that are over; and of all. */
+void cf_draws_look(struct cf_draws *draws);
+void cf_draws_wait(struct cf_draws *draws);
+
+#endif

@@ -1,0 +1,247 @@
+// SPDX-License-Identifier: Apache-2.0
+/* mapped_world - one file, whose windows are of the smallest size there is. */
+#include "mapped_world.h"
+
+#include <fcntl.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+#include "core/pins.h"
+#include "fake_rm.h"
+
+bool mw_pins;
+size_t mw_chunk_size = 128 * TH_KIB;
+struct th_mem mw_mem;
+struct th_file mw_file;
+CUfileHandle_t mw_fh;
+unsigned char *mw_content, *mw_want, *mw_got;
+static void *held; /* our own mapping of the file */
+const struct cf_os *mw_usual = &cf_os_real;
+
+/* ---------------------------------------------------------------- bench */
+
+static void set_kib(const char *name, size_t bytes)
+{
+	char text[24];
+
+	snprintf(text, sizeof(text), "%zu", bytes / TH_KIB);
+	setenv(name, text, 1);
+}
+
+static void configure(const char *mode, size_t cache)
+{
+	setenv("OCF_MAPPED", mode, 1);
+	set_kib("OCF_MAPPED_CACHE_KB", cache);
+	set_kib("OCF_MAPPED_CHUNK_KB", MW_CHUNK);
+	setenv("OCF_MAPPED_MIN_KB", "64", 1);
+	setenv("OCF_MAPPED_USE_KB", "4", 1);
+	setenv("OCF_MAPPED_SETTLE_MS", "20", 1);
+}
+
+void mw_hold_pages(void)
+{
+	held = mmap(NULL, MW_SIZE, PROT_READ, MAP_SHARED | MAP_POPULATE,
+		    mw_file.plain, 0);
+	assert_ptr_not_equal(held, MAP_FAILED);
+	(void)mlock(held,
+		    MW_SIZE); /* mapped they stay where it is not allowed */
+}
+
+void mw_let_pages_go(void)
+{
+	if (held)
+		munmap(held, MW_SIZE);
+	held = NULL;
+}
+
+void mw_end(void)
+{
+	mw_let_pages_go();
+	cuFileHandleDeregister(mw_fh);
+	th_mem_free(&mw_mem);
+	th_file_end(&mw_file);
+	free(mw_content);
+	free(mw_want);
+	free(mw_got);
+	th_close();
+}
+
+/* So that a test's plan is for what comes then. */
+static void try_pins(void)
+{
+	CUstream stream;
+
+	assert_int_equal(cuStreamCreate(&stream, 1), 0);
+	cf_pins_try(0, stream);
+	assert_int_equal(cuStreamDestroy(stream), 0);
+	if (cf_pins_state() == CF_PINS_GOOD)
+		return;
+	mw_end();
+	th_skip("the kernel driver pins no pages");
+}
+
+void mw_begin_with(const char *mode, size_t cache, enum th_file_kind kind)
+{
+	th_need_gpu();
+	configure(mode, cache);
+	if (mw_pins && th_fake() && mw_usual == &cf_os_real) {
+		fake_rm_begin();
+		mw_usual = cf_os;
+	}
+	th_open();
+	mw_content = th_bytes(MW_SIZE);
+	mw_want = malloc(MW_SIZE + 2 * MW_PAD);
+	mw_got = malloc(MW_SIZE + 2 * MW_PAD);
+	assert_non_null(mw_want);
+	assert_non_null(mw_got);
+	th_file_make(&mw_file, kind, O_RDWR, mw_content, MW_SIZE);
+	th_mem_alloc(&mw_mem, TH_DEVICE, MW_SIZE + 2 * MW_PAD);
+	mw_fh = th_handle(mw_file.fd);
+	/* what is read there others test */
+	if (!th_file_mappable(&mw_file)) {
+		mw_end();
+		th_skip("no ext4, XFS or btrfs in TMPDIR, or no cachestat");
+	}
+	mw_hold_pages();
+	th_sleep_ms(MW_REST_MS);
+	if (mw_pins && strcmp(mode, "auto"))
+		try_pins();
+}
+
+void mw_begin(void)
+{
+	mw_begin_with("kept", 32 * MW_CHUNK, TH_BUFFERED);
+}
+
+struct cf_windows_counts mw_counts(void)
+{
+	struct cf_windows_counts c;
+
+	cf_windows_count(&c);
+	return c;
+}
+
+void mw_read_is(CUfileHandle_t handle, size_t size, size_t off,
+		const unsigned char *bytes, size_t n)
+{
+	th_fill(mw_want, MW_SIZE + 2 * MW_PAD);
+	th_mem_put(&mw_mem, 0, mw_want, MW_SIZE + 2 * MW_PAD);
+	assert_int_equal(
+		cuFileRead(handle, mw_mem.ptr, size, (off_t)off, MW_PAD),
+		(ssize_t)n);
+	memcpy(mw_want + MW_PAD, bytes, n);
+	th_mem_get(&mw_mem, 0, mw_got, MW_SIZE + 2 * MW_PAD);
+	th_equal("in front", mw_got, mw_want, MW_PAD);
+	th_equal("the read", mw_got + MW_PAD, mw_want + MW_PAD, n);
+	th_equal("behind", mw_got + MW_PAD + size, mw_want + MW_PAD + size,
+		 MW_SIZE + MW_PAD - size);
+}
+
+void mw_read_all(void)
+{
+	mw_read_is(mw_fh, MW_SIZE, 0, mw_content, MW_SIZE);
+}
+
+void mw_all_are_closed(void)
+{
+	for (int ms = 0; ms < 30000 && mw_counts().bytes; ms++)
+		th_sleep_ms(1);
+	assert_int_equal(mw_counts().open, 0);
+	assert_int_equal(mw_counts().bytes, 0);
+}
+
+void mw_warm(void)
+{
+	mw_read_all();
+	mw_read_all();
+	assert_int_equal(mw_counts().open, MW_NR_CHUNKS);
+}
+
+void mw_begin_hot(void)
+{
+	if (!mw_pins)
+		th_skip("chunks are too small to be pinned");
+	mw_begin_with("auto", 32 * MW_CHUNK, TH_BUFFERED);
+	for (int i = 0; i < 4; i++)
+		mw_read_all();
+	assert_int_equal(mw_counts().opened, MW_NR_CHUNKS);
+}
+
+int mw_open_direct(void)
+{
+	int fd = open(mw_file.path, O_RDWR | O_DIRECT | O_CLOEXEC);
+
+	if (fd >= 0)
+		return fd;
+	mw_end();
+	th_skip("the file system has no O_DIRECT");
+	return -1;
+}
+
+void mw_write_direct(int fd, size_t at, size_t size)
+{
+	void *block = NULL;
+
+	assert_int_equal(posix_memalign(&block, 4096, size), 0);
+	th_fill(block, size);
+	memcpy(mw_content + at, block, size);
+	assert_int_equal(pwrite(fd, block, size, (off_t)at), (ssize_t)size);
+	free(block);
+}
+
+int mw_statx_frozen(int fd, unsigned mask, struct statx *stx)
+{
+	int err = cf_os_real.statx(fd, mask, stx);
+
+	stx->stx_ctime = stx->stx_mtime =
+		(struct statx_timestamp){ .tv_sec = 1000 };
+	return err;
+}
+
+static void (*_Atomic change)(void);
+
+/* The first look at the page table: the first copy is done. */
+static ssize_t pread_and_change(int fd, void *buf, size_t size, off_t off)
+{
+	void (*now)(void) = atomic_exchange(&change, NULL);
+
+	if (now)
+		now();
+	return cf_os_real.pread(fd, buf, size, off);
+}
+
+void mw_change_during(void (*changes)(void), void (*reads)(void))
+{
+	static struct cf_os changing; /* until the last window is closed */
+
+	changing = *mw_usual;
+	changing.pread = pread_and_change;
+	atomic_store(&change, changes);
+	th_need_fake()->copy_delay_us(5000); /* the others are on their way */
+	cf_os = &changing;
+	reads();
+	th_need_fake()->copy_delay_us(0);
+	assert_null(atomic_load(&change));
+}
+
+int mw_teardown(void **state)
+{
+	int err;
+
+	cf_os = mw_usual;
+	err = th_teardown_close(state);
+	if (mw_usual != &cf_os_real)
+		fake_rm_end();
+	mw_usual = &cf_os_real;
+	return err;
+}
+
+void mw_start(void)
+{
+	mw_pins = getenv("TEST_PINS");
+	mw_chunk_size = mw_pins ? 4 * TH_MIB : 128 * TH_KIB;
+	th_start(120);
+}
