@@ -16,10 +16,11 @@
 
 /* by name, so that the program loads with a real driver too */
 static void *(*map)(CUdeviceptr ptr, size_t size);
+static int (*load_pinned)(CUdeviceptr ptr, void *to, size_t size);
 static int (*over)(void);
 static void (*leave)(void);
 static void (*let_next)(void);
-static atomic_ulong launches, near_ones, orders, device_bytes;
+static atomic_ulong launches, near_ones, orders, device_bytes, drawn_bytes;
 
 struct ferry {
 	struct cf_ferry_board *board, *near;
@@ -60,12 +61,26 @@ static int move_tile(uint64_t dst, uint64_t src, size_t size)
 
 		n = least(size, least(PAGE - dst % PAGE, PAGE - src % PAGE));
 		to = map(dst, n);
+		if (to && load_pinned(src, to, n) == (int)n)
+			continue;
 		from = map(src, n);
 		if (!to || !from)
 			return CF_CU_ILLEGAL_ADDRESS;
 		th_move_words(to, from, n);
 	}
 	return 0;
+}
+
+/* Where its bytes come from. */
+static void count(const struct cf_ferry_order *order)
+{
+	char byte;
+
+	atomic_fetch_add(&orders, 1);
+	if (load_pinned(order->src, &byte, 1))
+		atomic_fetch_add(&drawn_bytes, order->size);
+	else if ((uintptr_t)map(order->src, 1) != order->src)
+		atomic_fetch_add(&device_bytes, order->size);
 }
 
 static int carry_out(struct ferry *f, unsigned block)
@@ -76,9 +91,7 @@ static int carry_out(struct ferry *f, unsigned block)
 
 	f->next[block] += f->blocks;
 	f->sum[block] += order.size;
-	atomic_fetch_add(&orders, 1);
-	if ((uintptr_t)map(order.src, 1) != order.src)
-		atomic_fetch_add(&device_bytes, order.size);
+	count(&order);
 	for (size_t at = 0; at < order.size && !err; at += TILE)
 		err = move_tile(order.dst + at, order.src + at,
 				least(order.size - at, TILE));
@@ -231,6 +244,7 @@ bool th_ferry_kernel(void)
 	int (*run_as)(const char *name, fakecuda_kernel fn);
 
 	*(void **)&map = dlsym(RTLD_DEFAULT, "fakecuda_map");
+	*(void **)&load_pinned = dlsym(RTLD_DEFAULT, "fakecuda_load_pinned");
 	*(void **)&leave = dlsym(RTLD_DEFAULT, "fakecuda_leave");
 	*(void **)&over = dlsym(RTLD_DEFAULT, "fakecuda_over");
 	*(void **)&let_next = dlsym(RTLD_DEFAULT, "fakecuda_let_next");
@@ -260,4 +274,9 @@ unsigned long th_ferry_orders(void)
 unsigned long th_ferry_device_bytes(void)
 {
 	return atomic_load(&device_bytes);
+}
+
+unsigned long th_ferry_drawn_bytes(void)
+{
+	return atomic_load(&drawn_bytes);
 }

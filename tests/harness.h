@@ -160,6 +160,7 @@ unsigned long th_ferry_launches(void);
 unsigned long th_ferry_near(void);
 unsigned long th_ferry_orders(void);
 unsigned long th_ferry_device_bytes(void);
+unsigned long th_ferry_drawn_bytes(void); /* out of pages of the page cache */
 
 /*
  * Another address in this process of shared memory at `at`, `size` bytes of it,

@@ -198,19 +198,22 @@ static bool open_locked(struct cf_ferry *ferry)
 	return first;
 }
 
+/* What was posted is shown at the end, or when it has to be carried out. */
 static int post_locked(struct cf_ferry *ferry,
 		       const struct cf_ferry_order *order)
 {
 	uint32_t nr = ferry->posted;
-	int err = nr < CF_FERRY_ORDERS ?
-			  0 :
-			  cf_ferry_wait(ferry, nr - CF_FERRY_ORDERS + 1);
+	uint32_t before = nr - CF_FERRY_ORDERS + 1;
+	int err = 0;
 
+	if (nr >= CF_FERRY_ORDERS && !has_moved(ferry, before)) {
+		show_state(ferry, false);
+		err = cf_ferry_wait(ferry, before);
+	}
 	if (err)
 		return err;
 	told(ferry)->orders[nr % CF_FERRY_ORDERS] = *order;
 	ferry->posted++;
-	show_state(ferry, false);
 	return 0;
 }
 
@@ -232,23 +235,46 @@ bool cf_ferry_is_full(struct cf_ferry *ferry)
 	       !has_moved(ferry, nr - CF_FERRY_ORDERS + 1);
 }
 
-int cf_ferry_post(struct cf_ferry *ferry, uint64_t dst, uint64_t src,
-		  size_t size, uint32_t *nr)
+static int post_all_locked(struct cf_ferry *ferry,
+			   const struct cf_ferry_order *whole, size_t size,
+			   size_t step)
 {
-	const struct cf_ferry_order order = { .dst = dst,
-					      .src = src,
-					      .size = (uint32_t)size };
+	int err = 0;
+
+	for (size_t at = 0; at < size && !err; at += step) {
+		const struct cf_ferry_order order = {
+			.dst = whole->dst + at,
+			.src = whole->src + at,
+			.size = (uint32_t)cf_least(step, size - at),
+		};
+
+		err = post_locked(ferry, &order);
+	}
+	show_state(ferry, false);
+	return err;
+}
+
+int cf_ferry_post_in_steps(struct cf_ferry *ferry, uint64_t dst, uint64_t src,
+			   size_t size, size_t step, uint32_t *nr)
+{
+	const struct cf_ferry_order whole = { .dst = dst, .src = src };
 	bool first;
 	int err;
 
 	pthread_mutex_lock(&ferry->lock);
-	err = post_locked(ferry, &order);
+	err = post_all_locked(ferry, &whole, size, step);
 	*nr = ferry->posted;
 	first = !err && open_locked(ferry);
 	pthread_mutex_unlock(&ferry->lock);
 	if (first)
 		ferry->ops->open(ferry);
 	return err;
+}
+
+int cf_ferry_post(struct cf_ferry *ferry, uint64_t dst, uint64_t src,
+		  size_t size, uint32_t *nr)
+{
+	return cf_ferry_post_in_steps(ferry, dst, src, size, size, nr);
 }
 
 /* One block carries out its orders one after the other. */

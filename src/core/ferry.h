@@ -151,6 +151,13 @@ void cf_ferry_begin(struct cf_ferry *ferry);
 int cf_ferry_post(struct cf_ferry *ferry, uint64_t dst, uint64_t src,
 		  size_t size, uint32_t *nr);
 
+/*
+ * The same in several orders, of step bytes each but for the last; *nr: of the
+ * last one.
+ */
+int cf_ferry_post_in_steps(struct cf_ferry *ferry, uint64_t dst, uint64_t src,
+			   size_t size, size_t step, uint32_t *nr);
+
 /* Waits until order nr has been carried out; 0, or a CUDA code. */
 int cf_ferry_wait(struct cf_ferry *ferry, uint32_t nr);
 

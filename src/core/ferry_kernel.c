@@ -9,6 +9,7 @@
 /* so many blocks are worth their while from here on */
 #define TWO_BLOCKS ((size_t)256 << 10)
 #define FOUR_BLOCKS ((size_t)2 << 20)
+#define DRAWN_BLOCKS 8
 
 /* An older GPU has no code for the first text, and takes the second. */
 static CUresult load(const struct cf_cuda *cuda, struct cf_ferry_kernel *kernel)
@@ -58,14 +59,20 @@ int cf_ferry_load(const struct cf_cuda *cuda, struct cf_ferry_kernel *kernel)
 	return cf_cuda_code(res);
 }
 
-/* Of long ones the next keeps processors busy from when it comes. */
-void cf_ferry_shape(struct cf_ferry *ferry, size_t size)
+/*
+ * Of long ones the next keeps processors busy from when it comes. Orders out of
+ * windows are there before the kernel is, and only the bus is waited for.
+ */
+void cf_ferry_shape(struct cf_ferry *ferry, size_t size, bool drawn)
 {
 	ferry->blocks = size <= TWO_BLOCKS ? 1 : size < FOUR_BLOCKS ? 2 : 4;
 	ferry->lets = 0;
-	if (ferry->blocks == 4)
-		ferry->lets = (uint32_t)cf_least(size / ferry->blocks / 2,
-						 UINT32_MAX);
+	if (ferry->blocks < 4)
+		return;
+	if (drawn)
+		ferry->blocks = DRAWN_BLOCKS;
+	ferry->lets = (uint32_t)cf_least(size / ferry->blocks / (drawn ? 1 : 2),
+					 UINT32_MAX);
 }
 
 /* In a graph it is a node, and its edges are the client's. */

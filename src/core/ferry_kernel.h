@@ -31,8 +31,11 @@ struct cf_ferry_kernel {
  */
 int cf_ferry_load(const struct cf_cuda *cuda, struct cf_ferry_kernel *kernel);
 
-/* How many blocks size bytes are worth, and when the next one may come. */
-void cf_ferry_shape(struct cf_ferry *ferry, size_t size);
+/*
+ * How many blocks size bytes are worth, and when the next one may come. drawn:
+ * they are likely to come out of windows (path/draws.h).
+ */
+void cf_ferry_shape(struct cf_ferry *ferry, size_t size, bool drawn);
 
 /* door: a word that gets the ticket when the kernel begins, or 0. */
 CUresult cf_ferry_launch(const struct cf_cuda *cuda,

@@ -20,11 +20,14 @@ static struct {
 	pthread_mutex_t lock;
 	pthread_cond_t gone; /* a window, or the thread */
 	struct cf_window *first;
+	void (*work)(void); /* that it was asked for; or NULL */
 	bool running;
-	bool stuck; /* somebody waited in vain since the last one went */
+	/* somebody waited in vain since the last one went, or it works */
+	bool stuck;
 	uint64_t nr_gone;
 } reaper = { PTHREAD_MUTEX_INITIALIZER,
 	     PTHREAD_COND_INITIALIZER,
+	     NULL,
 	     NULL,
 	     false,
 	     false,
@@ -52,10 +55,28 @@ static void close_all_locked(void)
 	}
 }
 
+/* It may want room itself, which nobody makes meanwhile. */
+static void work_locked(void)
+{
+	void (*work)(void) = reaper.work;
+
+	if (!work)
+		return;
+	reaper.stuck = true;
+	pthread_mutex_unlock(&reaper.lock);
+	work();
+	pthread_mutex_lock(&reaper.lock);
+	reaper.work = NULL;
+	reaper.stuck = false;
+}
+
 static void *run(void *unused)
 {
 	pthread_mutex_lock(&reaper.lock);
-	close_all_locked();
+	do {
+		close_all_locked();
+		work_locked();
+	} while (reaper.first);
 	reaper.running = false;
 	pthread_cond_broadcast(&reaper.gone);
 	pthread_mutex_unlock(&reaper.lock);
@@ -93,6 +114,24 @@ void cf_reaper_take(struct cf_window *w)
 	if (!reaper.running)
 		spawn_locked();
 	pthread_mutex_unlock(&reaper.lock);
+}
+
+bool cf_reaper_ask(void (*work)(void))
+{
+	bool asked;
+
+	pthread_mutex_lock(&reaper.lock);
+	asked = !reaper.work;
+	if (asked)
+		reaper.work = work;
+	if (!reaper.running)
+		spawn_locked();
+	if (asked && !reaper.running) {
+		reaper.work = NULL;
+		asked = false;
+	}
+	pthread_mutex_unlock(&reaper.lock);
+	return asked;
 }
 
 size_t cf_reaper_bytes(void)
@@ -146,6 +185,7 @@ void cf_reaper_fork_child(void)
 {
 	pthread_cond_init(&reaper.gone, NULL);
 	reaper.first = NULL;
+	reaper.work = NULL;
 	reaper.running = false;
 	reaper.stuck = false;
 	bytes = 0;

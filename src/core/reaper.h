@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * reaper - closes windows where nobody waits for it.
+ * reaper - closes windows, and opens them, where nobody waits for it.
  *
  * The driver may hold up the end of a registration until all work of the
  * context is done. A thread that serves a request must not wait for that: the
@@ -21,6 +21,12 @@ void cf_reaper_expect(size_t size);
 
 /* Takes a window that nobody uses, and frees it. No lock is held. */
 void cf_reaper_take(struct cf_window *w);
+
+/*
+ * Has the thread do this once what it has to close is closed. False: it has
+ * such work, or there is no thread.
+ */
+bool cf_reaper_ask(void (*work)(void));
 
 /* Of the windows that were expected and are still registered. */
 size_t cf_reaper_bytes(void);

@@ -22,6 +22,7 @@
 #include "core/reread.h"
 #include "core/window_table.h"
 #include "core/windows_internal.h"
+#include "core/wish.h"
 
 static pthread_mutex_t windows_lock = PTHREAD_MUTEX_INITIALIZER;
 static struct cf_windows_counts counts; /* bytes: until they are closed */
@@ -242,6 +243,12 @@ static int open_announced(const struct cf_piece *piece, struct cf_window *w,
 	return 0;
 }
 
+bool cf_windows_may_be_pinned(void)
+{
+	return cf_pins_state() != CF_PINS_NONE &&
+	       cf_windows_chunk() >= CF_PIN_GRANULE;
+}
+
 /* What was not tried when we looked may have turned out since. */
 static bool may_open(void)
 {
@@ -280,6 +287,21 @@ void cf_windows_put(struct cf_window *w, bool stale)
 	cf_window_table_let_go(w);
 	pthread_mutex_unlock(&windows_lock);
 	cf_windows_reap();
+}
+
+int cf_windows_open(const struct cf_piece *piece, uint64_t chunk,
+		    const struct cf_gpu *gpu)
+{
+	struct cf_window *w;
+	int err = cf_windows_get(piece, chunk, gpu, &w);
+
+	if (err)
+		return err;
+	pthread_mutex_lock(&windows_lock);
+	cf_window_table_let_go(w);
+	pthread_mutex_unlock(&windows_lock);
+	cf_windows_reap();
+	return 0;
 }
 
 /* -------------------------------------------------------------- ending */
@@ -343,6 +365,7 @@ void cf_windows_fork_parent(void)
 void cf_windows_fork_child(void)
 {
 	cf_reaper_fork_child();
+	cf_wish_fork_child();
 	cf_pins_fork_child();
 	cf_refusals_fork_release();
 	cf_pagemap_fork_child();

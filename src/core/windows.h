@@ -58,6 +58,9 @@ struct cf_view {
 void cf_windows_look(struct cf_piece *piece, bool of_batch,
 		     const struct cf_stamp *known);
 
+/* Whether those that are opened now are pinned, as far as is known. */
+bool cf_windows_may_be_pinned(void);
+
 /* Remembers that a piece that was looked at is read now. */
 void cf_windows_note(const struct cf_piece *piece);
 
@@ -71,6 +74,10 @@ int cf_windows_get(const struct cf_piece *piece, uint64_t chunk,
 
 /* No copy uses it any more. stale: it no longer shows the file's pages. */
 void cf_windows_put(struct cf_window *window, bool stale);
+
+/* Opens it, if need be, for whoever comes next; as cf_windows_get. */
+int cf_windows_open(const struct cf_piece *piece, uint64_t chunk,
+		    const struct cf_gpu *gpu);
 
 /* Takes the windows that a handle opened out of use ... */
 void cf_windows_retire(const struct cf_handle *handle);

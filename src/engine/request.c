@@ -14,6 +14,7 @@
 #include "core/log.h"
 #include "core/probe.h"
 #include "core/remote.h"
+#include "core/wish.h"
 #include "engine/company.h"
 #include "engine/crew.h"
 #include "engine/detour.h"
@@ -89,7 +90,8 @@ ssize_t cf_request_travel_on(const struct cf_request *req, size_t done)
 static bool comes_early(const struct cf_request *req)
 {
 	return req->ferry &&
-	       !(req->piece.ferry && req->route.path == &cf_path_staged);
+	       !(req->piece.ferry && (req->route.path == &cf_path_staged ||
+				      req->route.path == &cf_path_mapped));
 }
 
 /* One part, and no plan: cf_plan_is_alone. */
@@ -247,11 +249,25 @@ static ssize_t second_try(struct cf_request *req)
 	return err ? err : cf_request_travel(req);
 }
 
+/* For the next one of its file. */
+static void note_ferry(const struct cf_request *req)
+{
+	_Atomic bool *drawn = &req->piece.handle->drawn;
+	bool now = req->route.path == &cf_path_mapped;
+
+	if (req->piece.view.sight == CF_SIGHT_WORTH)
+		cf_wish(&req->piece);
+	if (atomic_load_explicit(drawn, memory_order_relaxed) != now)
+		atomic_store_explicit(drawn, now, memory_order_relaxed);
+}
+
 ssize_t cf_request_run(struct cf_request *req)
 {
 	ssize_t n;
 
 	cf_windows_note(&req->piece);
+	if (req->piece.ferry)
+		note_ferry(req);
 	cf_detour_early(req);
 	n = travel(req);
 	if (cf_detour_is_due(req, req->code))

@@ -20,6 +20,8 @@
 #include "engine/via.h"
 #include "seam/os.h"
 
+#define FERRY_DRAWS ((size_t)2 << 20)
+
 static int refuse(const char **problem, int code, const char *why)
 {
 	*problem = why;
@@ -223,11 +225,26 @@ static int check(struct cf_request *req, const struct cf_call *call,
 	return err;
 }
 
+/*
+ * A ferry has pins alone, and moves single bytes of what is not alike so. What
+ * is smaller is over sooner than somebody has looked at its pages.
+ */
+static bool may_be_drawn(const struct cf_piece *piece)
+{
+	return !piece->ferry ||
+	       (piece->size >= FERRY_DRAWS && piece->ferry->gpu &&
+		cf_windows_may_be_pinned() &&
+		((uint64_t)piece->file_off ^ piece->mem.addr) % 16 == 0);
+}
+
 /* Those of one call are one look at their file. */
 static void look(struct cf_piece *piece, bool of_batch, struct cf_facts *last)
 {
 	bool known = last && last->looked_at == piece->handle;
 
+	piece->view = (struct cf_view){ .sight = CF_SIGHT_NONE };
+	if (!may_be_drawn(piece))
+		return;
 	cf_windows_look(piece, of_batch, known ? &last->stamp : NULL);
 	if (last && piece->view.stamped) {
 		last->looked_at = piece->handle;
@@ -237,10 +254,7 @@ static void look(struct cf_piece *piece, bool of_batch, struct cf_facts *last)
 
 static void decide(struct cf_request *req, bool of_batch, struct cf_facts *last)
 {
-	if (req->piece.ferry) /* pages are registered by the driver */
-		req->piece.view = (struct cf_view){ .sight = CF_SIGHT_NONE };
-	else
-		look(&req->piece, of_batch, last);
+	look(&req->piece, of_batch || req->piece.ferry, last);
 	cf_route_choose(&req->piece, cf_session_rules(), &req->route);
 }
 

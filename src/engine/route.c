@@ -97,6 +97,7 @@ static const char *const texts[CF_NR_WHYS] = {
 	[CF_WHY_CANNOT_TELL] = "the kernel does not say what is cached",
 	[CF_WHY_REFUSED] = "could not be registered before",
 	[CF_WHY_MEMORY_SHORT] = "the machine is short of memory",
+	[CF_WHY_NEXT_READ] = "its pages are pinned for the next read",
 };
 
 /* What a person can do about it; most reasons are as they are. */

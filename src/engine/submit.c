@@ -66,6 +66,21 @@ static bool reaches(CUcontext ctx, const struct cf_memory *mem,
 	       ctx == dev->gpu->primary;
 }
 
+/* As the last one of its file was. */
+static bool is_drawn(const struct cf_sop *sop)
+{
+	struct cf_handle *handle =
+		sop->parcel || sop->errand.call.op != CF_READ ?
+			NULL :
+			cf_handle_get(sop->errand.call.handle);
+	bool drawn = handle &&
+		     atomic_load_explicit(&handle->drawn, memory_order_relaxed);
+
+	if (handle)
+		cf_handle_put(handle);
+	return drawn;
+}
+
 static bool find_ferry(const struct cf_cuda *cuda, struct cf_sop *sop,
 		       CUcontext ctx)
 {
@@ -89,7 +104,7 @@ static bool find_ferry(const struct cf_cuda *cuda, struct cf_sop *sop,
 	find_slots(cuda, &sop->ferry, gpu, size);
 	sop->ferry.ctx = ctx;
 	sop->ferry.ordinal = mem->ordinal;
-	cf_ferry_shape(&sop->ferry, size);
+	cf_ferry_shape(&sop->ferry, size, is_drawn(sop));
 	sop->ferry.shared = sop->captured;
 	sop->ferry.events = sop->parcel;
 	atomic_store_explicit(&sop->ferry.lost, false, memory_order_relaxed);

@@ -6,7 +6,9 @@
 #include <stdatomic.h>
 #include <time.h>
 #include "core/copy_in.h"
+#include "core/numbers.h"
 #include "core/pause.h"
+#include "core/slot.h"
 #include "core/windows.h"
 
 /* Alone one has the link to itself, and a wake would take long beside that. */
@@ -14,7 +16,26 @@
 
 #define MAX_NAPS 1000
 
+/* Orders of one are behind those of the other, on a board that is full. */
+#define FERRY_DEPTH 2
+
 static _Atomic unsigned nr_open; /* relaxed: it guides */
+
+static void begin(struct cf_draws *draws, const struct cf_gpu *gpu,
+		  size_t depth)
+{
+	draws->gpu = gpu;
+	draws->depth = depth;
+	draws->chunk = cf_windows_chunk();
+	draws->begun = draws->ended = 0;
+	draws->naps = 0;
+}
+
+void cf_draws_open_ferry(struct cf_draws *draws, struct cf_ferry *ferry)
+{
+	begin(draws, ferry->gpu, FERRY_DEPTH);
+	draws->ferry = ferry;
+}
 
 int cf_draws_open(struct cf_draws *draws, struct cf_device *dev)
 {
@@ -22,11 +43,10 @@ int cf_draws_open(struct cf_draws *draws, struct cf_device *dev)
 
 	if (err)
 		return err;
+	begin(draws, dev->gpu, CF_LANE_DEPTH);
+	draws->ferry = NULL;
 	draws->cuda = cf_cuda_entered();
 	draws->dev = dev;
-	draws->chunk = cf_windows_chunk();
-	draws->begun = draws->ended = 0;
-	draws->naps = 0;
 	draws->sleeps = atomic_fetch_add_explicit(
 				&nr_open, 1, memory_order_relaxed) >= MANY - 1;
 	return 0;
@@ -34,6 +54,8 @@ int cf_draws_open(struct cf_draws *draws, struct cf_device *dev)
 
 void cf_draws_close(struct cf_draws *draws)
 {
+	if (draws->ferry)
+		return;
 	atomic_fetch_sub_explicit(&nr_open, 1, memory_order_relaxed);
 	cf_lane_give_back(&draws->dev->lanes, draws->lane);
 }
@@ -42,17 +64,24 @@ void cf_draws_close(struct cf_draws *draws)
 
 static struct cf_draw *oldest(struct cf_draws *draws)
 {
-	return &draws->draws[draws->ended % CF_LANE_DEPTH];
+	return &draws->draws[draws->ended % draws->depth];
 }
 
-/* The oldest copy is over, or will never be. */
-static void take_note(struct cf_draws *draws, CUresult res)
+/* Nothing that was begun is under way. */
+static void settle(const struct cf_draws *draws)
+{
+	if (!draws->ferry)
+		cf_lane_settle(draws->lane);
+}
+
+/* The oldest copy is over, or will never be: its ferry is gone. */
+static void take_note(struct cf_draws *draws, bool moved)
 {
 	struct cf_draw *one = oldest(draws);
 
 	draws->ended++;
-	if (res != CF_CU_SUCCESS) {
-		cf_lane_settle(draws->lane);
+	if (!moved) {
+		settle(draws);
 		one->why = "the copy failed";
 	} else if (!cf_window_is_current(one->window, one->from, one->size)) {
 		one->why = "pages were replaced";
@@ -61,9 +90,24 @@ static void take_note(struct cf_draws *draws, CUresult res)
 	draws->over(draws, one);
 }
 
+static bool all_moved(struct cf_ferry *ferry, const struct cf_draw *one)
+{
+	int err = 0;
+
+	for (uint32_t i = one->orders; i-- && !err;)
+		err = cf_ferry_wait(ferry, one->nr - i);
+	return !err;
+}
+
 static void wait_oldest(struct cf_draws *draws)
 {
-	take_note(draws, draws->cuda->event_synchronize(oldest(draws)->done));
+	const struct cf_draw *one = oldest(draws);
+
+	if (draws->ferry)
+		take_note(draws, all_moved(draws->ferry, one));
+	else
+		take_note(draws, draws->cuda->event_synchronize(one->done) ==
+					 CF_CU_SUCCESS);
 }
 
 void cf_draws_look(struct cf_draws *draws)
@@ -73,7 +117,7 @@ void cf_draws_look(struct cf_draws *draws)
 
 		if (res == CF_CU_NOT_READY)
 			return;
-		take_note(draws, res);
+		take_note(draws, res == CF_CU_SUCCESS);
 	}
 }
 
@@ -105,7 +149,7 @@ static int find_window(struct cf_draws *draws, const struct cf_piece *piece,
 	int err;
 
 	for (;;) {
-		err = cf_windows_get(piece, chunk, draws->dev->gpu, window);
+		err = cf_windows_get(piece, chunk, draws->gpu, window);
 		if (err == -EBUSY && waits_for_others(draws))
 			continue;
 		if (err != -ENOSPC || draws->begun == draws->ended)
@@ -114,7 +158,7 @@ static int find_window(struct cf_draws *draws, const struct cf_piece *piece,
 	}
 }
 
-static CUresult copy(const struct cf_draws *draws, const struct cf_draw *one)
+static bool copy(const struct cf_draws *draws, const struct cf_draw *one)
 {
 	const struct cf_memory *mem = &one->piece->mem;
 	const struct cf_window *w = one->window;
@@ -128,7 +172,20 @@ static CUresult copy(const struct cf_draws *draws, const struct cf_draw *one)
 
 	if (res == CF_CU_SUCCESS)
 		res = draws->cuda->event_record(one->done, draws->lane->stream);
-	return res;
+	return res == CF_CU_SUCCESS;
+}
+
+/* As many as a board has room for: blocks have several, and none is long. */
+static bool order(struct cf_ferry *ferry, struct cf_draw *one)
+{
+	size_t step = (one->size / CF_FERRY_ORDERS + CF_SLOT_ALIGN - 1) &
+		      ~(size_t)(CF_SLOT_ALIGN - 1);
+
+	step = step ? step : CF_SLOT_ALIGN;
+	one->orders = (uint32_t)((one->size + step - 1) / step);
+	return !cf_ferry_post_in_steps(ferry, one->piece->mem.addr + one->at,
+				       one->window->pin.gpu + one->from,
+				       one->size, step, &one->nr);
 }
 
 static CUevent event_for(const struct cf_draws *draws)
@@ -137,6 +194,14 @@ static CUevent event_for(const struct cf_draws *draws)
 
 	return draws->sleeps ? cf_lane_sleeper(draws->lane, k) :
 			       draws->lane->done[k];
+}
+
+static bool send_off(const struct cf_draws *draws, struct cf_draw *one)
+{
+	if (draws->ferry)
+		return one->window->pin.gpu && order(draws->ferry, one);
+	one->done = event_for(draws);
+	return copy(draws, one);
 }
 
 /* What its window does not show is the next path's. */
@@ -157,31 +222,30 @@ size_t cf_draw_begin(struct cf_draws *draws, const struct cf_piece *piece,
 			       .at = part->at,
 			       .size = part->size };
 
-	if (draws->begun - draws->ended == CF_LANE_DEPTH)
+	if (draws->begun - draws->ended == draws->depth)
 		wait_oldest(draws);
 	*why = "no window";
 	if (find_window(draws, piece, off / draws->chunk, &one.window))
 		return 0;
 	*why = "the file ends in no whole granule";
-	one.done = event_for(draws);
 	one.size = shown_of(&one);
 	if (!one.size) {
 		cf_windows_put(one.window, false);
 		return 0;
 	}
-	if (copy(draws, &one) != CF_CU_SUCCESS) {
+	if (!send_off(draws, &one)) {
 		*why = "the copy failed";
-		cf_lane_settle(draws->lane);
+		settle(draws);
 		cf_windows_put(one.window, false);
 		return 0;
 	}
-	draws->draws[draws->begun++ % CF_LANE_DEPTH] = one;
+	draws->draws[draws->begun++ % draws->depth] = one;
 	return one.size;
 }
 
 struct cf_draw *cf_draws_last(struct cf_draws *draws)
 {
-	return &draws->draws[(draws->begun - 1) % CF_LANE_DEPTH];
+	return &draws->draws[(draws->begun - 1) % draws->depth];
 }
 
 bool cf_draw_file_stands(const struct cf_piece *piece)

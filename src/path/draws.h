@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * draws - copies out of windows that are under way on one lane.
+ * draws - copies out of windows that are under way, on one lane or by a ferry.
  *
  * DESIGN  A window (core/windows.h) is a pinned mapping of pages in the page
- * cache, and the copy goes straight out of it. Up to CF_LANE_DEPTH run while
- * the next window is found or opened.
+ * cache, and the copy goes straight out of it. A few run while the next window
+ * is found or opened. A ferry carries each out as an order, in place of its
+ * stream, and makes no call of the driver; so windows that it uses are pinned,
+ * and are never opened for it.
  *
  * What was copied counts if the pages copied from were the file's pages when
  * the copy was done, and the file's stamp did not change from the look before
@@ -36,6 +38,7 @@
 #define CF_PATH_DRAWS_H
 
 #include "core/device.h"
+#include "core/ferry.h"
 #include "core/piece.h"
 
 struct cf_window;
@@ -43,6 +46,7 @@ struct cf_window;
 struct cf_draw {
 	const struct cf_piece *piece;
 	CUevent done;
+	uint32_t nr, orders; /* or the last of a ferry's, and how many */
 	struct cf_window *window;
 	size_t from;	 /* in the window */
 	size_t at, size; /* in the piece */
@@ -54,10 +58,13 @@ struct cf_draw {
 struct cf_draws {
 	/* The oldest is over. one->why tells whether its bytes count. */
 	void (*over)(struct cf_draws *draws, const struct cf_draw *one);
+	const struct cf_gpu *gpu;
+	struct cf_ferry *ferry; /* or NULL, and: */
 	const struct cf_cuda *cuda;
 	struct cf_device *dev;
 	struct cf_lane *lane;
 	size_t chunk; /* of a file, which a window shows */
+	size_t depth; /* so many are under way, at most */
 	struct cf_draw draws[CF_LANE_DEPTH];
 	size_t begun, ended;
 	unsigned naps; /* for windows that another thread opens */
@@ -66,6 +73,7 @@ struct cf_draws {
 
 /* The device is entered. 0, or a negative code: there is no lane. */
 int cf_draws_open(struct cf_draws *draws, struct cf_device *dev);
+void cf_draws_open_ferry(struct cf_draws *draws, struct cf_ferry *ferry);
 /* All are over. */
 void cf_draws_close(struct cf_draws *draws);
 

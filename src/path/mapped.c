@@ -53,6 +53,8 @@ static enum cf_why mapped_can(const struct cf_piece *piece,
 		return CF_WHY_NOT_DEVICE;
 	if (!policy->allow_bounce)
 		return CF_WHY_STRICT;
+	if (piece->ferry && piece->view.sight == CF_SIGHT_WORTH)
+		return CF_WHY_NEXT_READ;
 	return whys[piece->view.sight];
 }
 
@@ -140,8 +142,14 @@ static void mapped_run(const struct cf_piece *piece, struct cf_feed *feed,
 			     .piece = piece,
 			     .feed = feed };
 	struct cf_device *dev;
-	int err = cf_device_find(&piece->mem, &dev);
+	int err;
 
+	if (piece->ferry) {
+		cf_draws_open_ferry(&trip.draws, piece->ferry);
+		go(&trip);
+		return;
+	}
+	err = cf_device_find(&piece->mem, &dev);
 	if (!err)
 		err = carry(&trip, dev);
 	if (err)

@@ -200,6 +200,12 @@ void fakecuda_let_next(void);
 void *fakecuda_map(CUdeviceptr ptr, size_t size);
 
 /*
+ * In a kernel: loads bytes of imported pages, which may be gone from their
+ * addresses, and holds nothing behind. So many, or 0: these are no such pages.
+ */
+int fakecuda_load_pinned(CUdeviceptr ptr, void *to, size_t size);
+
+/*
  * In a kernel, on the thread that called it: 1 where its context is lost or
  * destroyed, or the driver is gone, so that nobody wants what it does. A
  * kernel may run as long as it likes, and poll what it has mapped, but who

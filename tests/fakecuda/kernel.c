@@ -264,6 +264,47 @@ int fakecuda_over(void)
 	return atomic_load(&fc.gone) || (op && fc_ctx_state(op->ctx));
 }
 
+/* NULL: no pages of another's. Held, as long as they are read. */
+static struct fc_range *hold_pinned(uint64_t ptr)
+{
+	struct fc_range *r = fc_range_at(ptr);
+
+	if (!r || !fc_is_pinned(r))
+		return NULL;
+	if (r->dead || r->freeing || !r->accessible) {
+		fc_self.bad_map = true;
+		fc_complain("a kernel read 0x%llx, which is gone",
+			    (unsigned long long)ptr);
+		return NULL;
+	}
+	fc_range_hold(r);
+	return r;
+}
+
+static int release(struct fc_range *r)
+{
+	fc_range_release(r);
+	return 0;
+}
+
+int fakecuda_load_pinned(CUdeviceptr ptr, void *to, size_t size)
+{
+	struct fc_range *r = NULL;
+	size_t off;
+
+	fc_lock();
+	r = hold_pinned(ptr);
+	fc_unlock();
+	if (!r)
+		return 0;
+	off = ptr - r->base;
+	if (size > r->size - off)
+		size = r->size - off;
+	fc_pinned_copy(to, r->data + off, size);
+	FC_LOCKED(release(r));
+	return (int)size;
+}
+
 void *fakecuda_map(CUdeviceptr ptr, size_t size)
 {
 	char *at = NULL;

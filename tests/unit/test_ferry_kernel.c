@@ -324,23 +324,27 @@ static void what_cannot_be_loaded_leaves_nothing(void **state)
 	assert_null(kernel.module);
 }
 
-static void assert_shape(size_t size, unsigned blocks, uint32_t lets)
+static void assert_shape(size_t size, bool drawn, unsigned blocks,
+			 uint32_t lets)
 {
 	struct cf_ferry ferry = { .blocks = 99 };
 
-	cf_ferry_shape(&ferry, size);
+	cf_ferry_shape(&ferry, size, drawn);
 	assert_int_equal(ferry.blocks, blocks);
 	assert_int_equal(ferry.lets, lets);
 }
 
 static void small_moves_have_one_block_and_large_ones_four(void **state)
 {
-	assert_shape(1, 1, 0);
-	assert_shape(256 << 10, 1, 0);
-	assert_shape((256 << 10) + 1, 2, 0);
-	assert_shape((2 << 20) - 1, 2, 0);
-	assert_shape(2 << 20, 4, 256 << 10);
-	assert_shape(1ul << 40, 4, UINT32_MAX);
+	assert_shape(1, false, 1, 0);
+	assert_shape(256 << 10, false, 1, 0);
+	assert_shape((256 << 10) + 1, false, 2, 0);
+	assert_shape((2 << 20) - 1, false, 2, 0);
+	assert_shape(2 << 20, false, 4, 256 << 10);
+	assert_shape(1ul << 40, false, 4, UINT32_MAX);
+	assert_shape((2 << 20) - 1, true, 2, 0);
+	assert_shape(2 << 20, true, 8, 256 << 10);
+	assert_shape(16 << 20, true, 8, 2 << 20);
 }
 
 int main(void)

@@ -11,6 +11,7 @@
 #include <string.h>
 #include <unistd.h>
 #include "core/config.h"
+#include "core/ferry.h"
 #include "core/nic.h"
 #include "engine/request.h"
 #include "engine/route.h"
@@ -447,13 +448,14 @@ static void the_alias_says_why_not(bool seen[CF_NR_WHYS])
 }
 
 /* What the mapped path answers to what was seen of the page cache. */
-static enum cf_why sighted(enum cf_sight sight)
+static enum cf_why sighted(enum cf_sight sight, struct cf_ferry *ferry)
 {
 	struct cf_config *config = configure("", true, true);
 	struct cf_piece piece = piece_of(CF_MEMORY_DEVICE);
 	struct cf_route route;
 
 	piece.view.sight = sight;
+	piece.ferry = ferry;
 	decide(&piece, config, &route);
 	cf_config_free(config);
 	/* staged can carry all that mapped does not, and what it gives up */
@@ -469,10 +471,15 @@ static enum cf_why sighted(enum cf_sight sight)
 
 static void pages_that_were_seen_are_mapped(void **state)
 {
-	assert_int_equal(sighted(CF_SIGHT_OPEN), CF_WHY_YES);
-	assert_int_equal(sighted(CF_SIGHT_WORTH), CF_WHY_YES);
-	assert_int_equal(sighted(CF_SIGHT_NOT_CACHED), CF_WHY_NOT_CACHED);
-	assert_int_equal(sighted(CF_SIGHT_NONE), CF_WHY_NO_READ);
+	struct cf_ferry ferry = { .blocks = 1 };
+
+	assert_int_equal(sighted(CF_SIGHT_OPEN, NULL), CF_WHY_YES);
+	assert_int_equal(sighted(CF_SIGHT_WORTH, NULL), CF_WHY_YES);
+	assert_int_equal(sighted(CF_SIGHT_NOT_CACHED, NULL), CF_WHY_NOT_CACHED);
+	assert_int_equal(sighted(CF_SIGHT_NONE, NULL), CF_WHY_NO_READ);
+	/* a ferry has no windows opened while its stream waits */
+	assert_int_equal(sighted(CF_SIGHT_OPEN, &ferry), CF_WHY_YES);
+	assert_int_equal(sighted(CF_SIGHT_WORTH, &ferry), CF_WHY_NEXT_READ);
 }
 
 /* What the path by nvidia-fs says to this piece of an open file. */
@@ -650,6 +657,7 @@ static void see_rdma(bool *seen)
 /* Every reason can be met, and a person can read it. */
 static void every_reason_is_reachable_and_has_a_text(void **state)
 {
+	struct cf_ferry ferry = { .blocks = 1 };
 	static const char *const paths[] = { "", "null", "host", "staged" };
 	bool seen[CF_NR_WHYS] = { false };
 
@@ -672,7 +680,8 @@ static void every_reason_is_reachable_and_has_a_text(void **state)
 	}
 	the_alias_says_why_not(seen);
 	for (int sight = 0; sight < CF_NR_SIGHTS; sight++)
-		seen[sighted((enum cf_sight)sight)] = true;
+		seen[sighted((enum cf_sight)sight, NULL)] = true;
+	seen[sighted(CF_SIGHT_WORTH, &ferry)] = true;
 	see_nvfs_files(seen);
 	see_nvfs_pieces(seen);
 	see_nvfs_routing(seen);
