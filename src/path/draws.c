@@ -1,20 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
-/* draws - finds windows, has the lane copy out of them, and looks behind it. */
+/* draws - finds windows, and looks at them when they were copied out of. */
 #include "path/draws.h"
 
 #include <errno.h>
 #include <stdatomic.h>
 #include <time.h>
-#include "core/copy_in.h"
-#include "core/numbers.h"
 #include "core/pause.h"
-#include "core/slot.h"
 #include "core/windows.h"
 
 /* Alone one has the link to itself, and a wake would take long beside that. */
 #define MANY 4
 
 #define MAX_NAPS 1000
+
+/* Between so many bytes the link is idle for a moment that nobody sees. */
+#define TOGETHER ((size_t)4 << 20)
 
 /* Orders of one are behind those of the other, on a board that is full. */
 #define FERRY_DEPTH 2
@@ -27,7 +27,7 @@ static void begin(struct cf_draws *draws, const struct cf_gpu *gpu,
 	draws->gpu = gpu;
 	draws->depth = depth;
 	draws->chunk = cf_windows_chunk();
-	draws->begun = draws->ended = 0;
+	draws->begun = draws->sent = draws->ended = 0;
 	draws->naps = 0;
 }
 
@@ -67,13 +67,6 @@ static struct cf_draw *oldest(struct cf_draws *draws)
 	return &draws->draws[draws->ended % draws->depth];
 }
 
-/* Nothing that was begun is under way. */
-static void settle(const struct cf_draws *draws)
-{
-	if (!draws->ferry)
-		cf_lane_settle(draws->lane);
-}
-
 /* The oldest copy is over, or will never be: its ferry is gone. */
 static void take_note(struct cf_draws *draws, bool moved)
 {
@@ -81,7 +74,8 @@ static void take_note(struct cf_draws *draws, bool moved)
 
 	draws->ended++;
 	if (!moved) {
-		settle(draws);
+		if (!draws->ferry)
+			cf_lane_settle(draws->lane);
 		one->why = "the copy failed";
 	} else if (!cf_window_is_current(one->window, one->from, one->size)) {
 		one->why = "pages were replaced";
@@ -99,21 +93,28 @@ static bool all_moved(struct cf_ferry *ferry, const struct cf_draw *one)
 	return !err;
 }
 
+static bool wait_for(const struct cf_draws *draws, const struct cf_draw *one)
+{
+	if (one->lost)
+		return false;
+	return draws->ferry ? all_moved(draws->ferry, one) :
+			      draws->cuda->event_synchronize(one->done) ==
+				      CF_CU_SUCCESS;
+}
+
 static void wait_oldest(struct cf_draws *draws)
 {
-	const struct cf_draw *one = oldest(draws);
-
-	if (draws->ferry)
-		take_note(draws, all_moved(draws->ferry, one));
-	else
-		take_note(draws, draws->cuda->event_synchronize(one->done) ==
-					 CF_CU_SUCCESS);
+	if (draws->sent == draws->ended)
+		cf_draws_send(draws);
+	take_note(draws, wait_for(draws, oldest(draws)));
 }
 
 void cf_draws_look(struct cf_draws *draws)
 {
-	while (draws->ended < draws->begun) {
-		CUresult res = draws->cuda->event_query(oldest(draws)->done);
+	while (draws->ended < draws->sent) {
+		const struct cf_draw *one = oldest(draws);
+		CUresult res = one->lost ? CF_CU_UNKNOWN :
+					   draws->cuda->event_query(one->done);
 
 		if (res == CF_CU_NOT_READY)
 			return;
@@ -123,6 +124,7 @@ void cf_draws_look(struct cf_draws *draws)
 
 void cf_draws_wait(struct cf_draws *draws)
 {
+	cf_draws_send(draws);
 	while (draws->ended < draws->begun)
 		wait_oldest(draws);
 }
@@ -158,52 +160,6 @@ static int find_window(struct cf_draws *draws, const struct cf_piece *piece,
 	}
 }
 
-static bool copy(const struct cf_draws *draws, const struct cf_draw *one)
-{
-	const struct cf_memory *mem = &one->piece->mem;
-	const struct cf_window *w = one->window;
-	CUresult res = w->pin.gpu ? draws->cuda->memcpy_dtod_async(
-					    (CUdeviceptr)mem->addr + one->at,
-					    w->pin.gpu + one->from, one->size,
-					    draws->lane->stream) :
-				    cf_copy_in(draws->cuda, mem, one->at,
-					       w->mem + one->from, one->size,
-					       draws->lane->stream);
-
-	if (res == CF_CU_SUCCESS)
-		res = draws->cuda->event_record(one->done, draws->lane->stream);
-	return res == CF_CU_SUCCESS;
-}
-
-/* As many as a board has room for: blocks have several, and none is long. */
-static bool order(struct cf_ferry *ferry, struct cf_draw *one)
-{
-	size_t step = (one->size / CF_FERRY_ORDERS + CF_SLOT_ALIGN - 1) &
-		      ~(size_t)(CF_SLOT_ALIGN - 1);
-
-	step = step ? step : CF_SLOT_ALIGN;
-	one->orders = (uint32_t)((one->size + step - 1) / step);
-	return !cf_ferry_post_in_steps(ferry, one->piece->mem.addr + one->at,
-				       one->window->pin.gpu + one->from,
-				       one->size, step, &one->nr);
-}
-
-static CUevent event_for(const struct cf_draws *draws)
-{
-	size_t k = draws->begun % CF_LANE_DEPTH;
-
-	return draws->sleeps ? cf_lane_sleeper(draws->lane, k) :
-			       draws->lane->done[k];
-}
-
-static bool send_off(const struct cf_draws *draws, struct cf_draw *one)
-{
-	if (draws->ferry)
-		return one->window->pin.gpu && order(draws->ferry, one);
-	one->done = event_for(draws);
-	return copy(draws, one);
-}
-
 /* What its window does not show is the next path's. */
 static size_t shown_of(const struct cf_draw *one)
 {
@@ -211,6 +167,14 @@ static size_t shown_of(const struct cf_draw *one)
 	size_t shown = one->from < end ? end - one->from : 0;
 
 	return one->size < shown ? one->size : shown;
+}
+
+/* Those that follow a copy that is under way may go together. */
+static bool should_send(const struct cf_draws *draws)
+{
+	return draws->ferry || draws->sent == draws->ended ||
+	       draws->waiting >= TOGETHER ||
+	       draws->begun - draws->sent >= draws->depth / 2;
 }
 
 size_t cf_draw_begin(struct cf_draws *draws, const struct cf_piece *piece,
@@ -233,13 +197,10 @@ size_t cf_draw_begin(struct cf_draws *draws, const struct cf_piece *piece,
 		cf_windows_put(one.window, false);
 		return 0;
 	}
-	if (!send_off(draws, &one)) {
-		*why = "the copy failed";
-		settle(draws);
-		cf_windows_put(one.window, false);
-		return 0;
-	}
 	draws->draws[draws->begun++ % draws->depth] = one;
+	draws->waiting += one.size;
+	if (should_send(draws))
+		cf_draws_send(draws);
 	return one.size;
 }
 

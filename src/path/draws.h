@@ -4,9 +4,10 @@
  *
  * DESIGN  A window (core/windows.h) is a pinned mapping of pages in the page
  * cache, and the copy goes straight out of it. A few run while the next window
- * is found or opened. A ferry carries each out as an order, in place of its
- * stream, and makes no call of the driver; so windows that it uses are pinned,
- * and are never opened for it.
+ * is found or opened, and what comes behind them goes in one call of the driver
+ * (CUDA 12.8), or the copy engine would pause for 2 us between two. A ferry
+ * carries each out as an order, in place of its stream, and makes no call of
+ * the driver; so windows that it uses are pinned, and are never opened for it.
  *
  * What was copied counts if the pages copied from were the file's pages when
  * the copy was done, and the file's stamp did not change from the look before
@@ -45,12 +46,13 @@ struct cf_window;
 
 struct cf_draw {
 	const struct cf_piece *piece;
-	CUevent done;
+	CUevent done;	     /* of those that were sent together */
 	uint32_t nr, orders; /* or the last of a ferry's, and how many */
 	struct cf_window *window;
 	size_t from;	 /* in the window */
 	size_t at, size; /* in the piece */
 	bool last;	 /* of its piece; the owner says so */
+	bool lost;	 /* nothing copies it */
 	const char *why; /* it does not count; or NULL */
 };
 
@@ -66,8 +68,9 @@ struct cf_draws {
 	size_t chunk; /* of a file, which a window shows */
 	size_t depth; /* so many are under way, at most */
 	struct cf_draw draws[CF_LANE_DEPTH];
-	size_t begun, ended;
-	unsigned naps; /* for windows that another thread opens */
+	size_t begun, sent, ended; /* draws; those that are not sent wait, */
+	size_t waiting;		   /* so many bytes */
+	unsigned naps;		   /* for windows that another thread opens */
 	bool sleeps;
 };
 
@@ -84,6 +87,9 @@ void cf_draws_close(struct cf_draws *draws);
  */
 size_t cf_draw_begin(struct cf_draws *draws, const struct cf_piece *piece,
 		     const struct cf_part *part, const char **why);
+
+/* Has all copied that wait. */
+void cf_draws_send(struct cf_draws *draws);
 
 /* The last that was begun, and is not over. */
 struct cf_draw *cf_draws_last(struct cf_draws *draws);

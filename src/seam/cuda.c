@@ -70,6 +70,8 @@ static const struct row rows[] = {
 	MAY(exchange_capture_mode, "cuThreadExchangeStreamCaptureMode"),
 	MAY(stream_create_with_priority, "cuStreamCreateWithPriority"),
 	MAY(memcpy_dtod_async, "cuMemcpyDtoDAsync_v2"),
+	/* of CUDA 12.8, which has fail_idx; a later form has another name */
+	MAY(memcpy_batch_async, "cuMemcpyBatchAsync"),
 	MAY(memcpy_2d_async, "cuMemcpy2DAsync_v2"),
 	MAY(mem_alloc, "cuMemAlloc_v2"),
 	MAY(mem_free, "cuMemFree_v2"),

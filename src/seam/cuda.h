@@ -51,6 +51,11 @@ struct cf_cuda {
 						unsigned flags, int priority);
 	CUresult (*memcpy_dtod_async)(CUdeviceptr dst, CUdeviceptr src,
 				      size_t size, CUstream stream);
+	CUresult (*memcpy_batch_async)(CUdeviceptr *dsts, CUdeviceptr *srcs,
+				       size_t *sizes, size_t count,
+				       CUmemcpyAttributes *attrs,
+				       size_t *attr_idxs, size_t nr_attrs,
+				       size_t *fail_idx, CUstream stream);
 	CUresult (*memcpy_2d_async)(const CUDA_MEMCPY2D *copy, CUstream stream);
 	CUresult (*mem_alloc)(CUdeviceptr *ptr, size_t size);
 	CUresult (*mem_free)(CUdeviceptr ptr);

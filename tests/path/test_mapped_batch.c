@@ -127,24 +127,36 @@ static unsigned long calls(const char *name)
 	return th_fake() ? th_fake()->calls(name) : 0;
 }
 
+static void delay_copies(unsigned us)
+{
+	if (th_fake())
+		th_fake()->copy_delay_us(us);
+}
+
 /* ------------------------------------------------------------------ tests */
 
 /* Who carries each alone enters the context for each. */
 static void reads_of_a_batch_follow_each_other_out_of_windows(void **state)
 {
 	uint64_t used;
-	unsigned long before;
+	unsigned long before, together;
 
 	mw_begin_hot();
 	set_up();
 	for (unsigned i = 0; i < NR; i++)
 		set_read(i, i % (MW_NR_CHUNKS - 1) * MW_CHUNK, MW_CHUNK / 2);
 	used = mw_counts().used;
+	together = calls("cuMemcpyBatchAsync");
 	before = calls("cuCtxPushCurrent_v2");
+	delay_copies(2000); /* so that others wait behind the first */
 	run(NR);
+	delay_copies(0);
 	assert_int_equal(mw_counts().used, used + NR);
-	if (th_fake())
+	if (th_fake()) {
 		assert_in_range(calls("cuCtxPushCurrent_v2") - before, 1, 4);
+		assert_in_range(calls("cuMemcpyBatchAsync") - together, 2,
+				NR / 2);
+	}
 	end();
 }
 
@@ -288,6 +300,10 @@ static void a_copy_that_fails_is_made_again_another_way(void **state)
 		assert_int_equal(fake->plan(plan), 0);
 		run(PIECES);
 		fake->plan_clear();
+		snprintf(plan, sizeof(plan), "cuMemcpyBatchAsync:%d=999", nth);
+		assert_int_equal(fake->plan(plan), 0);
+		run(PIECES);
+		fake->plan_clear();
 		snprintf(plan, sizeof(plan), "cuEventRecord:%d=999", nth);
 		assert_int_equal(fake->plan(plan), 0);
 		run(PIECES);
@@ -396,6 +412,25 @@ static void batches_of_many_threads_have_their_bytes(void **state)
 	end();
 }
 
+/* It is asked once. */
+static void a_driver_that_takes_no_batches_copies_one_by_one(void **state)
+{
+	const struct th_fake *fake = th_need_fake();
+	unsigned long asked;
+
+	begin();
+	set_pieces();
+	asked = calls("cuMemcpyBatchAsync");
+	assert_int_equal(fake->plan("cuMemcpyBatchAsync:*=801"), 0);
+	delay_copies(2000); /* so that others wait behind the first */
+	for (int lap = 0; lap < 3; lap++)
+		run(PIECES);
+	delay_copies(0);
+	assert_int_equal(calls("cuMemcpyBatchAsync"), asked + 1);
+	fake->plan_clear();
+	end();
+}
+
 #define TEST(name) cmocka_unit_test_teardown(name, mw_teardown)
 
 int main(void)
@@ -412,6 +447,8 @@ int main(void)
 		TEST(without_a_context_it_goes_another_way),
 		TEST(memory_may_go_after_a_cancel_or_a_destroy),
 		TEST(batches_of_many_threads_have_their_bytes),
+		/* last: there are none from then on */
+		TEST(a_driver_that_takes_no_batches_copies_one_by_one),
 	};
 
 	mw_start();

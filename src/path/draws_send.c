@@ -1,0 +1,153 @@
+// SPDX-License-Identifier: Apache-2.0
+/* draws_send - has the lane, or the ferry, copy what waits. */
+#include <stdatomic.h>
+#include "core/copy_in.h"
+#include "core/numbers.h"
+#include "core/slot.h"
+#include "core/window.h"
+#include "path/draws.h"
+
+static atomic_bool no_batches; /* the driver has none; relaxed */
+
+static struct cf_draw *nth(struct cf_draws *draws, size_t n)
+{
+	return &draws->draws[n % draws->depth];
+}
+
+static uint64_t target(const struct cf_draw *one)
+{
+	return one->piece->mem.addr + one->at;
+}
+
+/* As the GPU has it: what is registered has one address for both. */
+static uint64_t source(const struct cf_draw *one)
+{
+	const struct cf_window *w = one->window;
+
+	return (w->pin.gpu ? w->pin.gpu : (uintptr_t)w->mem) + one->from;
+}
+
+/* ------------------------------------------------------------- by a lane */
+
+static CUresult copy(const struct cf_draws *draws, const struct cf_draw *one)
+{
+	const struct cf_window *w = one->window;
+
+	return w->pin.gpu ?
+		       draws->cuda->memcpy_dtod_async(target(one), source(one),
+						      one->size,
+						      draws->lane->stream) :
+		       cf_copy_in(draws->cuda, &one->piece->mem, one->at,
+				  w->mem + one->from, one->size,
+				  draws->lane->stream);
+}
+
+static CUresult copy_each(struct cf_draws *draws)
+{
+	CUresult res = CF_CU_SUCCESS;
+
+	for (size_t n = draws->sent; n < draws->begun && !res; n++)
+		res = copy(draws, nth(draws, n));
+	return res;
+}
+
+/* Managed memory, and what is several allocations, wants to be told more of. */
+static bool may_go_together(struct cf_draws *draws)
+{
+	for (size_t n = draws->sent; n < draws->begun; n++) {
+		const struct cf_memory *mem = &nth(draws, n)->piece->mem;
+
+		if (mem->kind != CF_MEMORY_DEVICE || mem->chained)
+			return false;
+	}
+	return draws->begun - draws->sent > 1 &&
+	       draws->cuda->memcpy_batch_async &&
+	       !atomic_load_explicit(&no_batches, memory_order_relaxed);
+}
+
+static CUresult copy_together(struct cf_draws *draws)
+{
+	CUdeviceptr to[CF_LANE_DEPTH], from[CF_LANE_DEPTH];
+	size_t sizes[CF_LANE_DEPTH], nr = draws->begun - draws->sent;
+	size_t first = 0, failed;
+	CUmemcpyAttributes attrs = {
+		.srcAccessOrder = CF_CU_MEMCPY_SRC_ORDER_STREAM,
+	};
+
+	for (size_t i = 0; i < nr; i++) {
+		const struct cf_draw *one = nth(draws, draws->sent + i);
+
+		to[i] = target(one);
+		from[i] = source(one);
+		sizes[i] = one->size;
+	}
+	return draws->cuda->memcpy_batch_async(to, from, sizes, nr, &attrs,
+					       &first, 1, &failed,
+					       draws->lane->stream);
+}
+
+/* What was copied in vain is copied again. */
+static CUresult copy_all(struct cf_draws *draws)
+{
+	CUresult res = CF_CU_NOT_SUPPORTED;
+
+	if (may_go_together(draws)) {
+		res = copy_together(draws);
+		if (res == CF_CU_NOT_SUPPORTED)
+			atomic_store_explicit(&no_batches, true,
+					      memory_order_relaxed);
+	}
+	return res == CF_CU_SUCCESS ? res : copy_each(draws);
+}
+
+/* The event of the last one is that of all. */
+static void send_by_lane(struct cf_draws *draws)
+{
+	size_t last = (draws->begun - 1) % CF_LANE_DEPTH;
+	CUevent done = draws->sleeps ? cf_lane_sleeper(draws->lane, last) :
+				       draws->lane->done[last];
+	CUresult res = copy_all(draws);
+
+	if (res == CF_CU_SUCCESS)
+		res = draws->cuda->event_record(done, draws->lane->stream);
+	if (res != CF_CU_SUCCESS)
+		cf_lane_settle(draws->lane);
+	for (size_t n = draws->sent; n < draws->begun; n++) {
+		nth(draws, n)->done = done;
+		nth(draws, n)->lost = res != CF_CU_SUCCESS;
+	}
+}
+
+/* ------------------------------------------------------------ by a ferry */
+
+/* As many as a board has room for: blocks have several, and none is long. */
+static bool order(struct cf_ferry *ferry, struct cf_draw *one)
+{
+	size_t all = (size_t)CF_SLOT_ALIGN * CF_FERRY_ORDERS;
+	size_t step = (one->size + all - 1) / all * CF_SLOT_ALIGN;
+
+	one->orders = (uint32_t)((one->size + step - 1) / step);
+	return !cf_ferry_post_in_steps(ferry, target(one), source(one),
+				       one->size, step, &one->nr);
+}
+
+static void send_by_ferry(struct cf_draws *draws)
+{
+	for (size_t n = draws->sent; n < draws->begun; n++) {
+		struct cf_draw *one = nth(draws, n);
+
+		one->lost = !one->window->pin.gpu || !order(draws->ferry, one);
+	}
+}
+
+void cf_draws_send(struct cf_draws *draws)
+{
+	if (draws->sent == draws->begun)
+		return;
+	if (draws->ferry)
+		send_by_ferry(draws);
+	else
+		send_by_lane(draws);
+	draws->sent = draws->begun;
+	draws->waiting = 0;
+}
