@@ -104,6 +104,7 @@ struct cf_ferry {
 	unsigned blocks;	  /* of the launch; 0: there is none */
 	/* a block that has moved so much lets the next ferry come */
 	uint32_t lets;
+	bool drawn;  /* its launch has the shape for that, path/draws.h */
 	bool shared; /* in a graph: kernels of several launches may meet */
 	bool rings;  /* its kernel rings, and no gate is before it */
 	bool events; /* tell when it is over, and not its stream alone */

@@ -67,6 +67,7 @@ void cf_ferry_shape(struct cf_ferry *ferry, size_t size, bool drawn)
 {
 	ferry->blocks = size <= TWO_BLOCKS ? 1 : size < FOUR_BLOCKS ? 2 : 4;
 	ferry->lets = 0;
+	ferry->drawn = drawn && ferry->blocks == 4;
 	if (ferry->blocks < 4)
 		return;
 	if (drawn)

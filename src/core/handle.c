@@ -257,7 +257,7 @@ static void publish(struct entry *entry, const struct cf_handle *made,
 			      memory_order_relaxed);
 	atomic_store_explicit(&handle->pace, 0, memory_order_relaxed);
 	atomic_store_explicit(&handle->reread, 0, memory_order_relaxed);
-	atomic_store_explicit(&handle->drawn, false, memory_order_relaxed);
+	atomic_store_explicit(&handle->drawn, 0, memory_order_relaxed);
 	*value = value_of(entry);
 	atomic_store_explicit(&handle->state, state | LIVE,
 			      memory_order_release);

@@ -64,8 +64,9 @@ struct cf_handle {
 	_Atomic int pace;	     /* of its last read, core/cold.c's */
 	_Atomic off_t read_end;	     /* of its last one, core/ahead.c's */
 	_Atomic uint64_t reread;     /* bytes again, core/windows_look.c's */
-	_Atomic bool drawn; /* so was its last read in a stream: path/draws.h */
-	_Atomic bool lost;  /* fd was closed, and is another's twin */
+	_Atomic unsigned
+		drawn;	   /* reads in streams that might be: path/draws.h */
+	_Atomic bool lost; /* fd was closed, and is another's twin */
 };
 
 /*

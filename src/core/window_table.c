@@ -4,24 +4,25 @@
  *
  * Opening a window takes about as long as reading its bytes another way, so
  * it has to be used a few times to pay. Room is made only at the cost of one
- * that has been idle for IDLE_TURNS looks for each window there is, and that
- * was used less lately than the newcomer was read the last time. So a set of
- * files that is read in turns, or at random, and does not fit keeps some of
- * its windows, where a plain queue would open and close them all in vain.
+ * that has been idle while IDLE_TURNS times what there is room for was read,
+ * and that was used less lately than the newcomer was read the last time. So a
+ * set of files that is read in turns, or at random, and does not fit keeps some
+ * of its windows, where a plain queue would open and close them all in vain.
  */
 #include "core/window_table.h"
 
 #include <stdatomic.h>
 #include <string.h>
+#include "core/windows_limits.h"
 
 #define NR_BUCKETS 64
-#define IDLE_TURNS 16
+#define IDLE_TURNS 32
 
 static struct cf_window *buckets[NR_BUCKETS];
 static _Atomic size_t nr_windows;	 /* relaxed */
 static _Atomic size_t nr_held;		 /* relaxed */
 static struct cf_window *_Atomic doomed; /* retired, unused; relaxed */
-static uint64_t now_tick;		 /* counts looks */
+static uint64_t now_tick;		 /* counts bytes that are read */
 
 size_t cf_window_table_size(void)
 {
@@ -65,9 +66,10 @@ void cf_window_table_add(struct cf_window *w)
 
 /* --------------------------------------------------------------- its use */
 
-uint64_t cf_window_table_tick(void)
+uint64_t cf_window_table_tick(size_t size)
 {
-	return ++now_tick;
+	now_tick += size;
+	return now_tick;
 }
 
 void cf_window_table_hold(struct cf_window *w)
@@ -102,7 +104,7 @@ static bool may_go(const struct cf_window *w, uint64_t since)
 		return false;
 	return since == UINT64_MAX ||
 	       (w->last_use < since &&
-		now_tick - w->last_use >= IDLE_TURNS * cf_window_table_size());
+		now_tick - w->last_use >= IDLE_TURNS * cf_windows_max_bytes());
 }
 
 struct cf_window *cf_window_table_oldest(uint64_t since)

@@ -26,8 +26,8 @@ struct cf_window *cf_window_table_find(const struct cf_stamp *file,
 /* There is none of its stamp and chunk yet. */
 void cf_window_table_add(struct cf_window *w);
 
-/* One more look; the time. */
-uint64_t cf_window_table_tick(void);
+/* So many bytes are read, 1 or more; the time, which such bytes are. */
+uint64_t cf_window_table_tick(size_t size);
 
 /* It is used now, until it is let go. */
 void cf_window_table_hold(struct cf_window *w);

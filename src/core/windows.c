@@ -80,7 +80,8 @@ void cf_windows_survey(const struct cf_piece *piece, size_t size, bool reads,
 	touch.chunk_size = limits->chunk;
 	pthread_mutex_lock(&windows_lock);
 	if (reads)
-		touch.now = cf_window_table_tick();
+		touch.now = cf_window_table_tick(
+			size < limits->chunk ? size : limits->chunk);
 	first = cf_window_table_find(file, at / touch.chunk_size);
 	while (at < end) {
 		struct cf_touched touched;

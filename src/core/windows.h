@@ -47,7 +47,8 @@ struct cf_view {
 	enum cf_sight sight;
 	bool stamped; /* the stamp was taken, and the piece is in the file */
 	struct cf_stamp stamp; /* of the file */
-	uint64_t since; /* read before at this time; UINT64_MAX: never mind */
+	uint64_t since;	  /* read before at this time; UINT64_MAX: never mind */
+	size_t open_from; /* the smallest size that counts as read */
 };
 
 /*

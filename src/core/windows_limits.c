@@ -38,9 +38,11 @@ size_t cf_windows_max_bytes(void)
 	return NOW(max_bytes);
 }
 
-bool cf_windows_are_no_matter(size_t size)
+bool cf_windows_are_no_matter(size_t size, bool of_batch)
 {
-	return cf_windows_mode() == CF_WINDOWS_OFF || size < NOW(use_from);
+	size_t from = NOW(use_from) / (of_batch ? CF_WINDOWS_BATCH_SHARE : 1);
+
+	return cf_windows_mode() == CF_WINDOWS_OFF || size < from;
 }
 
 void cf_windows_limits_now(struct cf_windows_limits *to)

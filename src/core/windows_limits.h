@@ -37,7 +37,13 @@ enum cf_windows_mode cf_windows_mode(void);
 size_t cf_windows_chunk(void);
 size_t cf_windows_max_bytes(void);
 
+/*
+ * Entries of a batch are copied one behind the other, and none is waited for
+ * alone: it pays with this part of what else is the smallest size.
+ */
+#define CF_WINDOWS_BATCH_SHARE 4
+
 /* Whether reads of that size are never looked at. */
-bool cf_windows_are_no_matter(size_t size);
+bool cf_windows_are_no_matter(size_t size, bool of_batch);
 
 #endif

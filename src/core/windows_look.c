@@ -62,6 +62,8 @@ static enum cf_sight glance(const struct cf_piece *piece, bool of_batch,
 	if (!is_known_to_be_safe(piece->handle))
 		return CF_SIGHT_STRANGER;
 	cf_windows_limits_now(limits);
+	if (of_batch)
+		limits->open_from /= CF_WINDOWS_BATCH_SHARE;
 	if (limits->mode == CF_WINDOWS_AUTO && cf_pins_state() == CF_PINS_NONE)
 		return CF_SIGHT_NO_PINS;
 	if (limits->mode != CF_WINDOWS_ALWAYS &&
@@ -210,6 +212,7 @@ static enum cf_sight look(struct cf_piece *piece, const struct cf_stamp *known,
 	}
 	if (!piece->view.stamped)
 		return CF_SIGHT_NO_PAGES;
+	piece->view.open_from = limits->open_from;
 	size = size_in_windows(piece, limits);
 	if (!size)
 		return CF_SIGHT_SMALL;
@@ -240,7 +243,7 @@ void cf_windows_look(struct cf_piece *piece, bool of_batch,
 	piece->view.stamped = false;
 	if (cf_windows_mode() == CF_WINDOWS_OFF)
 		piece->view.sight = CF_SIGHT_OFF;
-	else if (cf_windows_are_no_matter(piece->size))
+	else if (cf_windows_are_no_matter(piece->size, of_batch))
 		piece->view.sight = CF_SIGHT_SMALL;
 	else
 		piece->view.sight = glance_and_look(piece, of_batch, known);
@@ -253,6 +256,7 @@ static CF_APART void note(const struct cf_piece *piece)
 	size_t size;
 
 	cf_windows_limits_now(&limits);
+	limits.open_from = piece->view.open_from;
 	size = size_in_windows(piece, &limits);
 	if (piece->size < limits.open_from || !size)
 		return;

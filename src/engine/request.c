@@ -12,6 +12,7 @@
 #include "core/ferry.h"
 #include "core/haste.h"
 #include "core/log.h"
+#include "core/numbers.h"
 #include "core/probe.h"
 #include "core/remote.h"
 #include "core/wish.h"
@@ -249,15 +250,19 @@ static ssize_t second_try(struct cf_request *req)
 	return err ? err : cf_request_travel(req);
 }
 
-/* For the next one of its file. */
+/* For the next ones of its file; one that has none, as at its end, is little.
+ */
 static void note_ferry(const struct cf_request *req)
 {
-	_Atomic bool *drawn = &req->piece.handle->drawn;
-	bool now = req->route.path == &cf_path_mapped;
+	_Atomic unsigned *drawn = &req->piece.handle->drawn;
+	unsigned before = atomic_load_explicit(drawn, memory_order_relaxed);
+	unsigned now = req->piece.view.sight == CF_SIGHT_OPEN ?
+			       cf_least(before + 1, 2 * CF_PLAN_DRAWN_FROM) :
+			       before / 2;
 
 	if (req->piece.view.sight == CF_SIGHT_WORTH)
 		cf_wish(&req->piece);
-	if (atomic_load_explicit(drawn, memory_order_relaxed) != now)
+	if (now != before)
 		atomic_store_explicit(drawn, now, memory_order_relaxed);
 }
 

@@ -295,7 +295,7 @@ static bool is_alike_everywhere(const struct cf_request *req)
 	return !handle->fs_ops && !handle->direct &&
 	       piece->via == CF_VIA_CACHE && handle->nvfs != CF_NVFS_PASS &&
 	       !req->ferry && !piece->ferry && !piece->alias &&
-	       !piece->remote && cf_windows_are_no_matter(piece->size) &&
+	       !piece->remote && cf_windows_are_no_matter(piece->size, true) &&
 	       (!req->registered || !cf_buffer_may_have_alias());
 }
 
@@ -316,7 +316,7 @@ bool cf_request_init_like(struct cf_request *req, const struct cf_call *call,
 	const char *problem;
 
 	if (!is_alike_everywhere(before) || call->size >= CF_VIA_DIRECT_FROM ||
-	    !cf_windows_are_no_matter(call->size) ||
+	    !cf_windows_are_no_matter(call->size, true) ||
 	    check_numbers(call, &problem) || !is_held(call, before, last) ||
 	    cf_memory_check_range(&last->mem,
 				  (size_t)call->buf_off + call->size))

@@ -102,13 +102,32 @@ static bool has_place_locked(const struct cf_sort *sort)
 	return !sort->most || sort->busy < sort->most;
 }
 
+/* What needs no worker but to begin it comes first, and runs beside the rest.
+ */
+static struct cf_sort *next_sort_locked(struct cf_submission *sub)
+{
+	struct cf_sort *next = NULL;
+
+	for (unsigned i = 0; i < sub->nr_sorts; i++) {
+		struct cf_sort *sort = &sub->sorts[i];
+
+		if (!sort->first || !has_place_locked(sort))
+			continue;
+		if (!next || sort->way == CF_WAY_MAPPED)
+			next = sort;
+	}
+	return next;
+}
+
 bool cf_submission_take(struct cf_submission *sub, struct cf_group *group)
 {
+	struct cf_sort *sort;
+
 	group->nr = 0;
 	pthread_mutex_lock(&sub->queue->lock);
-	for (unsigned i = 0; i < sub->nr_sorts && !group->nr; i++)
-		if (sub->sorts[i].first && has_place_locked(&sub->sorts[i]))
-			take_locked(sub, &sub->sorts[i], group);
+	sort = next_sort_locked(sub);
+	if (sort)
+		take_locked(sub, sort, group);
 	group->more = sub->waiting;
 	if (!group->more)
 		unlink_locked(sub);

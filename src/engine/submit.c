@@ -9,6 +9,7 @@
 #include "engine/depth.h"
 #include "engine/enqueue.h"
 #include "engine/parcel.h"
+#include "engine/plan.h"
 #include "engine/session.h"
 #include "engine/sop.h"
 #include "engine/stream_ref.h"
@@ -66,15 +67,16 @@ static bool reaches(CUcontext ctx, const struct cf_memory *mem,
 	       ctx == dev->gpu->primary;
 }
 
-/* As the last one of its file was. */
+/* As the last ones of its file might have been. */
 static bool is_drawn(const struct cf_sop *sop)
 {
 	struct cf_handle *handle =
 		sop->parcel || sop->errand.call.op != CF_READ ?
 			NULL :
 			cf_handle_get(sop->errand.call.handle);
-	bool drawn = handle &&
-		     atomic_load_explicit(&handle->drawn, memory_order_relaxed);
+	bool drawn = handle && atomic_load_explicit(&handle->drawn,
+						    memory_order_relaxed) >=
+				       CF_PLAN_DRAWN_FROM;
 
 	if (handle)
 		cf_handle_put(handle);

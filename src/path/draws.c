@@ -28,6 +28,8 @@ static void begin(struct cf_draws *draws, const struct cf_gpu *gpu,
 	draws->depth = depth;
 	draws->chunk = cf_windows_chunk();
 	draws->begun = draws->sent = draws->ended = 0;
+	draws->waiting = 0;
+	draws->groups = 0;
 	draws->naps = 0;
 }
 
@@ -43,7 +45,7 @@ int cf_draws_open(struct cf_draws *draws, struct cf_device *dev)
 
 	if (err)
 		return err;
-	begin(draws, dev->gpu, CF_LANE_DEPTH);
+	begin(draws, dev->gpu, CF_DRAWS);
 	draws->ferry = NULL;
 	draws->cuda = cf_cuda_entered();
 	draws->dev = dev;
@@ -102,10 +104,19 @@ static bool wait_for(const struct cf_draws *draws, const struct cf_draw *one)
 				      CF_CU_SUCCESS;
 }
 
+/* An event that is still waited for is not to be another's, too. */
+static void send_off(struct cf_draws *draws)
+{
+	while (draws->ended < draws->sent &&
+	       draws->groups - oldest(draws)->group == CF_LANE_DEPTH)
+		take_note(draws, wait_for(draws, oldest(draws)));
+	cf_draws_send(draws);
+}
+
 static void wait_oldest(struct cf_draws *draws)
 {
 	if (draws->sent == draws->ended)
-		cf_draws_send(draws);
+		send_off(draws);
 	take_note(draws, wait_for(draws, oldest(draws)));
 }
 
@@ -124,7 +135,7 @@ void cf_draws_look(struct cf_draws *draws)
 
 void cf_draws_wait(struct cf_draws *draws)
 {
-	cf_draws_send(draws);
+	send_off(draws);
 	while (draws->ended < draws->begun)
 		wait_oldest(draws);
 }
@@ -200,7 +211,7 @@ size_t cf_draw_begin(struct cf_draws *draws, const struct cf_piece *piece,
 	draws->draws[draws->begun++ % draws->depth] = one;
 	draws->waiting += one.size;
 	if (should_send(draws))
-		cf_draws_send(draws);
+		send_off(draws);
 	return one.size;
 }
 

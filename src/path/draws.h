@@ -42,11 +42,14 @@
 #include "core/ferry.h"
 #include "core/piece.h"
 
+#define CF_DRAWS 16 /* under way, at most */
+
 struct cf_window;
 
 struct cf_draw {
 	const struct cf_piece *piece;
-	CUevent done;	     /* of those that were sent together */
+	unsigned group;	     /* it was sent with, */
+	CUevent done;	     /* and whose this is */
 	uint32_t nr, orders; /* or the last of a ferry's, and how many */
 	struct cf_window *window;
 	size_t from;	 /* in the window */
@@ -67,9 +70,10 @@ struct cf_draws {
 	struct cf_lane *lane;
 	size_t chunk; /* of a file, which a window shows */
 	size_t depth; /* so many are under way, at most */
-	struct cf_draw draws[CF_LANE_DEPTH];
+	struct cf_draw draws[CF_DRAWS];
 	size_t begun, sent, ended; /* draws; those that are not sent wait, */
 	size_t waiting;		   /* so many bytes */
+	unsigned groups;	   /* that were sent; each has an event */
 	unsigned naps;		   /* for windows that another thread opens */
 	bool sleeps;
 };
@@ -88,7 +92,7 @@ void cf_draws_close(struct cf_draws *draws);
 size_t cf_draw_begin(struct cf_draws *draws, const struct cf_piece *piece,
 		     const struct cf_part *part, const char **why);
 
-/* Has all copied that wait. */
+/* Has all copied that wait, as one more group; for draws.c. */
 void cf_draws_send(struct cf_draws *draws);
 
 /* The last that was begun, and is not over. */

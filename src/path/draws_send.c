@@ -67,8 +67,8 @@ static bool may_go_together(struct cf_draws *draws)
 
 static CUresult copy_together(struct cf_draws *draws)
 {
-	CUdeviceptr to[CF_LANE_DEPTH], from[CF_LANE_DEPTH];
-	size_t sizes[CF_LANE_DEPTH], nr = draws->begun - draws->sent;
+	CUdeviceptr to[CF_DRAWS], from[CF_DRAWS];
+	size_t sizes[CF_DRAWS], nr = draws->begun - draws->sent;
 	size_t first = 0, failed;
 	CUmemcpyAttributes attrs = {
 		.srcAccessOrder = CF_CU_MEMCPY_SRC_ORDER_STREAM,
@@ -100,12 +100,11 @@ static CUresult copy_all(struct cf_draws *draws)
 	return res == CF_CU_SUCCESS ? res : copy_each(draws);
 }
 
-/* The event of the last one is that of all. */
 static void send_by_lane(struct cf_draws *draws)
 {
-	size_t last = (draws->begun - 1) % CF_LANE_DEPTH;
-	CUevent done = draws->sleeps ? cf_lane_sleeper(draws->lane, last) :
-				       draws->lane->done[last];
+	size_t k = draws->groups % CF_LANE_DEPTH;
+	CUevent done = draws->sleeps ? cf_lane_sleeper(draws->lane, k) :
+				       draws->lane->done[k];
 	CUresult res = copy_all(draws);
 
 	if (res == CF_CU_SUCCESS)
@@ -113,9 +112,11 @@ static void send_by_lane(struct cf_draws *draws)
 	if (res != CF_CU_SUCCESS)
 		cf_lane_settle(draws->lane);
 	for (size_t n = draws->sent; n < draws->begun; n++) {
+		nth(draws, n)->group = draws->groups;
 		nth(draws, n)->done = done;
 		nth(draws, n)->lost = res != CF_CU_SUCCESS;
 	}
+	draws->groups++;
 }
 
 /* ------------------------------------------------------------ by a ferry */

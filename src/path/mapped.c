@@ -55,6 +55,9 @@ static enum cf_why mapped_can(const struct cf_piece *piece,
 		return CF_WHY_STRICT;
 	if (piece->ferry && piece->view.sight == CF_SIGHT_WORTH)
 		return CF_WHY_NEXT_READ;
+	if (piece->ferry && piece->view.sight == CF_SIGHT_OPEN &&
+	    !piece->ferry->drawn)
+		return CF_WHY_COOL;
 	return whys[piece->view.sight];
 }
 

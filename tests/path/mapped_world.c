@@ -14,6 +14,7 @@
 
 bool mw_pins;
 size_t mw_chunk_size = 128 * TH_KIB;
+size_t mw_open_from = 64 * TH_KIB, mw_use_from = 4 * TH_KIB;
 struct th_mem mw_mem;
 struct th_file mw_file;
 CUfileHandle_t mw_fh;
@@ -36,8 +37,8 @@ static void configure(const char *mode, size_t cache)
 	setenv("OCF_MAPPED", mode, 1);
 	set_kib("OCF_MAPPED_CACHE_KB", cache);
 	set_kib("OCF_MAPPED_CHUNK_KB", MW_CHUNK);
-	setenv("OCF_MAPPED_MIN_KB", "64", 1);
-	setenv("OCF_MAPPED_USE_KB", "4", 1);
+	set_kib("OCF_MAPPED_MIN_KB", mw_open_from);
+	set_kib("OCF_MAPPED_USE_KB", mw_use_from);
 	setenv("OCF_MAPPED_SETTLE_MS", "20", 1);
 }
 
@@ -236,6 +237,8 @@ int mw_teardown(void **state)
 	if (mw_usual != &cf_os_real)
 		fake_rm_end();
 	mw_usual = &cf_os_real;
+	mw_open_from = 64 * TH_KIB;
+	mw_use_from = 4 * TH_KIB;
 	return err;
 }
 

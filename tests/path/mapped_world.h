@@ -21,6 +21,8 @@
 
 extern bool mw_pins;
 extern size_t mw_chunk_size;
+/* opencufile.mapped_min_kb and mapped_use_kb from the next begin on */
+extern size_t mw_open_from, mw_use_from;
 extern struct th_mem mw_mem; /* with room around the file's size */
 extern struct th_file mw_file;
 extern CUfileHandle_t mw_fh;

@@ -827,7 +827,7 @@ static void chunks_read_in_turns_do_not_push_each_other_out(void **state)
 	assert_int_equal(mw_counts().used, 2 * 5);
 	/* when those are read no more, another gets in */
 	wait_for_room_however_long();
-	for (int n = 0; n < 60; n++)
+	for (int n = 0; n < 70; n++)
 		mw_read_is(mw_fh, MW_CHUNK, 2 * MW_CHUNK,
 			   mw_content + 2 * MW_CHUNK, MW_CHUNK);
 	assert_int_equal(mw_counts().opened, 3);
@@ -847,6 +847,32 @@ static void chunks_read_at_random_change_places_seldom(void **state)
 	}
 	assert_true(mw_counts().used > nr / 4);
 	assert_true(mw_counts().opened < nr / 20);
+	mw_end();
+}
+
+static void read_parts(unsigned nr)
+{
+	const size_t part = MW_CHUNK / 16;
+
+	for (unsigned i = 0; i < nr; i++)
+		assert_int_equal(
+			cuFileRead(mw_fh, mw_mem.ptr, part,
+				   (off_t)(2 * MW_CHUNK + i % 16 * part), 0),
+			(ssize_t)part);
+}
+
+/* Bytes tell how long a window was idle: 32 times the room, 64 chunks. */
+static void parts_push_out_what_is_idle_for_long(void **state)
+{
+	mw_open_from = MW_CHUNK / 16;
+	mw_begin_with("kept", 2 * MW_CHUNK, TH_BUFFERED);
+	for (int lap = 0; lap < 2; lap++)
+		mw_read_is(mw_fh, 2 * MW_CHUNK, 0, mw_content, 2 * MW_CHUNK);
+	assert_int_equal(mw_counts().opened, 2);
+	read_parts(60 * 16);
+	assert_int_equal(mw_counts().opened, 2);
+	read_parts(6 * 16);
+	assert_int_equal(mw_counts().opened, 3);
 	mw_end();
 }
 
@@ -1303,6 +1329,7 @@ int main(void)
 		TEST(a_read_larger_than_the_bound_goes_chunk_by_chunk),
 		TEST(chunks_read_in_turns_do_not_push_each_other_out),
 		TEST(chunks_read_at_random_change_places_seldom),
+		TEST(parts_push_out_what_is_idle_for_long),
 		TEST(handles_of_a_file_share_its_windows),
 		TEST(gpus_share_the_windows_of_a_file),
 		TEST(windows_in_use_outlive_their_handle_for_the_copy),

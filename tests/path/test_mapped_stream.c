@@ -49,15 +49,6 @@ static void begin_auto(void)
 	set_up(FIXED);
 }
 
-static void begin(unsigned flags)
-{
-	if (!mw_pins)
-		th_skip("chunks are too small to be pinned");
-	mw_begin();
-	mw_warm();
-	set_up(flags);
-}
-
 static void end(void)
 {
 	(void)cuFileStreamDeregister(stream);
@@ -138,6 +129,24 @@ static unsigned long drawn(void)
 	return th_fake() ? th_ferry_drawn_bytes() : 0;
 }
 
+/* Those that follow are launched for what was there for these. */
+static void learn(void)
+{
+	set_pieces(PIECE, MW_PAD);
+	for (int lap = 0; lap < 2; lap++)
+		run();
+}
+
+static void begin(unsigned flags)
+{
+	if (!mw_pins)
+		th_skip("chunks are too small to be pinned");
+	mw_begin();
+	mw_warm();
+	set_up(flags);
+	learn();
+}
+
 /* ------------------------------------------------------------------ tests */
 
 static void come_out_of_windows(unsigned flags)
@@ -175,13 +184,20 @@ static void what_is_small_or_not_alike_is_carried_otherwise(void **state)
 	unsigned long before;
 
 	begin(FIXED);
-	before = drawn();
+	/* one that the one before was launched for is carried so, too */
 	set_pieces(2 * TH_MIB - 1, MW_PAD);
+	before = drawn();
 	run();
 	set_pieces(PIECE, MW_PAD + 8);
 	run();
 	assert_int_equal(drawn(), before);
+	/* and one that is so, but the ones before were not */
 	set_pieces(2 * TH_MIB, MW_PAD);
+	run();
+	assert_int_equal(drawn(), before);
+	learn();
+	set_pieces(2 * TH_MIB, MW_PAD);
+	before = drawn();
 	run();
 	if (th_fake())
 		assert_true(drawn() > before);
@@ -204,6 +220,7 @@ static void a_stream_has_windows_opened_for_its_next_read(void **state)
 		}
 	}
 	assert_int_equal(mw_counts().open, MW_NR_CHUNKS);
+	learn();
 	before = drawn();
 	run();
 	if (th_fake())
@@ -240,8 +257,7 @@ static void pages_that_were_replaced_are_read_again(void **state)
 	fd = mw_open_direct();
 	cf_os = &frozen;
 	mw_warm();
-	set_pieces(PIECE, MW_PAD);
-	run();
+	learn();
 	stale = mw_counts().stale;
 	mw_write_direct(fd, MW_CHUNK, 4096);
 	run();
@@ -300,8 +316,10 @@ static void a_graph_draws_what_is_there_when_it_is_launched(void **state)
 {
 	CUgraph graph;
 	CUgraphExec exec;
+	unsigned long before;
 
 	begin(0);
+	before = drawn();
 	set_pieces(PIECE, MW_PAD);
 	assert_int_equal(cuStreamBeginCapture_v2(stream, 2), 0);
 	enqueue_all();
@@ -316,6 +334,8 @@ static void a_graph_draws_what_is_there_when_it_is_launched(void **state)
 		th_file_put(&mw_file, lap * MW_CHUNK,
 			    mw_content + lap * MW_CHUNK, TH_KIB);
 	}
+	if (th_fake())
+		assert_true(drawn() > before);
 	assert_int_equal(cuGraphExecDestroy(exec), 0);
 	assert_int_equal(cuGraphDestroy(graph), 0);
 	end();

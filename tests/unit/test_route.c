@@ -471,7 +471,7 @@ static enum cf_why sighted(enum cf_sight sight, struct cf_ferry *ferry)
 
 static void pages_that_were_seen_are_mapped(void **state)
 {
-	struct cf_ferry ferry = { .blocks = 1 };
+	struct cf_ferry ferry = { .drawn = true };
 
 	assert_int_equal(sighted(CF_SIGHT_OPEN, NULL), CF_WHY_YES);
 	assert_int_equal(sighted(CF_SIGHT_WORTH, NULL), CF_WHY_YES);
@@ -480,6 +480,8 @@ static void pages_that_were_seen_are_mapped(void **state)
 	/* a ferry has no windows opened while its stream waits */
 	assert_int_equal(sighted(CF_SIGHT_OPEN, &ferry), CF_WHY_YES);
 	assert_int_equal(sighted(CF_SIGHT_WORTH, &ferry), CF_WHY_NEXT_READ);
+	ferry.drawn = false;
+	assert_int_equal(sighted(CF_SIGHT_OPEN, &ferry), CF_WHY_COOL);
 }
 
 /* What the path by nvidia-fs says to this piece of an open file. */
@@ -657,7 +659,7 @@ static void see_rdma(bool *seen)
 /* Every reason can be met, and a person can read it. */
 static void every_reason_is_reachable_and_has_a_text(void **state)
 {
-	struct cf_ferry ferry = { .blocks = 1 };
+	struct cf_ferry ferry = { .drawn = true };
 	static const char *const paths[] = { "", "null", "host", "staged" };
 	bool seen[CF_NR_WHYS] = { false };
 
