@@ -68,7 +68,9 @@ for name in matrix order threads; do
 		"$build/tests/path/test_path_$name"
 	run "test_path_${name}_apart" env OCF_COMBINE=0 "$build/tests/path/test_path_$name"
 done
-run test_path_mapped_pins env TEST_PINS=1 "$build/tests/path/test_path_mapped"
+for name in mapped mapped_batch mapped_stream; do
+	run "test_path_${name}_pins" env TEST_PINS=1 "$build/tests/path/test_path_$name"
+done
 for name in large matrix threads; do
 	run "test_path_${name}_pins" env TEST_MAPPED=1 \
 		CUFILE_ENV_PATH_JSON="$PWD/tests/path/pins.json" \
