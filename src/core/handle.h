@@ -64,9 +64,8 @@ struct cf_handle {
 	_Atomic int pace;	     /* of its last read, core/cold.c's */
 	_Atomic off_t read_end;	     /* of its last one, core/ahead.c's */
 	_Atomic uint64_t reread;     /* bytes again, core/windows_look.c's */
-	_Atomic unsigned
-		drawn;	   /* reads in streams that might be: path/draws.h */
-	_Atomic bool lost; /* fd was closed, and is another's twin */
+	_Atomic unsigned drawn;	     /* or might be, in streams: path/draws.h */
+	_Atomic bool lost;	     /* fd was closed, and is another's twin */
 };
 
 /*

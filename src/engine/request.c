@@ -250,8 +250,7 @@ static ssize_t second_try(struct cf_request *req)
 	return err ? err : cf_request_travel(req);
 }
 
-/* For the next ones of its file; one that has none, as at its end, is little.
- */
+/* For the next ones of its file: one without, as at its end, is no matter. */
 static void note_ferry(const struct cf_request *req)
 {
 	_Atomic unsigned *drawn = &req->piece.handle->drawn;

@@ -242,9 +242,11 @@ static void look(struct cf_piece *piece, bool of_batch, struct cf_facts *last)
 {
 	bool known = last && last->looked_at == piece->handle;
 
-	piece->view = (struct cf_view){ .sight = CF_SIGHT_NONE };
-	if (!may_be_drawn(piece))
+	if (!may_be_drawn(piece)) {
+		piece->view.sight = CF_SIGHT_NONE;
+		piece->view.stamped = false;
 		return;
+	}
 	cf_windows_look(piece, of_batch, known ? &last->stamp : NULL);
 	if (last && piece->view.stamped) {
 		last->looked_at = piece->handle;
