@@ -40,9 +40,10 @@
 #include "core/near_slots.h"
 #include "seam/cuda.h"
 
-#define CF_FERRY_BLOCKS 16 /* of the kernel, at most */
-#define CF_FERRY_ORDERS 16 /* that it has not carried out yet */
-#define CF_FERRY_BEGUN 64  /* the second bell, words behind the first */
+#define CF_FERRY_BLOCKS 16		 /* of the kernel, at most */
+#define CF_FERRY_ORDERS 16		 /* that it has not carried out yet */
+#define CF_FERRY_DRAWS ((size_t)2 << 20) /* from here on, path/draws.h */
+#define CF_FERRY_BEGUN 64 /* the second bell, words behind the first */
 /* 64 KiB, and the pages around it that an unaligned direct read takes along */
 #define CF_FERRY_HOLD ((size_t)72 << 10)
 /* in an aperture: a board, and so far behind it a hold */

@@ -45,10 +45,10 @@ enum cf_sight {
 
 struct cf_view {
 	enum cf_sight sight;
-	bool stamped; /* the stamp was taken, and the piece is in the file */
+	bool stamped;  /* the stamp was taken, and the piece is in the file */
+	bool of_batch; /* if it was: others come with it */
 	struct cf_stamp stamp; /* of the file */
-	uint64_t since;	  /* read before at this time; UINT64_MAX: never mind */
-	size_t open_from; /* the smallest size that counts as read */
+	uint64_t since; /* read before at this time; UINT64_MAX: never mind */
 };
 
 /*

@@ -50,6 +50,13 @@ static bool is_known_to_be_safe(const struct cf_handle *handle)
 	}
 }
 
+static void limits_for(bool of_batch, struct cf_windows_limits *limits)
+{
+	cf_windows_limits_now(limits);
+	if (of_batch)
+		limits->open_from /= CF_WINDOWS_BATCH_SHARE;
+}
+
 /* What can be said without a system call; CF_SIGHT_NONE: look on. */
 static enum cf_sight glance(const struct cf_piece *piece, bool of_batch,
 			    struct cf_windows_limits *limits)
@@ -61,9 +68,7 @@ static enum cf_sight glance(const struct cf_piece *piece, bool of_batch,
 		return CF_SIGHT_NO_PAGES;
 	if (!is_known_to_be_safe(piece->handle))
 		return CF_SIGHT_STRANGER;
-	cf_windows_limits_now(limits);
-	if (of_batch)
-		limits->open_from /= CF_WINDOWS_BATCH_SHARE;
+	limits_for(of_batch, limits);
 	if (limits->mode == CF_WINDOWS_AUTO && cf_pins_state() == CF_PINS_NONE)
 		return CF_SIGHT_NO_PINS;
 	if (limits->mode != CF_WINDOWS_ALWAYS &&
@@ -196,7 +201,8 @@ static bool take_stamp(const struct cf_piece *piece,
 	return (uint64_t)piece->file_off < stamp->size;
 }
 
-static enum cf_sight look(struct cf_piece *piece, const struct cf_stamp *known,
+static enum cf_sight look(struct cf_piece *piece, bool of_batch,
+			  const struct cf_stamp *known,
 			  const struct cf_windows_limits *limits)
 {
 	struct cf_stamp *stamp = &piece->view.stamp;
@@ -205,6 +211,7 @@ static enum cf_sight look(struct cf_piece *piece, const struct cf_stamp *known,
 	size_t size;
 
 	piece->view.stamped = take_stamp(piece, known, stamp);
+	piece->view.of_batch = of_batch;
 	if (piece->view.stamped && !is_registered_file(piece)) {
 		piece->view.stamped = false;
 		cf_windows_retire(piece->handle);
@@ -212,7 +219,6 @@ static enum cf_sight look(struct cf_piece *piece, const struct cf_stamp *known,
 	}
 	if (!piece->view.stamped)
 		return CF_SIGHT_NO_PAGES;
-	piece->view.open_from = limits->open_from;
 	size = size_in_windows(piece, limits);
 	if (!size)
 		return CF_SIGHT_SMALL;
@@ -234,7 +240,8 @@ static CF_APART enum cf_sight glance_and_look(struct cf_piece *piece,
 	struct cf_windows_limits limits;
 	enum cf_sight sight = glance(piece, of_batch, &limits);
 
-	return sight == CF_SIGHT_NONE ? look(piece, known, &limits) : sight;
+	return sight == CF_SIGHT_NONE ? look(piece, of_batch, known, &limits) :
+					sight;
 }
 
 void cf_windows_look(struct cf_piece *piece, bool of_batch,
@@ -255,8 +262,7 @@ static CF_APART void note(const struct cf_piece *piece)
 	struct cf_survey before;
 	size_t size;
 
-	cf_windows_limits_now(&limits);
-	limits.open_from = piece->view.open_from;
+	limits_for(piece->view.of_batch, &limits);
 	size = size_in_windows(piece, &limits);
 	if (piece->size < limits.open_from || !size)
 		return;

@@ -20,7 +20,7 @@ struct cf_errand {
 	off_t *file_off_p, *buf_off_p;
 	unsigned fixed; /* CU_FILE_STREAM_FIXED_*: which will not change */
 	ssize_t *bytes_p;
-	struct cf_facts facts;	/* of the buffer; base NULL: ask the driver */
+	struct cf_known facts;	/* of the buffer; base NULL: ask the driver */
 	struct cf_ferry *ferry; /* that moves it, or NULL */
 	int *int_p; /* instead of bytes_p, for at most CF_ERRAND_INT_MAX */
 };

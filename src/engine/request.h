@@ -6,7 +6,13 @@
 #include "core/buffer.h"
 #include "engine/route.h"
 
-/* What was just learnt of a base address; base NULL: nothing. */
+/* What is known of a base address; base NULL: nothing. */
+struct cf_known {
+	const void *base;
+	struct cf_memory mem;
+};
+
+/* What was learnt for the request before. */
 struct cf_facts {
 	const void *base;
 	struct cf_memory mem;
@@ -24,7 +30,7 @@ struct cf_call {
 	size_t size;
 	off_t file_off;
 	off_t buf_off;
-	const struct cf_facts *facts; /* of base, where they are known */
+	const struct cf_known *facts; /* of base, where they are known */
 	struct cf_ferry *ferry;	      /* that moves it if it is device memory */
 	bool of_batch;		      /* others come with it */
 };

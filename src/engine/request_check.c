@@ -20,8 +20,6 @@
 #include "engine/via.h"
 #include "seam/os.h"
 
-#define FERRY_DRAWS ((size_t)2 << 20)
-
 static int refuse(const char **problem, int code, const char *why)
 {
 	*problem = why;
@@ -232,7 +230,7 @@ static int check(struct cf_request *req, const struct cf_call *call,
 static bool may_be_drawn(const struct cf_piece *piece)
 {
 	return !piece->ferry ||
-	       (piece->size >= FERRY_DRAWS && piece->ferry->gpu &&
+	       (piece->size >= CF_FERRY_DRAWS && piece->ferry->gpu &&
 		cf_windows_may_be_pinned() &&
 		((uint64_t)piece->file_off ^ piece->mem.addr) % 16 == 0);
 }

@@ -68,12 +68,9 @@ static bool reaches(CUcontext ctx, const struct cf_memory *mem,
 }
 
 /* As the last ones of its file might have been. */
-static bool is_drawn(const struct cf_sop *sop)
+static bool is_drawn(const struct cf_errand *errand)
 {
-	struct cf_handle *handle =
-		sop->parcel || sop->errand.call.op != CF_READ ?
-			NULL :
-			cf_handle_get(sop->errand.call.handle);
+	struct cf_handle *handle = cf_handle_get(errand->call.handle);
 	bool drawn = handle && atomic_load_explicit(&handle->drawn,
 						    memory_order_relaxed) >=
 				       CF_PLAN_DRAWN_FROM;
@@ -90,6 +87,8 @@ static bool find_ferry(const struct cf_cuda *cuda, struct cf_sop *sop,
 	struct cf_memory *mem = &errand->facts.mem;
 	size_t size = sop->parcel ? cf_parcel_largest(sop->parcel) :
 				    errand->call.size;
+	bool may_draw = !sop->parcel && errand->call.op == CF_READ &&
+			size >= CF_FERRY_DRAWS;
 	const struct cf_gpu *gpu;
 
 	errand->ferry = NULL;
@@ -106,7 +105,7 @@ static bool find_ferry(const struct cf_cuda *cuda, struct cf_sop *sop,
 	find_slots(cuda, &sop->ferry, gpu, size);
 	sop->ferry.ctx = ctx;
 	sop->ferry.ordinal = mem->ordinal;
-	cf_ferry_shape(&sop->ferry, size, is_drawn(sop));
+	cf_ferry_shape(&sop->ferry, size, may_draw && is_drawn(errand));
 	sop->ferry.shared = sop->captured;
 	sop->ferry.events = sop->parcel;
 	atomic_store_explicit(&sop->ferry.lost, false, memory_order_relaxed);
