@@ -21,6 +21,8 @@ CUfileHandle_t mw_fh;
 unsigned char *mw_content, *mw_want, *mw_got;
 static void *held; /* our own mapping of the file */
 const struct cf_os *mw_usual = &cf_os_real;
+static struct cf_os os;
+static bool faked; /* the kernel driver */
 
 /* ---------------------------------------------------------------- bench */
 
@@ -84,14 +86,36 @@ static void try_pins(void)
 	th_skip("the kernel driver pins no pages");
 }
 
+static void (*_Atomic change)(void);
+
+/* The first look at the page table: the first copy is done. */
+static ssize_t pread_and_change(int fd, void *buf, size_t size, off_t off)
+{
+	void (*now)(void) = atomic_exchange(&change, NULL);
+
+	if (now)
+		now();
+	return cf_os_real.pread(fd, buf, size, off);
+}
+
+/* For as long as the test lasts, while no thread of the library is there. */
+static void take_os(void)
+{
+	if (mw_usual != &cf_os_real)
+		return;
+	faked = mw_pins && th_fake();
+	if (faked)
+		fake_rm_begin();
+	os = *cf_os;
+	os.pread = pread_and_change;
+	mw_usual = cf_os = &os;
+}
+
 void mw_begin_with(const char *mode, size_t cache, enum th_file_kind kind)
 {
 	th_need_gpu();
 	configure(mode, cache);
-	if (mw_pins && th_fake() && mw_usual == &cf_os_real) {
-		fake_rm_begin();
-		mw_usual = cf_os;
-	}
+	take_os();
 	th_open();
 	mw_content = th_bytes(MW_SIZE);
 	mw_want = malloc(MW_SIZE + 2 * MW_PAD);
@@ -202,27 +226,10 @@ int mw_statx_frozen(int fd, unsigned mask, struct statx *stx)
 	return err;
 }
 
-static void (*_Atomic change)(void);
-
-/* The first look at the page table: the first copy is done. */
-static ssize_t pread_and_change(int fd, void *buf, size_t size, off_t off)
-{
-	void (*now)(void) = atomic_exchange(&change, NULL);
-
-	if (now)
-		now();
-	return cf_os_real.pread(fd, buf, size, off);
-}
-
 void mw_change_during(void (*changes)(void), void (*reads)(void))
 {
-	static struct cf_os changing; /* until the last window is closed */
-
-	changing = *mw_usual;
-	changing.pread = pread_and_change;
 	atomic_store(&change, changes);
 	th_need_fake()->copy_delay_us(5000); /* the others are on their way */
-	cf_os = &changing;
 	reads();
 	th_need_fake()->copy_delay_us(0);
 	assert_null(atomic_load(&change));
@@ -234,9 +241,10 @@ int mw_teardown(void **state)
 
 	cf_os = mw_usual;
 	err = th_teardown_close(state);
-	if (mw_usual != &cf_os_real)
+	if (faked)
 		fake_rm_end();
-	mw_usual = &cf_os_real;
+	faked = false;
+	mw_usual = cf_os = &cf_os_real;
 	mw_open_from = 64 * TH_KIB;
 	mw_use_from = 4 * TH_KIB;
 	return err;
