@@ -14,8 +14,8 @@
  */
 #include "core/log.h"
 #include "core/windows.h"
-#include "path/path.h"
 #include "path/draws.h"
+#include "path/path.h"
 
 static const enum cf_why whys[CF_NR_SIGHTS] = {
 	[CF_SIGHT_NONE] = CF_WHY_NO_READ,
