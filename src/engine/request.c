@@ -250,7 +250,10 @@ static ssize_t second_try(struct cf_request *req)
 	return err ? err : cf_request_travel(req);
 }
 
-/* For the next ones of its file: one without, as at its end, is no matter. */
+/*
+ * For the next ones of its file: one without, as at its end, is no matter. What
+ * is never drawn, small ones and writes, tells nothing of them.
+ */
 static void note_ferry(const struct cf_request *req)
 {
 	_Atomic unsigned *drawn = &req->piece.handle->drawn;
@@ -270,7 +273,8 @@ ssize_t cf_request_run(struct cf_request *req)
 	ssize_t n;
 
 	cf_windows_note(&req->piece);
-	if (req->piece.ferry)
+	if (req->piece.ferry && req->piece.op == CF_READ &&
+	    req->piece.size >= CF_FERRY_DRAWS)
 		note_ferry(req);
 	cf_detour_early(req);
 	n = travel(req);

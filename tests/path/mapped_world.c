@@ -49,8 +49,8 @@ void mw_hold_pages(void)
 	held = mmap(NULL, MW_SIZE, PROT_READ, MAP_SHARED | MAP_POPULATE,
 		    mw_file.plain, 0);
 	assert_ptr_not_equal(held, MAP_FAILED);
-	(void)mlock(held,
-		    MW_SIZE); /* mapped they stay where it is not allowed */
+	/* mapped they stay where it is not allowed */
+	(void)mlock(held, MW_SIZE);
 }
 
 void mw_let_pages_go(void)

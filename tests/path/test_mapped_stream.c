@@ -195,7 +195,10 @@ static void what_is_small_or_not_alike_is_carried_otherwise(void **state)
 	set_pieces(2 * TH_MIB, MW_PAD);
 	run();
 	assert_int_equal(drawn(), before);
+	/* small ones between change nothing */
 	learn();
+	set_pieces(2 * TH_MIB - 1, MW_PAD);
+	run();
 	set_pieces(2 * TH_MIB, MW_PAD);
 	before = drawn();
 	run();
