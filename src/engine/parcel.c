@@ -78,7 +78,7 @@ void cf_parcels_strip(struct cf_queue *queue)
 
 static int check(unsigned nr, const CUfileIOParams_t *params)
 {
-	struct cf_facts last = { .base = NULL };
+	struct cf_facts last = { .known.base = NULL };
 
 	for (unsigned i = 0; i < nr; i++) {
 		struct cf_entry entry;
@@ -198,7 +198,7 @@ static int look_again(struct cf_entry *entry, const CUfileIOParams_t *params,
 static void fill(struct cf_submission *sub, struct cf_parcel *parcel,
 		 struct cf_ferry *ferry)
 {
-	struct cf_facts last = { .base = NULL };
+	struct cf_facts last = { .known.base = NULL };
 
 	sub->nr = 0;
 	for (unsigned i = 0; i < parcel->nr; i++) {

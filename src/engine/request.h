@@ -14,8 +14,7 @@ struct cf_known {
 
 /* What was learnt for the request before. */
 struct cf_facts {
-	const void *base;
-	struct cf_memory mem;
+	struct cf_known known;
 	struct cf_buffer_range held; /* a registration it is in, or empty */
 	/* the file that was looked at last, and how it was then; or NULL */
 	const struct cf_handle *looked_at;

@@ -100,13 +100,12 @@ static int check_callback(const struct cf_piece *piece, const char **problem)
 static void learn(const struct cf_call *call, struct cf_facts *last,
 		  struct cf_memory *mem)
 {
-	if (!last || last->base != call->base)
+	if (!last || last->known.base != call->base)
 		cf_memory_facts((uintptr_t)call->base, mem);
 	else
-		*mem = last->mem;
-	if (last && last->base != call->base) {
-		last->base = call->base;
-		last->mem = *mem;
+		*mem = last->known.mem;
+	if (last && last->known.base != call->base) {
+		last->known = (struct cf_known){ call->base, *mem };
 		last->held = (struct cf_buffer_range){ 0 };
 	}
 }
@@ -303,7 +302,7 @@ static bool is_alike_everywhere(const struct cf_request *req)
 static bool is_held(const struct cf_call *call, const struct cf_request *before,
 		    const struct cf_facts *last)
 {
-	uintptr_t start = last->mem.addr + (size_t)call->buf_off;
+	uintptr_t start = last->known.mem.addr + (size_t)call->buf_off;
 
 	return !before->registered || (start >= last->held.base &&
 				       start + call->size <= last->held.end);
@@ -318,11 +317,11 @@ bool cf_request_init_like(struct cf_request *req, const struct cf_call *call,
 	if (!is_alike_everywhere(before) || call->size >= CF_VIA_DIRECT_FROM ||
 	    !cf_windows_are_no_matter(call->size, true) ||
 	    check_numbers(call, &problem) || !is_held(call, before, last) ||
-	    cf_memory_check_range(&last->mem,
+	    cf_memory_check_range(&last->known.mem,
 				  (size_t)call->buf_off + call->size))
 		return false;
 	*req = *before;
-	req->piece.mem.addr = last->mem.addr + (size_t)call->buf_off;
+	req->piece.mem.addr = last->known.mem.addr + (size_t)call->buf_off;
 	req->piece.size = call->size;
 	req->piece.file_off = call->file_off;
 	cf_handle_get_more(req->piece.handle);
@@ -338,8 +337,7 @@ int cf_request_init(struct cf_request *req, const struct cf_call *call)
 
 	if (!call->facts)
 		return cf_request_init_next(req, call, NULL);
-	last = (struct cf_facts){ .base = call->facts->base,
-				  .mem = call->facts->mem };
+	last = (struct cf_facts){ .known = *call->facts };
 	return cf_request_init_next(req, call, &last);
 }
 

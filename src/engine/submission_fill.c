@@ -12,7 +12,7 @@ static void let_go(struct cf_submission *sub, unsigned nr)
 
 static int check_all(struct cf_submission *sub, const CUfileIOParams_t *params)
 {
-	struct cf_facts last = { .base = NULL };
+	struct cf_facts last = { .known.base = NULL };
 
 	for (unsigned i = 0; i < sub->nr; i++) {
 		struct cf_entry *entry = &sub->entries[i];

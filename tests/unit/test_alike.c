@@ -90,7 +90,7 @@ static void assert_same(const struct cf_request *a, const struct cf_request *b)
 /* How many of them were made so. */
 static unsigned make_both_ways(struct cf_call *call)
 {
-	struct cf_facts last = { .base = NULL };
+	struct cf_facts last = { .known.base = NULL };
 	struct cf_request before, own, like;
 	unsigned nr = 0;
 
@@ -98,7 +98,7 @@ static unsigned make_both_ways(struct cf_call *call)
 	call->buf_off = call->file_off = 0;
 	assert_int_equal(cf_request_init_next(&before, call, &last), 0);
 	for (int i = 0; i < TURNS; i++) {
-		struct cf_facts facts = { .base = NULL };
+		struct cf_facts facts = { .known.base = NULL };
 		bool made;
 		int err;
 
@@ -167,7 +167,7 @@ static void a_request_like_the_one_before_is_as_checked(void **state)
 static void it_keeps_its_file_by_itself(void **state)
 {
 	unsigned char *bytes = th_bytes(FILE_SIZE);
-	struct cf_facts last = { .base = NULL };
+	struct cf_facts last = { .known.base = NULL };
 	struct cf_call call = { .op = CF_READ, .size = 4096 };
 	struct cf_request before, like;
 	struct th_file file;

@@ -119,7 +119,7 @@ static void count_ended(void *arg)
 /* Entries take so many GPUs in turn; nothing is carried that would notice. */
 static void submit_to(struct world *w, unsigned nr, unsigned nr_gpus)
 {
-	struct cf_facts last = { .base = NULL };
+	struct cf_facts last = { .known.base = NULL };
 	struct cf_submission *sub = cf_submission_new(&w->queue, nr);
 	const char *why;
 
