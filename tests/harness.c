@@ -303,6 +303,7 @@ static void find_fake(void)
 	FIND(write, "fakecuda_write");
 	FIND(alias, "fakecuda_alias");
 	FIND(writes_ordering, "fakecuda_writes_ordering");
+	FIND(descriptors, "fakecuda_descriptors");
 #undef FIND
 }
 
@@ -921,7 +922,7 @@ int th_count_fds(void)
 	while (readdir(d))
 		nr++;
 	closedir(d);
-	return nr;
+	return th_fake() ? nr - th_fake()->descriptors() : nr;
 }
 
 void th_print_fds(void)

@@ -132,6 +132,7 @@ struct th_fake {
 	int (*write)(CUdeviceptr ptr, const void *buf, size_t size);
 	void *(*alias)(CUdeviceptr ptr, size_t size);
 	void (*writes_ordering)(int order, int flush_options);
+	int (*descriptors)(void);
 };
 const struct th_fake *th_fake(void); /* NULL on a real driver */
 /* Copies to a GPU that the fake driver was asked for, asynchronous ones. */
@@ -310,7 +311,7 @@ void th_gate_put(struct th_gate *gate, CUstream stream);
 /* Waits until the stream has come to it. */
 void th_gate_reach(const struct th_gate *gate);
 
-int th_count_fds(void);
+int th_count_fds(void); /* but for those of the fake driver's pages */
 /* Lists them, for whom that number surprises. */
 void th_print_fds(void);
 uint64_t th_now_ns(void);

@@ -199,6 +199,9 @@ void fakecuda_let_next(void);
  */
 void *fakecuda_map(CUdeviceptr ptr, size_t size);
 
+/* Of the process, that hold on to pages which are pinned. */
+int fakecuda_descriptors(void);
+
 /*
  * In a kernel: loads bytes of imported pages, which may be gone from their
  * addresses, and holds nothing behind. So many, or 0: these are no such pages.

@@ -237,6 +237,7 @@ struct fc_range {
 	struct fc_range *next_tomb;
 	struct fc_phys *phys;
 	struct fc_pool *pool;
+	struct fc_pages *pages; /* registered read-only */
 };
 
 int fc_range_new(enum fc_mem kind, size_t size, struct fc_ctx *ctx, int dev,
@@ -267,13 +268,14 @@ struct fc_phys { /* a cuMemCreate allocation */
 	int types; /* of handles that it may be exported as */
 	int fd;
 	char *map;
-	bool pinned; /* pages of the process, to be read (tests/fake_rm.h) */
+	/* of the process, pinned, to be read (tests/fake_rm.h); or NULL */
+	struct fc_pages *pages;
 	int handles; /* cuMemCreate and retains, less releases */
 	int maps;
 };
 static inline bool fc_is_pinned(const struct fc_range *r)
 {
-	return r->kind == MEM_VMM && r->phys->pinned;
+	return r->kind == MEM_VMM && r->phys->pages;
 }
 void fc_phys_unmapped(struct fc_phys *phys);
 void fc_vmm_reset(void);
@@ -354,8 +356,11 @@ int fc_op_cover(struct fc_op *op, uint64_t addr, size_t size, bool known,
 int fc_op_run(struct fc_op *op);   /* without fc.lock */
 void fc_op_land(struct fc_op *op); /* with it: a written value */
 
-/* As a GPU reads what was registered read-only: its pages, or poison. */
-void fc_pinned_copy(char *to, const char *from, size_t size);
+/* Pages that were registered read-only, or pinned, as a GPU reads them. */
+struct fc_pages *fc_pages_hold(const void *mem, size_t size);
+void fc_pages_let_go(struct fc_pages *pages); /* or NULL */
+void fc_pages_copy(const struct fc_pages *pages, char *to, const char *from,
+		   size_t size);
 
 struct fc_stream {
 	struct fc_handle *h; /* NULL for default streams */

@@ -300,7 +300,7 @@ int fakecuda_load_pinned(CUdeviceptr ptr, void *to, size_t size)
 	off = ptr - r->base;
 	if (size > r->size - off)
 		size = r->size - off;
-	fc_pinned_copy(to, r->data + off, size);
+	fc_pages_copy(r->phys->pages, to, r->data + off, size);
 	FC_LOCKED(release(r));
 	return (int)size;
 }

@@ -238,6 +238,8 @@ static int host_register(void *ptr, size_t size, unsigned int flags)
 	r->fd = -1;
 	r->data = ptr;
 	r->flags = flags;
+	if (flags & CF_CU_MEMHOSTREGISTER_READ_ONLY)
+		r->pages = fc_pages_hold(ptr, size);
 	fc_range_insert(r);
 	atomic_fetch_add(&fc.live[LIVE_HOST_REGISTER], 1);
 	return 0;

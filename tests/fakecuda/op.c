@@ -227,17 +227,15 @@ static bool is_device_memory(const struct fc_op *op, uint64_t addr)
 }
 
 /* Pages that were registered read-only may be gone from their addresses. */
-static bool is_pinned_page(const struct fc_op *op, uint64_t addr)
+static const struct fc_pages *pages_at(const struct fc_op *op, uint64_t addr)
 {
 	for (unsigned int i = 0; i < op->nr_held; i++) {
 		const struct fc_range *r = op->held[i];
 
 		if (addr - r->base < r->size)
-			return fc_is_pinned(r) ||
-			       (r->kind == MEM_REGISTERED &&
-				r->flags & CF_CU_MEMHOSTREGISTER_READ_ONLY);
+			return fc_is_pinned(r) ? r->phys->pages : r->pages;
 	}
-	return false;
+	return NULL;
 }
 
 static void copy(const struct fc_op *op)
@@ -250,9 +248,11 @@ static void copy(const struct fc_op *op)
 		size_t n = left;
 		char *to = at(op, dst, &n);
 		const char *from = snapshot ? snapshot : at(op, src, &n);
+		const struct fc_pages *pages;
 
-		if (!snapshot && is_pinned_page(op, src))
-			fc_pinned_copy(to, from, n);
+		pages = snapshot ? NULL : pages_at(op, src);
+		if (pages)
+			fc_pages_copy(pages, to, from, n);
 		else if (snapshot || is_device_memory(op, src))
 			move_unseen(to, from, n);
 		else

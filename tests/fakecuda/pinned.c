@@ -1,17 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * pinned - bytes of pages that were registered read-only.
+ * pinned - bytes of pages that were registered read-only, or pinned.
  *
  * A GPU reads the pages that were pinned, whatever the file has in their place
- * by now. We cannot hold on to a page, but we can see that it went: a file
- * page that leaves the page cache leaves the page table, and nobody touches a
- * registered mapping. For a page that went, the copy gets poison, which is
- * as wrong as the old bytes a GPU would read, and easier to see.
+ * by now. Pipes hold on to them for us, as far as they may be so large. A page
+ * that leaves the page cache leaves the page table, and nobody touches a
+ * registered mapping; so what is there is read where it lies, and what has gone
+ * out of the pipe. What no pipe has gets poison, which is as wrong as the old
+ * bytes, and easier to see.
  *
  * Bytes are read by a system call: the page may go at any moment, and a load
  * would then be a SIGBUS, which a GPU does not get.
  */
 #include <fcntl.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/uio.h>
 #include <unistd.h>
@@ -20,6 +22,97 @@
 
 #define POISON 0xdb
 #define PRESENT (1ull << 63)
+#define PIECE ((size_t)1 << 20) /* what anybody may make a pipe hold */
+
+struct fc_pages {
+	const char *mem;
+	size_t nr;
+	int pipes[][2]; /* for a piece each; -1: none */
+};
+
+static atomic_int nr_ends;
+
+int fakecuda_descriptors(void)
+{
+	return atomic_load(&nr_ends);
+}
+
+static void close_pipe(int *ends)
+{
+	if (ends[0] < 0)
+		return;
+	close(ends[0]);
+	close(ends[1]);
+	atomic_fetch_sub(&nr_ends, 2);
+}
+
+static void open_pipe(int *ends)
+{
+	if (pipe2(ends, O_CLOEXEC | O_NONBLOCK)) {
+		ends[0] = -1;
+		return;
+	}
+	atomic_fetch_add(&nr_ends, 2);
+	(void)fcntl(ends[1], F_SETPIPE_SZ, (int)PIECE);
+}
+
+struct fc_pages *fc_pages_hold(const void *mem, size_t size)
+{
+	size_t nr = (size + PIECE - 1) / PIECE;
+	struct fc_pages *pages =
+		fc_zalloc(sizeof(*pages) + nr * sizeof(pages->pipes[0]));
+
+	pages->mem = mem;
+	pages->nr = nr;
+	for (size_t i = 0; i < nr; i++) {
+		size_t at = i * PIECE;
+		struct iovec piece = { (char *)(uintptr_t)mem + at,
+				       size - at < PIECE ? size - at : PIECE };
+
+		open_pipe(pages->pipes[i]);
+		if (pages->pipes[i][0] >= 0)
+			(void)!vmsplice(pages->pipes[i][1], &piece, 1,
+					SPLICE_F_NONBLOCK);
+	}
+	return pages;
+}
+
+void fc_pages_let_go(struct fc_pages *pages)
+{
+	for (size_t i = 0; pages && i < pages->nr; i++)
+		close_pipe(pages->pipes[i]);
+	free(pages);
+}
+
+/* All that it holds, once more: only so is what it holds still there. */
+static ssize_t read_again(int from, char *to)
+{
+	ssize_t n = -1;
+	int ends[2];
+
+	open_pipe(ends);
+	if (ends[0] < 0)
+		return n;
+	if (tee(from, ends[1], PIECE, SPLICE_F_NONBLOCK) > 0)
+		n = read(ends[0], to, PIECE);
+	close_pipe(ends);
+	return n;
+}
+
+static bool copy_held(const struct fc_pages *pages, char *to, const char *from,
+		      size_t n)
+{
+	size_t at = (size_t)(from - pages->mem);
+	int fd = pages->pipes[at / PIECE][0];
+	char *piece = fd < 0 ? NULL : malloc(PIECE);
+	ssize_t held = piece ? read_again(fd, piece) : -1;
+	bool good = held >= (ssize_t)(at % PIECE + n);
+
+	if (good)
+		memcpy(to, piece + at % PIECE, n);
+	free(piece);
+	return good;
+}
 
 static bool is_there(int fd, uintptr_t addr)
 {
@@ -31,17 +124,18 @@ static bool is_there(int fd, uintptr_t addr)
 	       word & PRESENT;
 }
 
-static void copy_page(int fd, char *to, const char *from, size_t n)
+static bool copy_there(int fd, char *to, const char *from, size_t n)
 {
 	struct iovec local = { to, n };
 	struct iovec remote = { (void *)(uintptr_t)from, n };
 
-	if (!is_there(fd, (uintptr_t)from) ||
-	    process_vm_readv(getpid(), &local, 1, &remote, 1, 0) != (ssize_t)n)
-		memset(to, POISON, n);
+	return is_there(fd, (uintptr_t)from) &&
+	       process_vm_readv(getpid(), &local, 1, &remote, 1, 0) ==
+		       (ssize_t)n;
 }
 
-void fc_pinned_copy(char *to, const char *from, size_t size)
+void fc_pages_copy(const struct fc_pages *pages, char *to, const char *from,
+		   size_t size)
 {
 	int fd = open("/proc/self/pagemap", O_RDONLY | O_CLOEXEC);
 
@@ -50,7 +144,9 @@ void fc_pinned_copy(char *to, const char *from, size_t size)
 
 		if (n > size)
 			n = size;
-		copy_page(fd, to, from, n);
+		if (!copy_there(fd, to, from, n) &&
+		    !copy_held(pages, to, from, n))
+			memset(to, POISON, n);
 		to += n;
 		from += n;
 		size -= n;

@@ -272,6 +272,8 @@ static void drop_bytes(struct fc_range *r)
 	if (r->map && r->map != MAP_FAILED)
 		munmap(r->map, r->map_len);
 	r->map = NULL;
+	fc_pages_let_go(r->pages);
+	r->pages = NULL;
 	drop_fd(r);
 }
 

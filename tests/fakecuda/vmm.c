@@ -158,11 +158,12 @@ static void phys_put(struct fc_phys *ph)
 {
 	if (ph->handles || ph->maps)
 		return;
-	if (!ph->pinned) {
+	if (!ph->pages) {
 		munmap(ph->map, ph->size);
 		close(ph->fd);
 		fc.gpu_used[ph->dev] -= ph->size;
 	}
+	fc_pages_let_go(ph->pages);
 	free(ph);
 }
 
@@ -268,7 +269,7 @@ static int import(CUmemGenericAllocationHandle *out, int fd, int type)
 	ph->map = (char *)(uintptr_t)pages[0];
 	ph->size = pages[1];
 	ph->fd = -1;
-	ph->pinned = true;
+	ph->pages = fc_pages_hold(ph->map, ph->size);
 	ph->handles = 1;
 	ph->h = fc_handle_new(FC_PHYS, ph);
 	atomic_fetch_add(&fc.live[LIVE_PHYS], 1);
