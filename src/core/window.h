@@ -9,8 +9,8 @@
  *
  * The pinned pages stay what they are when the file gets others in their
  * place: after a truncation, a hole, a write with O_DIRECT. So bytes that were
- * copied out of a window count only if cf_window_is_current said so after the
- * copy, and the file's stamp is still the one it had before.
+ * copied out of a window count only if cf_window_is_current said so during the
+ * read, and the file's stamp was still the one it had before.
  */
 #ifndef CF_CORE_WINDOW_H
 #define CF_CORE_WINDOW_H

@@ -69,18 +69,32 @@ static struct cf_draw *oldest(struct cf_draws *draws)
 	return &draws->draws[draws->ended % draws->depth];
 }
 
+static void check(struct cf_draw *one)
+{
+	if (!one->looked &&
+	    !cf_window_is_current(one->window, one->from, one->size))
+		one->why = "pages were replaced";
+	one->looked = true;
+}
+
+/* While they are on their way it takes no longer. */
+static void check_sent(struct cf_draws *draws)
+{
+	for (size_t n = draws->ended; n < draws->sent; n++)
+		check(&draws->draws[n % draws->depth]);
+}
+
 /* The oldest copy is over, or will never be: its ferry is gone. */
 static void take_note(struct cf_draws *draws, bool moved)
 {
 	struct cf_draw *one = oldest(draws);
 
 	draws->ended++;
+	check(one);
 	if (!moved) {
 		if (!draws->ferry)
 			cf_lane_settle(draws->lane);
 		one->why = "the copy failed";
-	} else if (!cf_window_is_current(one->window, one->from, one->size)) {
-		one->why = "pages were replaced";
 	}
 	cf_windows_put(one->window, one->why);
 	draws->over(draws, one);
@@ -117,6 +131,7 @@ static void wait_oldest(struct cf_draws *draws)
 {
 	if (draws->sent == draws->ended)
 		send_off(draws);
+	check_sent(draws);
 	take_note(draws, wait_for(draws, oldest(draws)));
 }
 
@@ -127,8 +142,10 @@ void cf_draws_look(struct cf_draws *draws)
 		CUresult res = one->lost ? CF_CU_UNKNOWN :
 					   draws->cuda->event_query(one->done);
 
-		if (res == CF_CU_NOT_READY)
+		if (res == CF_CU_NOT_READY) {
+			check_sent(draws);
 			return;
+		}
 		take_note(draws, res == CF_CU_SUCCESS);
 	}
 }
@@ -138,6 +155,12 @@ void cf_draws_wait(struct cf_draws *draws)
 	send_off(draws);
 	while (draws->ended < draws->begun)
 		wait_oldest(draws);
+}
+
+void cf_draws_check(struct cf_draws *draws)
+{
+	send_off(draws);
+	check_sent(draws);
 }
 
 /* ------------------------------------------------------------- beginning */

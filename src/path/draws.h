@@ -9,9 +9,10 @@
  * carries each out as an order, in place of its stream, and makes no call of
  * the driver; so windows that it uses are pinned, and are never opened for it.
  *
- * What was copied counts if the pages copied from were the file's pages when
- * the copy was done, and the file's stamp did not change from the look before
- * the route was chosen to the end.
+ * What was copied counts if the pages copied from were the file's pages at one
+ * moment of the read, while the copy was under way or when it was done, and the
+ * file's stamp did not change from the look before the route was chosen to
+ * behind that moment.
  *
  * WHY NO WRONG BYTE IS SEEN  A page that was registered has a reference: as
  * long as it is the file's, it is what read(2) copies from, and no page can
@@ -21,6 +22,8 @@
  *  - A truncation, a hole, a collapsed or cloned range, and a write with
  *    O_DIRECT take pages out of the file. Their bits in the page table go,
  *    and stay away, because nobody touches the mapping; and ctime changes.
+ *    A page that goes after the look keeps its bytes for as long as it is
+ *    pinned, and the read is as one that was before what took it out.
  *  - Reclaim, drop_caches, compaction and khugepaged leave a page with a
  *    reference in its file. They may take it out of the page table for a
  *    while, and then the bytes are read again for nothing.
@@ -55,6 +58,7 @@ struct cf_draw {
 	size_t from;	 /* in the window */
 	size_t at, size; /* in the piece */
 	bool last;	 /* of its piece; the owner says so */
+	bool looked;	 /* whether its pages are the file's */
 	bool lost;	 /* nothing copies it */
 	const char *why; /* it does not count; or NULL */
 };
@@ -100,6 +104,9 @@ struct cf_draw *cf_draws_last(struct cf_draws *draws);
 
 /* Whether the file is what it was when the route was chosen. */
 bool cf_draw_file_stands(const struct cf_piece *piece);
+
+/* Looks at the pages of all, which are under way. */
+void cf_draws_check(struct cf_draws *draws);
 
 /* Tells of those that are over; and of all. */
 void cf_draws_look(struct cf_draws *draws);

@@ -107,6 +107,7 @@ static bool begin_one(struct trip *trip, struct cf_part *part)
 	return n;
 }
 
+/* The file is looked at behind its pages. */
 static void go(struct trip *trip)
 {
 	struct cf_part part;
@@ -114,9 +115,10 @@ static void go(struct trip *trip)
 	while (cf_feed_next(trip->feed, &part))
 		if (!begin_one(trip, &part))
 			break;
-	cf_draws_wait(&trip->draws);
+	cf_draws_check(&trip->draws);
 	if (!cf_draw_file_stands(trip->piece))
 		give_up(trip, 0, "the file changed");
+	cf_draws_wait(&trip->draws);
 }
 
 static int carry(struct trip *trip, struct cf_device *dev)
