@@ -83,6 +83,28 @@ static void count(const struct cf_ferry_order *order)
 		atomic_fetch_add(&device_bytes, order->size);
 }
 
+/* What the state says of this run: orders posted; whether it has ended. */
+static uint32_t posted_in(const struct ferry *f, uint64_t state)
+{
+	int32_t since = (int32_t)((uint32_t)(state >> 32) - 2 * f->run);
+
+	return since < 0 ? 0 : (uint32_t)state;
+}
+
+static bool has_ended(const struct ferry *f, uint64_t state)
+{
+	return (int32_t)((uint32_t)(state >> 32) - 2 * f->run) > 0;
+}
+
+/* As the block leaves then, nobody is told. */
+static bool was_last(const struct ferry *f, unsigned block)
+{
+	uint64_t state = atomic_load(&f->near->state);
+
+	return !f->claims && has_ended(f, state) &&
+	       posted_in(f, state) <= f->next[block];
+}
+
 static int carry_out(struct ferry *f, unsigned block)
 {
 	uint32_t nr = f->next[block];
@@ -95,7 +117,8 @@ static int carry_out(struct ferry *f, unsigned block)
 	for (size_t at = 0; at < order.size && !err; at += TILE)
 		err = move_tile(order.dst + at, order.src + at,
 				least(order.size - at, TILE));
-	atomic_store(&f->board->moved[block], nr + 1);
+	if (!was_last(f, block))
+		atomic_store(&f->board->moved[block], nr + 1);
 	return err;
 }
 
@@ -108,19 +131,6 @@ static unsigned find_block(const struct ferry *f, uint32_t posted)
 	       (!f->mine[block] || posted <= f->next[block]))
 		block++;
 	return block;
-}
-
-/* What the state says of this run: orders posted; whether it has ended. */
-static uint32_t posted_in(const struct ferry *f, uint64_t state)
-{
-	int32_t since = (int32_t)((uint32_t)(state >> 32) - 2 * f->run);
-
-	return since < 0 ? 0 : (uint32_t)state;
-}
-
-static bool has_ended(const struct ferry *f, uint64_t state)
-{
-	return (int32_t)((uint32_t)(state >> 32) - 2 * f->run) > 0;
 }
 
 static bool lets_next(const struct ferry *f)

@@ -43,6 +43,7 @@
 #define CF_FERRY_BLOCKS 16		 /* of the kernel, at most */
 #define CF_FERRY_ORDERS 16		 /* that it has not carried out yet */
 #define CF_FERRY_DRAWS ((size_t)2 << 20) /* from here on, path/draws.h */
+#define CF_FERRY_LOANS 16
 #define CF_FERRY_BEGUN 64 /* the second bell, words behind the first */
 /* 64 KiB, and the pages around it that an unaligned direct read takes along */
 #define CF_FERRY_HOLD ((size_t)72 << 10)
@@ -89,6 +90,13 @@ struct cf_ferry_ops {
 	void (*step_back)(void);
 };
 
+/* What orders name, and its owner gets back when the kernel has left. */
+struct cf_ferry_loan {
+	/* lost: it may not have, and never will */
+	void (*back)(const struct cf_ferry_loan *loan, bool lost);
+	void *owner, *what;
+};
+
 struct cf_ferry {
 	const struct cf_ferry_ops *ops;
 	struct cf_ferry_board *board;
@@ -119,6 +127,8 @@ struct cf_ferry {
 	pthread_mutex_t lock; /* before workers.lock, to step aside */
 	uint32_t posted;      /* lock */
 	bool opened;	      /* lock */
+	unsigned nr_loans;    /* lock */
+	struct cf_ferry_loan loans[CF_FERRY_LOANS]; /* lock */
 	atomic_bool lost;
 };
 
@@ -160,7 +170,9 @@ int cf_ferry_post(struct cf_ferry *ferry, uint64_t dst, uint64_t src,
 int cf_ferry_post_in_steps(struct cf_ferry *ferry, uint64_t dst, uint64_t src,
 			   size_t size, size_t step, uint32_t *nr);
 
-/* Waits until order nr has been carried out; 0, or a CUDA code. */
+/* Whether order nr has been carried out; acquire. nr 0: there was no order. */
+bool cf_ferry_has_moved(const struct cf_ferry *ferry, uint32_t nr);
+/* Waits until it has; 0, or a CUDA code. */
 int cf_ferry_wait(struct cf_ferry *ferry, uint32_t nr);
 
 /*
@@ -174,19 +186,33 @@ bool cf_ferry_has_begun(const struct cf_ferry *ferry);
 bool cf_ferry_is_full(struct cf_ferry *ferry);
 
 /*
- * Whether the run may end while what comes out of the hold is on its way: the
- * kernel is on the GPU and comes to its end there, no other meets it, and who
- * wants the bytes waits for the stream. Not so for slots, which others get
- * next.
+ * Whether the run may end while bytes of a read are on their way: the kernel is
+ * on the GPU and comes to its end there, no other meets it, and who wants the
+ * bytes waits for the stream. What they come out of is lent until then, but for
+ * the hold, which is the ferry's own.
  */
 bool cf_ferry_may_end_early(const struct cf_ferry *ferry);
+/* And what comes out of the hold need not be waited for in the run either. */
+bool cf_ferry_may_leave_hold(const struct cf_ferry *ferry);
+
+/* False: the run may not end early, or there are loans enough; so wait. */
+bool cf_ferry_lend(struct cf_ferry *ferry, const struct cf_ferry_loan *loan);
+
+/* For who carried the run. */
+static inline bool cf_ferry_has_lent(const struct cf_ferry *ferry)
+{
+	return ferry->nr_loans;
+}
 
 /*
  * The kernel leaves when it has moved what was posted, and of its last orders
- * nobody is told. What comes from or goes to memory that is not the ferry's
- * was waited for.
+ * nobody is told. What comes from or goes to memory that is neither lent nor
+ * the ferry's was waited for.
  */
 void cf_ferry_end(struct cf_ferry *ferry);
+
+/* Behind the end, and before another run: waits if there are loans. */
+void cf_ferry_give_back(struct cf_ferry *ferry);
 
 /* The kernel is not in the stream after all, or gone with its context. */
 void cf_ferry_lose(struct cf_ferry *ferry);

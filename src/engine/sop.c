@@ -94,14 +94,29 @@ static void run_over_locked(struct cf_run *run)
 		go_home_locked(sop, is_marked(sop));
 }
 
+/* The kernel may have yet to move some. */
+static bool ends_early(struct cf_sop *sop)
+{
+	bool early = sop->ferried && cf_ferry_has_lent(&sop->ferry);
+
+	if (early) {
+		cf_ferry_end(&sop->ferry);
+		cf_ferry_give_back(&sop->ferry);
+	}
+	return early;
+}
+
 /* Release: the bytes and their count are there when the gate is open. */
 static void open_gate(struct cf_run *run)
 {
+	struct cf_sop *sop = run->sop;
+	bool open = ends_early(sop);
+
 	cf_sops_lock();
-	if (run->sop->ferried)
-		cf_ferry_end(&run->sop->ferry);
-	else
-		let_pass(run->sop);
+	if (!sop->ferried)
+		let_pass(sop);
+	else if (!open)
+		cf_ferry_end(&sop->ferry);
 	run_over_locked(run);
 	cf_sops_end();
 	cf_sops_unlock();

@@ -133,11 +133,41 @@ static void give_room_back(struct cf_carrier *c, bool lost)
 		give_slots_back(c);
 }
 
+static void slot_comes_back(const struct cf_ferry_loan *loan, bool lost)
+{
+	if (!lost)
+		cf_slot_give_back(loan->owner, loan->what);
+}
+
+static void near_comes_back(const struct cf_ferry_loan *loan, bool lost)
+{
+	if (!lost)
+		cf_near_slots_give_back(loan->owner, loan->what);
+}
+
+/* True: it is given back when what is on its way has come out of it. */
+static bool lend(struct cf_carrier *c)
+{
+	const struct cf_ferry_loan slot = { slot_comes_back, c->pool, c->slot };
+	const struct cf_ferry_loan near = { near_comes_back,
+					    c->ferry->near_slots, c->near };
+
+	if (!c->slot || c->piece->op != CF_READ)
+		return false;
+	if (c->near) {
+		if (!cf_ferry_lend(c->ferry, &near))
+			return false;
+		cf_aperture_fence();
+		c->near = NULL;
+	}
+	return cf_ferry_lend(c->ferry, &slot);
+}
+
 /* What was read into the hold is safe there until the kernel is gone. */
-static bool may_leave(const struct cf_carrier *c)
+static bool may_leave_hold(const struct cf_carrier *c)
 {
 	return !c->slot && c->piece->op == CF_READ &&
-	       cf_ferry_may_end_early(c->ferry);
+	       cf_ferry_may_leave_hold(c->ferry);
 }
 
 static void leave_in_hold(struct cf_carrier *c)
@@ -152,7 +182,9 @@ void cf_carrier_end(struct cf_carrier *c)
 {
 	int lost = 0;
 
-	if (may_leave(c))
+	if (lend(c))
+		return;
+	if (may_leave_hold(c))
 		leave_in_hold(c);
 	else
 		lost = settle(c);

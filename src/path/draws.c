@@ -163,6 +163,34 @@ void cf_draws_check(struct cf_draws *draws)
 	check_sent(draws);
 }
 
+static void window_comes_back(const struct cf_ferry_loan *loan, bool lost)
+{
+	cf_windows_put(loan->what, lost);
+}
+
+/* The oldest, if it counts. */
+static bool leave(struct cf_draws *draws)
+{
+	struct cf_draw *one = oldest(draws);
+	const struct cf_ferry_loan loan = { .back = window_comes_back,
+					    .what = one->window };
+
+	if (!draws->ferry || one->lost || one->why ||
+	    !cf_ferry_lend(draws->ferry, &loan))
+		return false;
+	draws->ended++;
+	draws->over(draws, one);
+	return true;
+}
+
+void cf_draws_leave(struct cf_draws *draws)
+{
+	cf_draws_check(draws);
+	while (draws->ended < draws->begun && leave(draws))
+		;
+	cf_draws_wait(draws);
+}
+
 /* ------------------------------------------------------------- beginning */
 
 /*

@@ -43,6 +43,7 @@ struct trip {
 	struct cf_draws draws; /* first, for over */
 	const struct cf_piece *piece;
 	struct cf_feed *feed;
+	bool gave_up;
 };
 
 /* The path below must be free to carry what this one gives up. */
@@ -73,8 +74,9 @@ static struct cf_file_way mapped_way(const struct cf_piece *piece)
 	return cf_file_way(&t);
 }
 
-static void give_up(const struct trip *trip, size_t at, const char *why)
+static void give_up(struct trip *trip, size_t at, const char *why)
 {
+	trip->gave_up = true;
 	cf_log(CF_LOG_DEBUG, "mapped: handle %u off %lld: %s, gives up",
 	       cf_handle_number(trip->piece->handle),
 	       (long long)trip->piece->file_off + (long long)at, why);
@@ -107,7 +109,10 @@ static bool begin_one(struct trip *trip, struct cf_part *part)
 	return n;
 }
 
-/* The file is looked at behind its pages. */
+/*
+ * The file is looked at behind its pages. What is read again nothing may still
+ * be on its way to.
+ */
 static void go(struct trip *trip)
 {
 	struct cf_part part;
@@ -118,7 +123,10 @@ static void go(struct trip *trip)
 	cf_draws_check(&trip->draws);
 	if (!cf_draw_file_stands(trip->piece))
 		give_up(trip, 0, "the file changed");
-	cf_draws_wait(&trip->draws);
+	if (trip->gave_up)
+		cf_draws_wait(&trip->draws);
+	else
+		cf_draws_leave(&trip->draws);
 }
 
 static int carry(struct trip *trip, struct cf_device *dev)

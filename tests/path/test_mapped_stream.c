@@ -6,7 +6,10 @@
  *
  * Only where pages are pinned: TEST_PINS.
  */
+#include <errno.h>
 #include <fcntl.h>
+#include <sched.h>
+#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -344,6 +347,129 @@ static void a_graph_draws_what_is_there_when_it_is_launched(void **state)
 	end();
 }
 
+/* Its result is told when its bytes are on their way. */
+static void a_window_stays_until_the_kernel_has_left(void **state)
+{
+	begin(FIXED);
+	for (int lap = 0; lap < TH_SCALE(6); lap++) {
+		set_pieces(PIECE, MW_PAD);
+		fill();
+		enqueue_all();
+		while (__atomic_load_n(&ios[PIECES - 1].n, __ATOMIC_ACQUIRE) ==
+		       -7)
+			sched_yield();
+		cuFileHandleDeregister(mw_fh);
+		synchronize();
+		check();
+		mw_all_are_closed();
+		mw_fh = th_handle(mw_file.fd);
+		mw_warm();
+		learn();
+	}
+	assert_int_equal(mw_counts().stale, 0);
+	end();
+}
+
+/* Each page is full of the number of the write that made it. */
+#define STORM_SIZE MW_CHUNK
+
+struct storm {
+	_Atomic uint32_t begun, done;
+	_Atomic bool over;
+	struct th_bad bad;
+	int direct;
+};
+
+static bool storm_lasts(uint64_t ns)
+{
+	struct cf_windows_counts c = mw_counts();
+
+	if (ns < (TH_SANITIZED ? 3000 : 1500) * 1000000ull)
+		return true;
+	return (!c.used || c.opened <= MW_NR_CHUNKS) && ns < 30000000000ull;
+}
+
+/* Pages leave the file under a read: by O_DIRECT, and cut off. */
+static void storm_write(struct storm *s)
+{
+	uint32_t *page = aligned_alloc(4096, STORM_SIZE);
+	uint64_t begun = th_now_ns();
+
+	for (uint32_t v = 1; storm_lasts(th_now_ns() - begun); v++) {
+		for (size_t i = 0; i < STORM_SIZE / sizeof(v); i++)
+			page[i] = v;
+		atomic_store(&s->begun, v);
+		if (v % 3 == 2)
+			(void)!ftruncate(mw_file.plain, (off_t)STORM_SIZE);
+		if (pwrite(v & 1 && s->direct >= 0 ? s->direct : mw_file.plain,
+			   page, STORM_SIZE, 0) != (ssize_t)STORM_SIZE)
+			th_bad_note(&s->bad, "write %u: %d", v, errno);
+		atomic_store(&s->done, v);
+		th_sleep_ms((unsigned)th_below(60));
+	}
+	atomic_store(&s->over, true);
+	free(page);
+}
+
+static void storm_look(struct storm *s, const uint32_t *words, uint32_t low)
+{
+	uint32_t high = atomic_load(&s->begun);
+
+	for (size_t at = 0; at < STORM_SIZE / 4; at++)
+		if (words[at] < low || words[at] > high)
+			th_bad_note(&s->bad, "word %zu is %u, not %u to %u", at,
+				    words[at], low, high);
+}
+
+static void storm_read(struct storm *s)
+{
+	uint32_t *words = malloc(STORM_SIZE);
+
+	while (!atomic_load(&s->over)) {
+		struct io io = { .size = STORM_SIZE };
+		uint32_t low = atomic_load(&s->done);
+
+		enqueue(&io);
+		synchronize();
+		if (io.n != (ssize_t)STORM_SIZE)
+			th_bad_note(&s->bad, "read answers %zd", io.n);
+		th_mem_get(&room, 0, (unsigned char *)words, STORM_SIZE);
+		storm_look(s, words, low);
+	}
+	free(words);
+}
+
+static void storm_thread(void *arg, unsigned i)
+{
+	if (i)
+		storm_read(arg);
+	else
+		storm_write(arg);
+}
+
+static void a_read_never_shows_less_than_was_written_before_it(void **state)
+{
+	struct storm s = { .direct = -1 };
+	unsigned long before;
+
+	if (!mw_pins)
+		th_skip("chunks are too small to be pinned");
+	mw_begin_with("always", 4 * MW_CHUNK, TH_BUFFERED);
+	set_up(FIXED);
+	before = drawn();
+	s.direct = open(mw_file.path, O_RDWR | O_DIRECT | O_CLOEXEC);
+	memset(mw_content, 0, MW_SIZE);
+	th_file_put(&mw_file, 0, mw_content, MW_SIZE);
+	th_threads(2, storm_thread, &s);
+	th_bad_check(&s.bad);
+	assert_true(mw_counts().used > 0);
+	if (th_fake())
+		assert_true(drawn() > before);
+	if (s.direct >= 0)
+		close(s.direct);
+	end();
+}
+
 #define TEST(name) cmocka_unit_test_teardown(name, mw_teardown)
 
 int main(void)
@@ -358,6 +484,8 @@ int main(void)
 		TEST(a_file_that_changes_meanwhile_is_read_again),
 		TEST(a_file_that_is_cut_meanwhile_ends_there),
 		TEST(a_graph_draws_what_is_there_when_it_is_launched),
+		TEST(a_window_stays_until_the_kernel_has_left),
+		TEST(a_read_never_shows_less_than_was_written_before_it),
 	};
 
 	mw_start();

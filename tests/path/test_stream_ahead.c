@@ -449,8 +449,8 @@ static CUcontext move_to_second_ctx(struct world *w)
 }
 
 /*
- * What it has read has no place any more, and perhaps nor has its result. It
- * is more than a hold has room for: less would have been told of already.
+ * What it has read has no place any more, and perhaps nor has its result. What
+ * the first has read was on its way, and told of, when the file had given it.
  */
 static void one_whose_context_dies_meanwhile_tells_nothing(void **state)
 {
@@ -476,7 +476,8 @@ static void one_whose_context_dies_meanwhile_tells_nothing(void **state)
 	th_close();
 	let_reads_go();
 	assert_true(came);
-	assert_int_equal(first.n, -CU_FILE_CUDA_DRIVER_ERROR);
+	if (first.n != (ssize_t)half_of(&w))
+		assert_int_equal(first.n, -CU_FILE_CUDA_DRIVER_ERROR);
 	assert_int_equal(second.n, -1);
 	world_forget(&w);
 }

@@ -190,15 +190,17 @@ static void one_that_rings_has_no_gate_to_open(void **state)
 }
 
 /*
- * Its kernel is on the GPU, alone at its board, and comes to the orders of one
- * block one after the other; and nobody is told but the stream.
+ * Its kernel is on the GPU, alone at its board, and comes to its end; and
+ * nobody is told but the stream.
  */
 static void a_run_may_end_early_if_its_kernel_comes_to_its_end(void **state)
 {
 	w.ferry.rings = true;
-	assert_false(cf_ferry_may_end_early(&w.ferry));
-	w.ferry.blocks = 1;
 	assert_true(cf_ferry_may_end_early(&w.ferry));
+	/* one block comes to the orders one after the other */
+	assert_false(cf_ferry_may_leave_hold(&w.ferry));
+	w.ferry.blocks = 1;
+	assert_true(cf_ferry_may_leave_hold(&w.ferry));
 	w.ferry.shared = true;
 	assert_false(cf_ferry_may_end_early(&w.ferry));
 	w.ferry.shared = false;
@@ -210,6 +212,7 @@ static void a_run_may_end_early_if_its_kernel_comes_to_its_end(void **state)
 	w.ferry.rings = true;
 	cf_ferry_lose(&w.ferry);
 	assert_false(cf_ferry_may_end_early(&w.ferry));
+	assert_false(cf_ferry_may_leave_hold(&w.ferry));
 }
 
 /* All of them: who has not left may still look at the board. */
@@ -413,6 +416,78 @@ static void a_stream_that_is_gone_is_not_waited_for(void **state)
 	assert_int_equal(cf_ferry_wait_begun(&w.ferry), LOST);
 }
 
+/* --------------------------------------------------------------- loans */
+
+static atomic_uint given_back, given_lost;
+
+static void comes_back(const struct cf_ferry_loan *loan, bool lost)
+{
+	assert_ptr_equal(loan->owner, &w);
+	assert_true(lost || cf_ferry_has_left(&w.ferry));
+	atomic_fetch_add(lost ? &given_lost : &given_back, 1);
+}
+
+static const struct cf_ferry_loan something = { comes_back, &w, NULL };
+
+static void lend_all(void)
+{
+	atomic_store(&given_back, 0);
+	atomic_store(&given_lost, 0);
+	w.ferry.rings = true;
+	assert_false(cf_ferry_has_lent(&w.ferry));
+	for (unsigned i = 0; i < CF_FERRY_LOANS; i++)
+		assert_true(cf_ferry_lend(&w.ferry, &something));
+	assert_true(cf_ferry_has_lent(&w.ferry));
+}
+
+static void *give_back(void *over)
+{
+	cf_ferry_give_back(&w.ferry);
+	atomic_store((atomic_bool *)over, true);
+	return NULL;
+}
+
+static void what_is_lent_comes_back_when_the_kernel_has_left(void **state)
+{
+	atomic_bool over = false;
+	pthread_t thread;
+
+	lend_all();
+	assert_false(cf_ferry_lend(&w.ferry, &something));
+	cf_ferry_end(&w.ferry);
+	assert_int_equal(pthread_create(&thread, NULL, give_back, &over), 0);
+	atomic_store(&w.board.left[0], w.ferry.run);
+	th_sleep_ms(30);
+	assert_false(atomic_load(&over));
+	assert_int_equal(atomic_load(&given_back), 0);
+	atomic_store(&w.board.left[1], w.ferry.run);
+	pthread_join(thread, NULL);
+	assert_int_equal(atomic_load(&given_back), CF_FERRY_LOANS);
+	assert_false(cf_ferry_has_lent(&w.ferry));
+	assert_true(cf_ferry_lend(&w.ferry, &something));
+	cf_ferry_give_back(&w.ferry);
+}
+
+static void what_is_lent_to_a_kernel_that_never_comes_is_lost(void **state)
+{
+	lend_all();
+	cf_ferry_end(&w.ferry);
+	atomic_store(&w.dead, true);
+	cf_ferry_give_back(&w.ferry);
+	assert_int_equal(atomic_load(&given_lost), CF_FERRY_LOANS);
+	assert_false(cf_ferry_has_lent(&w.ferry));
+	assert_false(cf_ferry_lend(&w.ferry, &something));
+}
+
+static void nothing_is_lent_where_the_run_may_not_end_early(void **state)
+{
+	w.ferry.rings = true;
+	w.ferry.events = true;
+	assert_false(cf_ferry_lend(&w.ferry, &something));
+	assert_false(cf_ferry_has_lent(&w.ferry));
+	cf_ferry_give_back(&w.ferry);
+}
+
 /* -------------------------------------------------------------- no hope */
 
 static void a_kernel_that_never_comes_ends_the_wait(void **state)
@@ -490,6 +565,9 @@ int main(void)
 		TEST(who_waits_for_the_stream_naps_ever_longer),
 		TEST(a_board_says_whether_it_is_full),
 		TEST(a_stream_that_is_gone_is_not_waited_for),
+		TEST(what_is_lent_comes_back_when_the_kernel_has_left),
+		TEST(what_is_lent_to_a_kernel_that_never_comes_is_lost),
+		TEST(nothing_is_lent_where_the_run_may_not_end_early),
 	};
 
 	th_start(60);
