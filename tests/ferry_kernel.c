@@ -11,7 +11,7 @@
 #include "fakecuda.h"
 #include "harness.h"
 
-#define TILE ((size_t)64 << 10)
+#define ROW ((size_t)8 << 10) /* a vector for each thread */
 #define PAGE 4096
 
 /* by name, so that the program loads with a real driver too */
@@ -27,6 +27,7 @@ struct ferry {
 	_Atomic uint32_t *claims; /* or NULL */
 	unsigned blocks;
 	uint32_t run, lets;
+	bool striped;
 	uint32_t next[CF_FERRY_BLOCKS], sum[CF_FERRY_BLOCKS];
 	bool mine[CF_FERRY_BLOCKS];
 };
@@ -51,7 +52,7 @@ static size_t least(size_t a, size_t b)
 }
 
 /* Page by page: what lies side by side for a GPU need not here. */
-static int move_tile(uint64_t dst, uint64_t src, size_t size)
+static int move_row(uint64_t dst, uint64_t src, size_t size)
 {
 	size_t n;
 
@@ -111,12 +112,14 @@ static int carry_out(struct ferry *f, unsigned block)
 	struct cf_ferry_order order = f->near->orders[nr % CF_FERRY_ORDERS];
 	int err = 0;
 
-	f->next[block] += f->blocks;
+	f->next[block] += f->striped ? 1 : f->blocks;
 	f->sum[block] += order.size;
-	count(&order);
-	for (size_t at = 0; at < order.size && !err; at += TILE)
-		err = move_tile(order.dst + at, order.src + at,
-				least(order.size - at, TILE));
+	if (!f->striped || !block)
+		count(&order);
+	for (size_t at = f->striped ? block * ROW : 0; at < order.size && !err;
+	     at += f->striped ? f->blocks * ROW : ROW)
+		err = move_row(order.dst + at, order.src + at,
+			       least(order.size - at, ROW));
 	if (!was_last(f, block))
 		atomic_store(&f->board->moved[block], nr + 1);
 	return err;
@@ -169,7 +172,7 @@ static int serve(struct ferry *f)
 
 struct params {
 	CUdeviceptr board, near, claims, door;
-	uint32_t ticket, ahead, lets;
+	uint32_t ticket, ahead, lets, striped;
 };
 
 static struct params params_of(const struct fakecuda_launch *launch)
@@ -183,6 +186,7 @@ static struct params params_of(const struct fakecuda_launch *launch)
 	memcpy(&p.ticket, launch->params[4], sizeof(p.ticket));
 	memcpy(&p.ahead, launch->params[5], sizeof(p.ahead));
 	memcpy(&p.lets, launch->params[6], sizeof(p.lets));
+	memcpy(&p.striped, launch->params[7], sizeof(p.striped));
 	return p;
 }
 
@@ -218,7 +222,9 @@ static bool announce(const struct params *p, bool came_ahead)
 static int kernel(const struct fakecuda_launch *launch)
 {
 	const struct params p = params_of(launch);
-	struct ferry f = { .blocks = launch->grid[0], .lets = p.lets };
+	struct ferry f = { .blocks = launch->grid[0],
+			   .lets = p.lets,
+			   .striped = p.striped };
 	int err;
 
 	f.board = map(p.board, sizeof(*f.board));
@@ -235,7 +241,7 @@ static int kernel(const struct fakecuda_launch *launch)
 		return CF_CU_ILLEGAL_ADDRESS;
 	for (unsigned block = 0; block < f.blocks; block++) {
 		f.mine[block] = claim(&f, block);
-		f.next[block] = block;
+		f.next[block] = f.striped ? 0 : block;
 	}
 	err = serve(&f);
 	leave();

@@ -17,7 +17,8 @@
  *
  * A run is one time that the operation is carried. Every run posts any number
  * of orders, from any threads, and ends; the kernel leaves when it has moved
- * them all. Of n blocks, block i modulo n carries out order i. In a graph,
+ * them all. Of n blocks, block i modulo n carries out order i; or each does its
+ * part of every order, which is for few large ones. In a graph,
  * kernels of several launches may meet at one board: what a block has to do is
  * then claimed by one of theirs, and the others only wait for the end.
  *
@@ -40,9 +41,9 @@
 #include "core/near_slots.h"
 #include "seam/cuda.h"
 
-#define CF_FERRY_BLOCKS 16		 /* of the kernel, at most */
-#define CF_FERRY_ORDERS 16		 /* that it has not carried out yet */
-#define CF_FERRY_DRAWS ((size_t)2 << 20) /* from here on, path/draws.h */
+#define CF_FERRY_BLOCKS 16		  /* of the kernel, at most */
+#define CF_FERRY_ORDERS 16		  /* that it has not carried out yet */
+#define CF_FERRY_DRAWS ((size_t)64 << 10) /* from here on, path/draws.h */
 #define CF_FERRY_LOANS 16
 #define CF_FERRY_BEGUN 64 /* the second bell, words behind the first */
 /* 64 KiB, and the pages around it that an unaligned direct read takes along */
@@ -113,7 +114,8 @@ struct cf_ferry {
 	unsigned blocks;	  /* of the launch; 0: there is none */
 	/* a block that has moved so much lets the next ferry come */
 	uint32_t lets;
-	bool drawn;  /* its launch has the shape for that, path/draws.h */
+	bool drawn;  /* its launch has the shape for that, path/draws.h: each
+		      * block has a part of every order */
 	bool shared; /* in a graph: kernels of several launches may meet */
 	bool rings;  /* its kernel rings, and no gate is before it */
 	bool events; /* tell when it is over, and not its stream alone */

@@ -9,7 +9,9 @@
 /* so many blocks are worth their while from here on */
 #define TWO_BLOCKS ((size_t)256 << 10)
 #define FOUR_BLOCKS ((size_t)2 << 20)
-#define DRAWN_BLOCKS 8
+/* and out of windows, where they share each order */
+#define FOUR_DRAW ((size_t)512 << 10)
+#define LAST_DRAWN ((size_t)512 << 10) /* while the next one comes */
 
 /* An older GPU has no code for the first text, and takes the second. */
 static CUresult load(const struct cf_cuda *cuda, struct cf_ferry_kernel *kernel)
@@ -60,20 +62,28 @@ int cf_ferry_load(const struct cf_cuda *cuda, struct cf_ferry_kernel *kernel)
 }
 
 /*
- * Of long ones the next keeps processors busy from when it comes. Orders out of
- * windows are there before the kernel is, and only the bus is waited for.
+ * Its orders are there before the kernel is, and the next one's first bytes
+ * shall be on their way when its own are over.
  */
+static void shape_drawn(struct cf_ferry *ferry, size_t size)
+{
+	ferry->blocks = size < FOUR_DRAW ? 2 : 4;
+	ferry->lets = (uint32_t)cf_least(size - cf_least(size, LAST_DRAWN),
+					 UINT32_MAX);
+}
+
+/* Of long ones the next keeps processors busy from when it comes. */
 void cf_ferry_shape(struct cf_ferry *ferry, size_t size, bool drawn)
 {
+	ferry->drawn = drawn && size >= CF_FERRY_DRAWS;
+	if (ferry->drawn) {
+		shape_drawn(ferry, size);
+		return;
+	}
 	ferry->blocks = size <= TWO_BLOCKS ? 1 : size < FOUR_BLOCKS ? 2 : 4;
 	ferry->lets = 0;
-	ferry->drawn = drawn && ferry->blocks == 4;
-	if (ferry->blocks < 4)
-		return;
-	if (drawn)
-		ferry->blocks = DRAWN_BLOCKS;
-	ferry->lets = (uint32_t)cf_least(size / ferry->blocks / (drawn ? 1 : 2),
-					 UINT32_MAX);
+	if (ferry->blocks == 4)
+		ferry->lets = (uint32_t)cf_least(size / 8, UINT32_MAX);
 }
 
 /* In a graph it is a node, and its edges are the client's. */
@@ -121,9 +131,9 @@ CUresult cf_ferry_launch(const struct cf_cuda *cuda,
 			0;
 	CUdeviceptr near = cf_ferry_is_near(ferry) ? ferry->near_place : board;
 	uint32_t ahead = ferry->begun != NULL, lets = ferry->lets;
-	void *params[] = {
-		&board, &near, &claims, &door, &ticket, &ahead, &lets
-	};
+	uint32_t striped = ferry->drawn;
+	void *params[] = { &board,  &near,  &claims, &door,
+			   &ticket, &ahead, &lets,   &striped };
 	CUresult res = CF_CU_NOT_SUPPORTED;
 
 	if (cuda->launch_kernel_ex)

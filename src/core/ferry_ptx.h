@@ -3,14 +3,16 @@
  * ferry_ptx - the kernel of ferries, which the driver compiles for its GPU.
  *
  * If door is not 0, thread 0 of block 0 writes the ticket there first. Of n
- * blocks, block x has each n-th order, counted from x: its thread 0 looks at
- * the state until its next order is there or the run has ended, and all threads
- * move the bytes, a tile at a time: eight vectors of 16 bytes for each thread,
- * or, where source and target differ modulo 16, eight bytes. When all can see
+ * blocks, block x has each n-th order, counted from x, or, if striped is not 0,
+ * each n-th row of every order, a row being a vector for each thread: its
+ * thread 0 looks at the state until its next order is there or the run has
+ * ended, and all threads move the bytes, a tile at a time: eight vectors of 16
+ * bytes for each thread, or, where source and target differ modulo 16, eight
+ * bytes. When all can see
  * what was moved, word x of moved is the order's number, from 1; not so of the
- * block's last order, if a look at the state, made while the bytes were on
- * their way, tells that it is. The last word is the run's number in word x of
- * left.
+ * block's last order, if a look at the state, made before the other threads
+ * have moved theirs, tells that it is. The last word is the run's number in
+ * word x of left.
  *
  * State and orders are read from near, which is board or in an aperture. What
  * the state says of a run before this one counts for nothing.
@@ -23,9 +25,11 @@
  *
  * The text for GPUs that know it waits itself for what is before it in the
  * stream: before it reads or writes anything, or, if ahead is not 0, when it
- * has rung and looked a few times for its first order; block 0 then writes
- * the ticket to the word 256 bytes behind the door. It lets what is behind it
- * come to its processor when each block has moved lets bytes or leaves.
+ * has rung, looked a few times for its first order, and loaded that order's
+ * first tile; block 0 then writes the ticket to the word 256 bytes behind the
+ * door. It lets what is behind it come to its processor when each block has
+ * come to byte lets of its orders, or of all if it has a part of each, or
+ * leaves.
  *
  * claims is 0, or word x of it goes up to the run's number by whoever comes
  * first; a block that finds it there waits for the end and moves nothing. Such
@@ -84,22 +88,22 @@
 
 /*
  * WAIT stands before anything is read or written, RING before it rings, PEEK
- * when it has rung, GO before it moves anything, LET before each order, LEAVE
- * behind the moving.
+ * when it has rung, ARRIVE(label) before it stores anything, LET(label) where it
+ * gets on, LEAVE behind the moving.
  */
-#define CF_FERRY_TEXT(TARGET, WAIT, RING, PEEK, GO, LET, LEAVE) \
+#define CF_FERRY_TEXT(TARGET, WAIT, RING, PEEK, ARRIVE, LET, LEAVE) \
 	TARGET \
 	".address_size 64\n" \
 	".visible .entry cf_ferry(.param .u64 board, .param .u64 near,\n" \
 	"	.param .u64 claims, .param .u64 door, .param .u32 ticket,\n" \
-	"	.param .u32 ahead, .param .u32 lets)\n" \
+	"	.param .u32 ahead, .param .u32 lets, .param .u32 striped)\n" \
 	".maxntid " CF_FERRY_TEXT_OF(CF_FERRY_THREADS) ", 1, 1\n" \
 	".minnctapersm 2\n" \
 	"{\n" \
-	"	.reg .pred %q, %out, %ahead, %p<8>;\n" \
+	"	.reg .pred %q, %out, %ahead, %waits, %p<8>;\n" \
 	"	.reg .b32 %me, %nr, %block, %blocks, %run, %ended, %posted, %next, %go;\n" \
 	"	.reg .b32 %n, %head, %vec, %i, %j, %step, %old, %got, %mine, %late, %twice;\n" \
-	"	.reg .b32 %a<8>, %b<8>, %c<8>, %d<8>, %lets, %sum;\n" \
+	"	.reg .b32 %a<8>, %b<8>, %c<8>, %d<8>, %lets;\n" \
 	"	.reg .b16 %h<8>;\n" \
 	"	.reg .b64 %board, %near, %claim, %order, %state, %dst, %src;\n" \
 	"	.reg .b64 %to, %from, %t, %word, %stride;\n" \
@@ -110,7 +114,7 @@
 	"	mov.u32 %block, %ctaid.x;\n" \
 	"	mov.u32 %blocks, %nctaid.x;\n" \
 	"	mov.u32 %next, %block;\n" \
-	"	mov.u32 %sum, 0;\n" \
+	"	ld.param.u32 %lets, [lets];\n" \
 	WAIT \
 	"	mov.u32 %mine, 1;\n" \
 	"	mov.u32 %late, 1;\n" \
@@ -121,7 +125,15 @@
 	"	ld.param.u64 %near, [near];\n" \
 	"	cvta.to.global.u64 %near, %near;\n" \
 	"	setp.ne.u32 %out, %me, 0;\n" \
-	"	@%out bra START;\n" \
+	"	ld.param.u32 %got, [striped];\n" \
+	"	setp.eq.u32 %q, %got, 0;\n" \
+	"	@%q bra APART;\n" \
+	"	mad.lo.u32 %me, %block, %nr, %me;\n" \
+	"	mul.lo.u32 %nr, %nr, %blocks;\n" \
+	"	mov.u32 %next, 0;\n" \
+	"	mov.u32 %blocks, 1;\n" \
+	"APART:\n" \
+	"	@%out bra LOOP;\n" \
 	"	setp.ne.u32 %q, %block, 0;\n" \
 	"	@%q bra RUNG;\n" \
 	"	ld.param.u64 %t, [door];\n" \
@@ -149,20 +161,20 @@
 	"	atom.global.cas.b32 %got, [%claim], %old, %run;\n" \
 	"	setp.ne.u32 %q, %got, %old;\n" \
 	"	@%q bra CLAIM;\n" \
-	"	bra START;\n" \
+	"	bra LOOP;\n" \
 	"CLAIMED:\n" \
 	"	mov.u32 %mine, 0;\n" \
-	"	bra START;\n" \
+	"	bra LOOP;\n" \
 	"PEEK:\n" \
 	PEEK \
-	"START:\n" \
-	GO \
 	"LOOP:\n" \
-	LET \
+	"	mov.u32 %j, 0;\n" \
+	LET("GOES_ON") \
 	"	@%out bra TOLD;\n" \
 	"	mov.u32 %go, 1;\n" \
 	"	setp.gt.u32 %q, %posted, %next;\n" \
 	"	@%q bra ORDER;\n" \
+	ARRIVE("NONE") \
 	"LOOK:\n" \
 	"	ld.volatile.global.u64 %state, [%near];\n" \
 	CF_FERRY_TOLD \
@@ -209,11 +221,15 @@
 	"	add.u64 %to, %dst, %t;\n" \
 	"	add.u64 %from, %src, %t;\n" \
 	CF_FERRY_8(CF_FERRY_VEC_IN) \
+	ARRIVE("LOADED") \
+	"	shl.b32 %j, %i, 4;\n" \
+	LET("STORES") \
 	CF_FERRY_8(CF_FERRY_VEC_OUT) \
 	"	add.u32 %i, %i, %step;\n" \
 	"	bra VECTORS;\n" \
 	/* what is before the first vector and behind the last */ \
 	"ENDS:\n" \
+	ARRIVE("SHORT") \
 	"	cvt.u64.u32 %t, %me;\n" \
 	"	add.u64 %to, %dst, %t;\n" \
 	"	add.u64 %from, %src, %t;\n" \
@@ -230,6 +246,7 @@
 	"	@%q st.global.u8 [%to], %h0;\n" \
 	"	bra MOVED;\n" \
 	"BYTES:\n" \
+	ARRIVE("UNLIKE") \
 	"	shl.b32 %step, %nr, 3;\n" \
 	"	mov.u32 %i, %me;\n" \
 	"	cvt.u64.u32 %stride, %nr;\n" \
@@ -244,8 +261,16 @@
 	"	add.u32 %i, %i, %step;\n" \
 	"	bra MORE;\n" \
 	"MOVED:\n" \
+	"	@%out bra ALL;\n" \
+	"	shr.u64 %t, %state, 32;\n" \
+	"	cvt.u32.u64 %got, %t;\n" \
+	"	sub.u32 %got, %got, %twice;\n" \
+	"	setp.gt.s32 %q, %got, 0;\n" \
+	"	@!%q ld.volatile.global.u64 %state, [%near];\n" \
+	"ALL:\n" \
 	"	bar.sync 0;\n" \
-	"	add.u32 %sum, %sum, %n;\n" \
+	"	min.u32 %got, %n, %lets;\n" \
+	"	sub.u32 %lets, %lets, %got;\n" \
 	"	add.u32 %got, %next, 1;\n" \
 	"	add.u32 %next, %next, %blocks;\n" \
 	"	@%out bra LOOP;\n" \
@@ -260,21 +285,47 @@
 	"	@%out bra END;\n" \
 	"	setp.eq.u32 %q, %mine, 0;\n" \
 	"	@%q bra END;\n" \
-	"	membar.sys;\n" \
+	"	membar.gl;\n" \
 	"	st.volatile.global.u32 [%word+128], %run;\n" \
 	"END:\n" \
 	"	ret;\n" \
 	"}\n"
 
+#define CF_FERRY_NOTHING(LABEL)
+
 static const char cf_ferry_ptx[] =
 	CF_FERRY_TEXT(".version 6.0\n.target sm_60\n", "", "	membar.sys;\n",
-		      "", "", "", "");
+		      "", CF_FERRY_NOTHING, CF_FERRY_NOTHING, "");
+
+/* Each thread for itself; thread 0 of block 0 tells. */
+#define CF_FERRY_ARRIVE(LABEL) \
+	"	@!%waits bra " LABEL ";\n" \
+	"	griddepcontrol.wait;\n" \
+	"	setp.ne.u32 %waits, %nr, %nr;\n" \
+	"	setp.eq.u32 %q, %lets, 0;\n" \
+	"	@%q griddepcontrol.launch_dependents;\n" \
+	"	or.b32 %got, %me, %block;\n" \
+	"	setp.ne.u32 %q, %got, 0;\n" \
+	"	@%q bra " LABEL ";\n" \
+	"	ld.param.u64 %claim, [door];\n" \
+	"	cvta.to.global.u64 %claim, %claim;\n" \
+	"	ld.param.u32 %got, [ticket];\n" \
+	"	st.volatile.global.u32 [%claim+256], %got;\n" \
+	LABEL ":\n"
+
+/* It has come to byte %j of this order. */
+#define CF_FERRY_LET(LABEL) \
+	"	setp.lt.u32 %q, %j, %lets;\n" \
+	"	@%q bra " LABEL ";\n" \
+	"	@%waits bra " LABEL ";\n" \
+	"	griddepcontrol.launch_dependents;\n" \
+	LABEL ":\n"
 
 static const char cf_ferry_ptx_follows[] = CF_FERRY_TEXT(
 	".version 7.8\n.target sm_90\n",
-	"	ld.param.u32 %lets, [lets];\n"
 	"	ld.param.u32 %got, [ahead];\n"
 	"	setp.ne.u32 %ahead, %got, 0;\n"
+	"	setp.ne.u32 %waits, %got, 0;\n"
 	"	@%ahead bra RING;\n"
 	"	griddepcontrol.wait;\n"
 	"RING:\n",
@@ -282,27 +333,20 @@ static const char cf_ferry_ptx_follows[] = CF_FERRY_TEXT(
 	 * that comes ahead */
 	"	@!%ahead membar.sys;\n",
 	/* what it sees it need not look for again */
-	"	@!%ahead bra START;\n"
+	"	@!%ahead bra LOOP;\n"
 	"	mov.u32 %i, 16;\n"
+	"	ld.param.u32 %got, [striped];\n"
+	"	setp.ne.u32 %q, %got, 0;\n"
+	"	@%q mov.u32 %i, 48;\n"
 	"AGAIN:\n"
 	"	ld.volatile.global.u64 %state, [%near];\n"
 	CF_FERRY_TOLD
 	"	setp.gt.u32 %q, %posted, %next;\n"
-	"	@%q bra START;\n"
+	"	@%q bra LOOP;\n"
 	"	sub.u32 %i, %i, 1;\n"
 	"	setp.ne.u32 %q, %i, 0;\n"
 	"	@%q bra AGAIN;\n",
-	"	@!%ahead bra LOOP;\n"
-	"	griddepcontrol.wait;\n"
-	"	or.b32 %got, %me, %block;\n"
-	"	setp.ne.u32 %q, %got, 0;\n"
-	"	@%q bra LOOP;\n"
-	"	ld.param.u64 %t, [door];\n"
-	"	cvta.to.global.u64 %t, %t;\n"
-	"	ld.param.u32 %got, [ticket];\n"
-	"	st.volatile.global.u32 [%t+256], %got;\n",
-	"	setp.ge.u32 %q, %sum, %lets;\n"
-	"	@%q griddepcontrol.launch_dependents;\n",
+	CF_FERRY_ARRIVE, CF_FERRY_LET,
 	"	griddepcontrol.launch_dependents;\n");
 /* clang-format on */
 

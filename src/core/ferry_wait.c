@@ -12,12 +12,23 @@
 #define NAP_SHARE 32	   /* ahead of its stream: the part it may be late */
 #define ASK_AFTER 64	   /* naps: whether there is hope */
 
+static bool block_has_moved(const struct cf_ferry *ferry, unsigned block,
+			    uint32_t nr)
+{
+	return atomic_load_explicit(&ferry->board->moved[block],
+				    memory_order_acquire) >= nr;
+}
+
 bool cf_ferry_has_moved(const struct cf_ferry *ferry, uint32_t nr)
 {
 	unsigned block = nr && ferry->blocks ? (nr - 1) % ferry->blocks : 0;
 
-	return atomic_load_explicit(&ferry->board->moved[block],
-				    memory_order_acquire) >= nr;
+	if (!ferry->drawn)
+		return block_has_moved(ferry, block, nr);
+	for (block = 0; block < ferry->blocks; block++)
+		if (!block_has_moved(ferry, block, nr))
+			return false;
+	return true;
 }
 
 /* Acquire: what was before it is over. */

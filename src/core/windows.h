@@ -45,18 +45,18 @@ enum cf_sight {
 
 struct cf_view {
 	enum cf_sight sight;
-	bool stamped;  /* the stamp was taken, and the piece is in the file */
-	bool of_batch; /* if it was: others come with it */
+	bool stamped; /* the stamp was taken, and the piece is in the file */
+	enum cf_among among;   /* if it was: what else comes with it */
 	struct cf_stamp stamp; /* of the file */
 	uint64_t since; /* read before at this time; UINT64_MAX: never mind */
 };
 
 /*
  * Fills piece->view. Costs next to nothing where nothing is to be gained. The
- * caller holds the handle. of_batch: others come with it. known: the file's
- * stamp, taken since the call began, or NULL. Any thread.
+ * caller holds the handle. known: the file's stamp, taken since the call began,
+ * or NULL. Any thread.
  */
-void cf_windows_look(struct cf_piece *piece, bool of_batch,
+void cf_windows_look(struct cf_piece *piece, enum cf_among among,
 		     const struct cf_stamp *known);
 
 /* Whether those that are opened now are pinned, as far as is known. */

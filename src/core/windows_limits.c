@@ -38,11 +38,21 @@ size_t cf_windows_max_bytes(void)
 	return NOW(max_bytes);
 }
 
-bool cf_windows_are_no_matter(size_t size, bool of_batch)
+size_t cf_windows_part(size_t size, enum cf_among among)
 {
-	size_t from = NOW(use_from) / (of_batch ? CF_WINDOWS_BATCH_SHARE : 1);
+	static const size_t parts[] = {
+		[CF_AMONG_NONE] = 1,
+		[CF_AMONG_BATCH] = 4,
+		[CF_AMONG_STREAM] = 16,
+	};
 
-	return cf_windows_mode() == CF_WINDOWS_OFF || size < from;
+	return size / parts[among];
+}
+
+bool cf_windows_are_no_matter(size_t size, enum cf_among among)
+{
+	return cf_windows_mode() == CF_WINDOWS_OFF ||
+	       size < cf_windows_part(NOW(use_from), among);
 }
 
 void cf_windows_limits_now(struct cf_windows_limits *to)

@@ -39,11 +39,17 @@ size_t cf_windows_max_bytes(void);
 
 /*
  * Entries of a batch are copied one behind the other, and none is waited for
- * alone: it pays with this part of what else is the smallest size.
+ * alone; in a stream the kernel that is there anyway copies. So it pays with a
+ * part of what else is the smallest size.
  */
-#define CF_WINDOWS_BATCH_SHARE 4
+enum cf_among {
+	CF_AMONG_NONE,
+	CF_AMONG_BATCH,	 /* a quarter */
+	CF_AMONG_STREAM, /* a sixteenth */
+};
+size_t cf_windows_part(size_t size, enum cf_among among);
 
 /* Whether reads of that size are never looked at. */
-bool cf_windows_are_no_matter(size_t size, bool of_batch);
+bool cf_windows_are_no_matter(size_t size, enum cf_among among);
 
 #endif

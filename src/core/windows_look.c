@@ -50,15 +50,14 @@ static bool is_known_to_be_safe(const struct cf_handle *handle)
 	}
 }
 
-static void limits_for(bool of_batch, struct cf_windows_limits *limits)
+static void limits_for(enum cf_among among, struct cf_windows_limits *limits)
 {
 	cf_windows_limits_now(limits);
-	if (of_batch)
-		limits->open_from /= CF_WINDOWS_BATCH_SHARE;
+	limits->open_from = cf_windows_part(limits->open_from, among);
 }
 
 /* What can be said without a system call; CF_SIGHT_NONE: look on. */
-static enum cf_sight glance(const struct cf_piece *piece, bool of_batch,
+static enum cf_sight glance(const struct cf_piece *piece, enum cf_among among,
 			    struct cf_windows_limits *limits)
 {
 	if (piece->op != CF_READ || piece->mem.kind == CF_MEMORY_HOST)
@@ -68,14 +67,14 @@ static enum cf_sight glance(const struct cf_piece *piece, bool of_batch,
 		return CF_SIGHT_NO_PAGES;
 	if (!is_known_to_be_safe(piece->handle))
 		return CF_SIGHT_STRANGER;
-	limits_for(of_batch, limits);
+	limits_for(among, limits);
 	if (limits->mode == CF_WINDOWS_AUTO && cf_pins_state() == CF_PINS_NONE)
 		return CF_SIGHT_NO_PINS;
 	if (limits->mode != CF_WINDOWS_ALWAYS &&
 	    piece->size > limits->max_bytes)
 		return CF_SIGHT_NO_ROOM;
 	if (limits->mode == CF_WINDOWS_AUTO && piece->size < CROWD_BELOW &&
-	    !of_batch && cf_window_table_uses() >= CROWD)
+	    among == CF_AMONG_NONE && cf_window_table_uses() >= CROWD)
 		return CF_SIGHT_CROWD;
 	if (piece->size < limits->open_from && !cf_window_table_size())
 		return CF_SIGHT_SMALL;
@@ -201,7 +200,7 @@ static bool take_stamp(const struct cf_piece *piece,
 	return (uint64_t)piece->file_off < stamp->size;
 }
 
-static enum cf_sight look(struct cf_piece *piece, bool of_batch,
+static enum cf_sight look(struct cf_piece *piece, enum cf_among among,
 			  const struct cf_stamp *known,
 			  const struct cf_windows_limits *limits)
 {
@@ -211,7 +210,7 @@ static enum cf_sight look(struct cf_piece *piece, bool of_batch,
 	size_t size;
 
 	piece->view.stamped = take_stamp(piece, known, stamp);
-	piece->view.of_batch = of_batch;
+	piece->view.among = among;
 	if (piece->view.stamped && !is_registered_file(piece)) {
 		piece->view.stamped = false;
 		cf_windows_retire(piece->handle);
@@ -234,26 +233,26 @@ static enum cf_sight look(struct cf_piece *piece, bool of_batch,
 }
 
 static CF_APART enum cf_sight glance_and_look(struct cf_piece *piece,
-					      bool of_batch,
+					      enum cf_among among,
 					      const struct cf_stamp *known)
 {
 	struct cf_windows_limits limits;
-	enum cf_sight sight = glance(piece, of_batch, &limits);
+	enum cf_sight sight = glance(piece, among, &limits);
 
-	return sight == CF_SIGHT_NONE ? look(piece, of_batch, known, &limits) :
+	return sight == CF_SIGHT_NONE ? look(piece, among, known, &limits) :
 					sight;
 }
 
-void cf_windows_look(struct cf_piece *piece, bool of_batch,
+void cf_windows_look(struct cf_piece *piece, enum cf_among among,
 		     const struct cf_stamp *known)
 {
 	piece->view.stamped = false;
 	if (cf_windows_mode() == CF_WINDOWS_OFF)
 		piece->view.sight = CF_SIGHT_OFF;
-	else if (cf_windows_are_no_matter(piece->size, of_batch))
+	else if (cf_windows_are_no_matter(piece->size, among))
 		piece->view.sight = CF_SIGHT_SMALL;
 	else
-		piece->view.sight = glance_and_look(piece, of_batch, known);
+		piece->view.sight = glance_and_look(piece, among, known);
 }
 
 static CF_APART void note(const struct cf_piece *piece)
@@ -262,7 +261,7 @@ static CF_APART void note(const struct cf_piece *piece)
 	struct cf_survey before;
 	size_t size;
 
-	limits_for(piece->view.of_batch, &limits);
+	limits_for(piece->view.among, &limits);
 	size = size_in_windows(piece, &limits);
 	if (piece->size < limits.open_from || !size)
 		return;

@@ -26,8 +26,7 @@
 #include "engine/plan_near.h"
 #include "engine/plan_step.h"
 
-#define MAPPED_STEP (4096 * KIB) /* the last one's check is waited for */
-#define DRAWN_STEP (2048 * KIB)	 /* the same of a stream that waits */
+#define MAPPED_STEP (4096 * KIB) /* looked at while it is copied */
 
 /* reads out of the page cache that several carry */
 #define FEW 4		     /* requests; of more only large ones are split */
@@ -206,10 +205,9 @@ static unsigned near_slots_for(const struct cf_piece *piece, unsigned company)
 static struct cf_plan mapped_plan(const struct cf_piece *piece)
 {
 	size_t step = cf_windows_chunk();
-	size_t most = piece->ferry ? DRAWN_STEP : MAPPED_STEP;
 
-	if (step > most)
-		step = most;
+	if (!piece->ferry && step > MAPPED_STEP)
+		step = MAPPED_STEP;
 	return (struct cf_plan){
 		.step = step,
 		.skew = (size_t)piece->file_off & (step - 1),

@@ -230,12 +230,13 @@ static bool may_be_drawn(const struct cf_piece *piece)
 {
 	return !piece->ferry ||
 	       (piece->size >= CF_FERRY_DRAWS && piece->ferry->gpu &&
-		cf_windows_may_be_pinned() &&
+		!piece->ferry->events && cf_windows_may_be_pinned() &&
 		((uint64_t)piece->file_off ^ piece->mem.addr) % 16 == 0);
 }
 
 /* Those of one call are one look at their file. */
-static void look(struct cf_piece *piece, bool of_batch, struct cf_facts *last)
+static void look(struct cf_piece *piece, enum cf_among among,
+		 struct cf_facts *last)
 {
 	bool known = last && last->looked_at == piece->handle;
 
@@ -244,7 +245,7 @@ static void look(struct cf_piece *piece, bool of_batch, struct cf_facts *last)
 		piece->view.stamped = false;
 		return;
 	}
-	cf_windows_look(piece, of_batch, known ? &last->stamp : NULL);
+	cf_windows_look(piece, among, known ? &last->stamp : NULL);
 	if (last && piece->view.stamped) {
 		last->looked_at = piece->handle;
 		last->stamp = piece->view.stamp;
@@ -253,7 +254,9 @@ static void look(struct cf_piece *piece, bool of_batch, struct cf_facts *last)
 
 static void decide(struct cf_request *req, bool of_batch, struct cf_facts *last)
 {
-	look(&req->piece, of_batch || req->piece.ferry, last);
+	enum cf_among among = of_batch ? CF_AMONG_BATCH : CF_AMONG_NONE;
+
+	look(&req->piece, req->piece.ferry ? CF_AMONG_STREAM : among, last);
 	cf_route_choose(&req->piece, cf_session_rules(), &req->route);
 }
 
@@ -294,7 +297,8 @@ static bool is_alike_everywhere(const struct cf_request *req)
 	return !handle->fs_ops && !handle->direct &&
 	       piece->via == CF_VIA_CACHE && handle->nvfs != CF_NVFS_PASS &&
 	       !req->ferry && !piece->ferry && !piece->alias &&
-	       !piece->remote && cf_windows_are_no_matter(piece->size, true) &&
+	       !piece->remote &&
+	       cf_windows_are_no_matter(piece->size, CF_AMONG_BATCH) &&
 	       (!req->registered || !cf_buffer_may_have_alias());
 }
 
@@ -315,7 +319,7 @@ bool cf_request_init_like(struct cf_request *req, const struct cf_call *call,
 	const char *problem;
 
 	if (!is_alike_everywhere(before) || call->size >= CF_VIA_DIRECT_FROM ||
-	    !cf_windows_are_no_matter(call->size, true) ||
+	    !cf_windows_are_no_matter(call->size, CF_AMONG_BATCH) ||
 	    check_numbers(call, &problem) || !is_held(call, before, last) ||
 	    cf_memory_check_range(&last->known.mem,
 				  (size_t)call->buf_off + call->size))

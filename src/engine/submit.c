@@ -43,14 +43,17 @@ static int ask_capture(const struct cf_cuda *cuda, CUstream stream,
 static void find_slots(const struct cf_cuda *cuda, struct cf_ferry *ferry,
 		       const struct cf_gpu *gpu, size_t size)
 {
+	size_t room = size + 2 * CF_SLOT_ALIGN;
+
 	ferry->gpu = NULL;
-	if (size + 2 * CF_SLOT_ALIGN <= CF_FERRY_HOLD)
+	if (room <= CF_FERRY_HOLD && size < CF_FERRY_DRAWS)
 		return;
 	/* else they are not pinned any more */
 	if (cf_context_id(cuda, gpu->primary) != gpu->primary_id)
 		return;
 	ferry->gpu = gpu;
-	cf_pool_warm(cf_gpu_pool(ferry->gpu, size + 2 * CF_SLOT_ALIGN), SLOTS);
+	if (room > CF_FERRY_HOLD)
+		cf_pool_warm(cf_gpu_pool(ferry->gpu, room), SLOTS);
 }
 
 /* Memory without a context is reached from its GPU's primary one. */

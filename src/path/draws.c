@@ -16,8 +16,7 @@
 /* Between so many bytes the link is idle for a moment that nobody sees. */
 #define TOGETHER ((size_t)4 << 20)
 
-/* Orders of one are behind those of the other, on a board that is full. */
-#define FERRY_DEPTH 2
+#define FERRY_DEPTH CF_FERRY_ORDERS /* on a board */
 
 static _Atomic unsigned nr_open; /* relaxed: it guides */
 
@@ -100,20 +99,11 @@ static void take_note(struct cf_draws *draws, bool moved)
 	draws->over(draws, one);
 }
 
-static bool all_moved(struct cf_ferry *ferry, const struct cf_draw *one)
-{
-	int err = 0;
-
-	for (uint32_t i = one->orders; i-- && !err;)
-		err = cf_ferry_wait(ferry, one->nr - i);
-	return !err;
-}
-
 static bool wait_for(const struct cf_draws *draws, const struct cf_draw *one)
 {
 	if (one->lost)
 		return false;
-	return draws->ferry ? all_moved(draws->ferry, one) :
+	return draws->ferry ? !cf_ferry_wait(draws->ferry, one->nr) :
 			      draws->cuda->event_synchronize(one->done) ==
 				      CF_CU_SUCCESS;
 }

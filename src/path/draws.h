@@ -45,15 +45,15 @@
 #include "core/ferry.h"
 #include "core/piece.h"
 
-#define CF_DRAWS 16 /* under way, at most */
+#define CF_DRAWS CF_FERRY_ORDERS /* under way, at most */
 
 struct cf_window;
 
 struct cf_draw {
 	const struct cf_piece *piece;
-	unsigned group;	     /* it was sent with, */
-	CUevent done;	     /* and whose this is */
-	uint32_t nr, orders; /* or the last of a ferry's, and how many */
+	unsigned group; /* it was sent with, */
+	CUevent done;	/* and whose this is */
+	uint32_t nr;	/* or the order of a ferry */
 	struct cf_window *window;
 	size_t from;	 /* in the window */
 	size_t at, size; /* in the piece */

@@ -121,15 +121,10 @@ static void send_by_lane(struct cf_draws *draws)
 
 /* ------------------------------------------------------------ by a ferry */
 
-/* As many as a board has room for: blocks have several, and none is long. */
 static bool order(struct cf_ferry *ferry, struct cf_draw *one)
 {
-	size_t all = (size_t)CF_SLOT_ALIGN * CF_FERRY_ORDERS;
-	size_t step = (one->size + all - 1) / all * CF_SLOT_ALIGN;
-
-	one->orders = (uint32_t)((one->size + step - 1) / step);
-	return !cf_ferry_post_in_steps(ferry, target(one), source(one),
-				       one->size, step, &one->nr);
+	return !cf_ferry_post(ferry, target(one), source(one), one->size,
+			      &one->nr);
 }
 
 static void send_by_ferry(struct cf_draws *draws)

@@ -13,6 +13,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
+#include "core/ferry.h"
 #include "core/pins.h"
 #include "mapped_world.h"
 
@@ -188,25 +189,51 @@ static void what_is_small_or_not_alike_is_carried_otherwise(void **state)
 
 	begin(FIXED);
 	/* one that the one before was launched for is carried so, too */
-	set_pieces(2 * TH_MIB - 1, MW_PAD);
+	set_pieces(CF_FERRY_DRAWS - 1, MW_PAD);
 	before = drawn();
 	run();
 	set_pieces(PIECE, MW_PAD + 8);
 	run();
 	assert_int_equal(drawn(), before);
 	/* and one that is so, but the ones before were not */
-	set_pieces(2 * TH_MIB, MW_PAD);
+	set_pieces(CF_FERRY_DRAWS, MW_PAD);
 	run();
 	assert_int_equal(drawn(), before);
 	/* small ones between change nothing */
 	learn();
-	set_pieces(2 * TH_MIB - 1, MW_PAD);
+	set_pieces(CF_FERRY_DRAWS - 1, MW_PAD);
 	run();
-	set_pieces(2 * TH_MIB, MW_PAD);
+	set_pieces(CF_FERRY_DRAWS, MW_PAD);
 	before = drawn();
 	run();
 	if (th_fake())
 		assert_true(drawn() > before);
+	end();
+}
+
+/* What opencufile.mapped_use_kb says is for reads that are alone. */
+static void a_sixteenth_of_what_else_is_the_smallest_is_enough(void **state)
+{
+	const size_t size = 2 * CF_FERRY_DRAWS;
+	unsigned long before;
+
+	if (!mw_pins)
+		th_skip("chunks are too small to be pinned");
+	mw_open_from = mw_use_from = 16 * size;
+	mw_begin();
+	mw_warm();
+	set_up(FIXED);
+	set_pieces(size, MW_PAD);
+	for (int lap = 0; lap < 2; lap++)
+		run();
+	before = drawn();
+	run();
+	if (th_fake()) /* but for the last granule, which is none */
+		assert_int_equal(drawn() - before, (PIECES - 1) * size);
+	set_pieces(size - 16, MW_PAD);
+	before = drawn();
+	run();
+	assert_int_equal(drawn(), before);
 	end();
 }
 
@@ -478,6 +505,7 @@ int main(void)
 		TEST(hot_reads_of_a_stream_come_out_of_windows),
 		TEST(those_that_come_ahead_do_too),
 		TEST(what_is_small_or_not_alike_is_carried_otherwise),
+		TEST(a_sixteenth_of_what_else_is_the_smallest_is_enough),
 		TEST(a_stream_has_windows_opened_for_its_next_read),
 		TEST(a_wish_for_a_handle_that_goes_leaves_nothing),
 		TEST(pages_that_were_replaced_are_read_again),

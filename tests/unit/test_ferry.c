@@ -311,6 +311,19 @@ static void who_waits_long_steps_aside_and_back(void **state)
 	assert_int_equal(atomic_load(&w.asides), 1);
 }
 
+static void a_shared_order_is_moved_when_every_block_has_its_part(void **state)
+{
+	struct waiter one;
+
+	w.ferry.drawn = true;
+	post(1);
+	waiter_begin(&one, 1);
+	atomic_store(&w.board.moved[1], 1);
+	still_waits(&one);
+	atomic_store(&w.board.moved[0], 1);
+	assert_int_equal(waiter_end(&one), 0);
+}
+
 static void a_full_board_has_no_room_until_its_first_order_is_moved(
 	void **state)
 {
@@ -558,6 +571,7 @@ int main(void)
 		TEST(a_wait_is_for_the_block_that_has_the_order),
 		TEST(who_waits_long_steps_aside_and_back),
 		TEST(a_full_board_has_no_room_until_its_first_order_is_moved),
+		TEST(a_shared_order_is_moved_when_every_block_has_its_part),
 		TEST(a_kernel_that_never_comes_ends_the_wait),
 		TEST(one_that_is_not_in_the_stream_ends_the_wait),
 		TEST(without_a_launch_no_order_is_waited_for),

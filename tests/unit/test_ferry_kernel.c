@@ -23,7 +23,7 @@ static struct {
 	unsigned blocks, threads, nr_attrs;
 	int priority, early;
 	uint64_t place, near, claims, door;
-	uint32_t ticket, ahead, lets;
+	uint32_t ticket, ahead, lets, striped;
 } seen;
 
 static CUresult module_load_data(CUmodule *module, const void *image)
@@ -68,6 +68,7 @@ static void note(CUfunction function, unsigned blocks, unsigned threads,
 	memcpy(&seen.ticket, params[4], 4);
 	memcpy(&seen.ahead, params[5], 4);
 	memcpy(&seen.lets, params[6], 4);
+	memcpy(&seen.striped, params[7], 4);
 }
 
 static CUresult launch_kernel(CUfunction function, unsigned x, unsigned y,
@@ -152,6 +153,7 @@ static CUresult launch(const struct cf_cuda *cuda,
 	assert_int_equal(seen.ticket, TICKET);
 	assert_int_equal(seen.lets, 4711);
 	assert_int_equal(seen.ahead, 0);
+	assert_int_equal(seen.striped, 0);
 	assert_int_equal(
 		seen.claims,
 		shared ? 0x1000 + offsetof(struct cf_ferry_board, claims) : 0);
@@ -184,9 +186,11 @@ static void one_that_is_told_so_comes_ahead(void **state)
 {
 	const struct cf_cuda cuda = new_driver();
 	_Atomic uint32_t begun = 0;
-	const struct cf_ferry ferry = {
-		.place = 0x1000, .blocks = 1, .begun = &begun, .ticket = TICKET
-	};
+	const struct cf_ferry ferry = { .place = 0x1000,
+					.blocks = 1,
+					.begun = &begun,
+					.ticket = TICKET,
+					.drawn = true };
 	struct cf_ferry_kernel kernel;
 
 	assert_int_equal(cf_ferry_load(&cuda, &kernel), 0);
@@ -194,6 +198,7 @@ static void one_that_is_told_so_comes_ahead(void **state)
 		cf_ferry_launch(&cuda, &kernel, &ferry, 0x2000, TICKET, STREAM),
 		CF_CU_SUCCESS);
 	assert_int_equal(seen.ahead, 1);
+	assert_int_equal(seen.striped, 1);
 	assert_int_equal(seen.early, 1);
 }
 
@@ -332,6 +337,7 @@ static void assert_shape(size_t size, bool drawn, unsigned blocks,
 	cf_ferry_shape(&ferry, size, drawn);
 	assert_int_equal(ferry.blocks, blocks);
 	assert_int_equal(ferry.lets, lets);
+	assert_true(ferry.drawn == (drawn && size >= CF_FERRY_DRAWS));
 }
 
 static void small_moves_have_one_block_and_large_ones_four(void **state)
@@ -342,9 +348,16 @@ static void small_moves_have_one_block_and_large_ones_four(void **state)
 	assert_shape((2 << 20) - 1, false, 2, 0);
 	assert_shape(2 << 20, false, 4, 256 << 10);
 	assert_shape(1ul << 40, false, 4, UINT32_MAX);
-	assert_shape((2 << 20) - 1, true, 2, 0);
-	assert_shape(2 << 20, true, 8, 256 << 10);
-	assert_shape(16 << 20, true, 8, 2 << 20);
+}
+
+static void what_comes_out_of_windows_several_have_a_part_of(void **state)
+{
+	assert_shape(CF_FERRY_DRAWS - 1, true, 1, 0);
+	assert_shape(CF_FERRY_DRAWS, true, 2, 0);
+	assert_shape((512 << 10) - 1, true, 2, 0);
+	assert_shape(512 << 10, true, 4, 0);
+	assert_shape(2 << 20, true, 4, 1536 << 10);
+	assert_shape(1ul << 40, true, 4, UINT32_MAX);
 }
 
 int main(void)
@@ -352,6 +365,8 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(
 			small_moves_have_one_block_and_large_ones_four),
+		cmocka_unit_test(
+			what_comes_out_of_windows_several_have_a_part_of),
 		cmocka_unit_test_setup(one_follows_another_and_goes_first,
 				       reset),
 		cmocka_unit_test_setup(one_that_is_told_so_comes_ahead, reset),
