@@ -118,6 +118,9 @@ struct cf_ferry {
 		      * block has a part of every order */
 	bool shared; /* in a graph: kernels of several launches may meet */
 	bool rings;  /* its kernel rings, and no gate is before it */
+	/* what is carried by its kernel alone may be ordered at once: its run
+	 * begins with its submission, its stream being idle */
+	bool at_once;
 	bool events; /* tell when it is over, and not its stream alone */
 	/* gets the ticket when its stream is there; NULL: it is at the ring */
 	_Atomic uint32_t *begun;

@@ -53,6 +53,12 @@ void cf_bell_twice(struct cf_sop *sop)
 	sop->ferry.ticket = sop->ticket;
 }
 
+void cf_bell_ring(struct cf_sop *sop)
+{
+	atomic_store_explicit(&sop->board->rung[sop->bell], sop->ticket,
+			      memory_order_relaxed);
+}
+
 void cf_bell_arm(struct cf_sop *sop)
 {
 	if (!sop->ferry.begun)

@@ -40,6 +40,8 @@ void cf_board_unlist(struct cf_board *board);
  * that is there.
  */
 void cf_bell_twice(struct cf_sop *sop);
+/* Before it is armed: it rings by itself already, and once more ahead. */
+void cf_bell_ring(struct cf_sop *sop);
 /* Before the operation is given to its stream; its ticket is not 0. */
 void cf_bell_arm(struct cf_sop *sop);
 /* False: it has rung, or was silenced, and whoever saw it has the operation. */

@@ -127,6 +127,16 @@ void cf_depth_leave(struct cf_depth *d)
 	pthread_mutex_unlock(&depths.lock);
 }
 
+bool cf_depth_is_alone(const struct cf_depth *d)
+{
+	bool alone;
+
+	pthread_mutex_lock(&depths.lock);
+	alone = d->out == 1;
+	pthread_mutex_unlock(&depths.lock);
+	return alone;
+}
+
 /* Not relaxed: its write is counted before the stream has it. */
 void cf_depth_write(struct cf_depth *d, int more)
 {

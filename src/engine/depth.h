@@ -30,6 +30,9 @@ int cf_depth_enter(CUcontext ctx, CUstream stream, const struct cf_dock *dock,
 /* Any thread. NULL: nothing. */
 void cf_depth_leave(struct cf_depth *depth);
 
+/* Whether no other is out there. */
+bool cf_depth_is_alone(const struct cf_depth *depth);
+
 /* Of those that are out one more, or less, may write. */
 void cf_depth_write(struct cf_depth *depth, int more);
 /* Whether any may. Who asks is out there. */

@@ -69,6 +69,8 @@ static CUresult add_ringing_ferry(const struct cf_cuda *cuda,
 {
 	sop->ferry.rings = true;
 	cf_ferry_begin(&sop->ferry);
+	if (sop->ferry.at_once)
+		cf_bell_ring(sop);
 	cf_bell_arm(sop);
 	return cf_ferry_launch(cuda, cf_dock_ferry(sop->dock), &sop->ferry,
 			       sop->door, sop->ticket, stream);

@@ -87,12 +87,17 @@ ssize_t cf_request_travel_on(const struct cf_request *req, size_t done)
 	return cf_request_in_all(done, cf_request_travel(&rest));
 }
 
-/* Only what a kernel moves comes to its place in its stream's order. */
+/*
+ * Only what a kernel moves comes to its place in its stream's order; and what
+ * begins with its submission is to be read by that kernel.
+ */
 static bool comes_early(const struct cf_request *req)
 {
+	if (req->piece.ferry && req->route.path == &cf_path_mapped)
+		return false;
 	return req->ferry &&
-	       !(req->piece.ferry && (req->route.path == &cf_path_staged ||
-				      req->route.path == &cf_path_mapped));
+	       (!req->piece.ferry || req->route.path != &cf_path_staged ||
+		req->ferry->at_once);
 }
 
 /* One part, and no plan: cf_plan_is_alone. */

@@ -97,6 +97,7 @@ static bool find_ferry(const struct cf_cuda *cuda, struct cf_sop *sop,
 	errand->ferry = NULL;
 	errand->facts.base = NULL;
 	sop->ferry.rings = false;
+	sop->ferry.at_once = false;
 	sop->ferry.begun = NULL;
 	if (!cf_dock_ferry(sop->dock) || !sop->ferry.place)
 		return false;
@@ -156,6 +157,21 @@ static bool comes_ahead(const struct cf_sop *sop)
 	       cf_config_bool(cf_session_config(), CF_CFG_STREAM_AHEAD);
 }
 
+/* What is smaller is copied sooner than its pages are looked at. */
+#define AT_ONCE_FROM ((size_t)256 << 10)
+
+/*
+ * An idle stream's kernel will come as soon as it is launched, and may find its
+ * orders there. It reads the file itself.
+ */
+static bool begins_at_once(const struct cf_cuda *cuda, const struct cf_sop *sop,
+			   CUstream stream)
+{
+	return sop->ferry.drawn && sop->errand.call.size >= AT_ONCE_FROM &&
+	       cf_depth_is_alone(sop->depth) &&
+	       cuda->stream_query(stream) == CF_CU_SUCCESS;
+}
+
 /* May wait for room in the stream. */
 static int submit(const struct cf_cuda *cuda, struct cf_sop *sop, CUcontext ctx,
 		  CUstream stream)
@@ -172,8 +188,10 @@ static int submit(const struct cf_cuda *cuda, struct cf_sop *sop, CUcontext ctx,
 	if (cf_sop_may_write(sop))
 		cf_depth_write(sop->depth, 1);
 	sop->belled = bells;
-	if (bells && comes_ahead(sop))
+	if (bells && comes_ahead(sop)) {
 		cf_bell_twice(sop);
+		sop->ferry.at_once = begins_at_once(cuda, sop, stream);
+	}
 	return bells ? cf_enqueue_ringing(cuda, sop, stream) :
 		       cf_enqueue_gated(cuda, sop, stream);
 }

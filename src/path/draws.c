@@ -76,9 +76,14 @@ static void check(struct cf_draw *one)
 	one->looked = true;
 }
 
-/* While they are on their way it takes no longer. */
+/*
+ * While they are on their way it takes no longer. What was ordered at once is
+ * read when its stream is there.
+ */
 static void check_sent(struct cf_draws *draws)
 {
+	if (draws->ferry && draws->ferry->at_once)
+		(void)cf_ferry_wait_begun(draws->ferry);
 	for (size_t n = draws->ended; n < draws->sent; n++)
 		check(&draws->draws[n % draws->depth]);
 }

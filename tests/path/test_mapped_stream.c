@@ -8,6 +8,7 @@
  */
 #include <errno.h>
 #include <fcntl.h>
+#include <pthread.h>
 #include <sched.h>
 #include <stdatomic.h>
 #include <stdlib.h>
@@ -374,6 +375,51 @@ static void a_graph_draws_what_is_there_when_it_is_launched(void **state)
 	end();
 }
 
+/* While its kernel is on its way to an idle stream, whose read begins. */
+static void *rewrite(void *unused)
+{
+	(void)unused;
+	th_sleep_ms(40);
+	(void)!ftruncate(mw_file.plain, 0);
+	(void)!pwrite(mw_file.plain, mw_content, MW_SIZE, 0);
+	return NULL;
+}
+
+static void read_while_it_is_rewritten(void)
+{
+	pthread_t thread;
+
+	th_fill(mw_content, MW_SIZE);
+	assert_int_equal(th_fake()->plan("cuLaunchKernelEx:1=@200000"), 0);
+	assert_int_equal(pthread_create(&thread, NULL, rewrite, NULL), 0);
+	enqueue(&ios[0]);
+	assert_int_equal(pthread_join(thread, NULL), 0);
+	th_fake()->plan_clear();
+}
+
+static void an_idle_stream_reads_when_it_is_there(void **state)
+{
+	th_need_fake();
+	begin(FIXED);
+	for (int lap = 0; lap < TH_SCALE(6); lap++) {
+		learn();
+		th_sleep_ms(MW_REST_MS); /* nothing of it is out any more */
+		fill();
+		if (lap % 2) /* its windows are no good now */
+			th_file_put(&mw_file, 0, mw_content, 1);
+		read_while_it_is_rewritten();
+		for (unsigned i = 1; i < PIECES; i++) {
+			synchronize();
+			enqueue(&ios[i]);
+		}
+		synchronize();
+		check();
+		th_sleep_ms(MW_REST_MS);
+		mw_warm();
+	}
+	end();
+}
+
 /* Its result is told when its bytes are on their way. */
 static void a_window_stays_until_the_kernel_has_left(void **state)
 {
@@ -512,6 +558,7 @@ int main(void)
 		TEST(a_file_that_changes_meanwhile_is_read_again),
 		TEST(a_file_that_is_cut_meanwhile_ends_there),
 		TEST(a_graph_draws_what_is_there_when_it_is_launched),
+		TEST(an_idle_stream_reads_when_it_is_there),
 		TEST(a_window_stays_until_the_kernel_has_left),
 		TEST(a_read_never_shows_less_than_was_written_before_it),
 	};
