@@ -240,9 +240,9 @@ CF_SIZE(MAPPED_CACHE_KB, "opencufile.mapped_cache_kb", 131072, 0, 268435456, 4, 
 	"OCF_MAPPED_CACHE_KB", NO_PARAM, WORKS, "page cache that is kept pinned for them")
 CF_SIZE(MAPPED_CHUNK_KB, "opencufile.mapped_chunk_kb", 16384, 64, 1048576, 4, 0,
 	"OCF_MAPPED_CHUNK_KB", NO_PARAM, WORKS, "pinned at once; rounded to a power of two")
-CF_SIZE(MAPPED_MIN_KB, "opencufile.mapped_min_kb", 1024, 0, 268435456, 4, 0,
+CF_SIZE(MAPPED_MIN_KB, "opencufile.mapped_min_kb", 256, 0, 268435456, 4, 0,
 	"OCF_MAPPED_MIN_KB", NO_PARAM, WORKS, "smallest read that pins pages")
-CF_SIZE(MAPPED_USE_KB, "opencufile.mapped_use_kb", 1024, 0, 268435456, 4, 0,
+CF_SIZE(MAPPED_USE_KB, "opencufile.mapped_use_kb", 256, 0, 268435456, 4, 0,
 	"OCF_MAPPED_USE_KB", NO_PARAM, WORKS, "smallest read that uses pinned pages")
 CF_SIZE(MAPPED_SETTLE_MS, "opencufile.mapped_settle_ms", 100, 20, 60000, 1, 0,
 	"OCF_MAPPED_SETTLE_MS", NO_PARAM, WORKS,

@@ -62,6 +62,20 @@ static bool has_room_locked(const struct cf_window *first, size_t chunk,
 	       cf_window_table_oldest(since);
 }
 
+bool cf_windows_are_there(const struct cf_piece *piece, size_t chunk)
+{
+	const struct cf_stamp file = { .dev = piece->handle->dev,
+				       .ino = piece->handle->ino };
+	bool there;
+
+	if (!cf_window_table_size())
+		return false;
+	pthread_mutex_lock(&windows_lock);
+	there = cf_window_table_find(&file, (uint64_t)piece->file_off / chunk);
+	pthread_mutex_unlock(&windows_lock);
+	return there;
+}
+
 void cf_windows_survey(const struct cf_piece *piece, size_t size, bool reads,
 		       const struct cf_windows_limits *limits,
 		       struct cf_survey *survey)

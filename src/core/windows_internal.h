@@ -8,6 +8,9 @@
 /* Where the last window of a file ends, at most: it may be cut to its unit. */
 uint64_t cf_windows_end(const struct cf_stamp *file, size_t chunk);
 
+/* Whether there is a window of the file where the piece begins, or was. */
+bool cf_windows_are_there(const struct cf_piece *piece, size_t chunk);
+
 /* Of the chunks that a read of size bytes touches, together. */
 struct cf_survey {
 	bool all_open;	/* each has a window that shows the file as it is */

@@ -40,13 +40,7 @@ size_t cf_windows_max_bytes(void)
 
 size_t cf_windows_part(size_t size, enum cf_among among)
 {
-	static const size_t parts[] = {
-		[CF_AMONG_NONE] = 1,
-		[CF_AMONG_BATCH] = 4,
-		[CF_AMONG_STREAM] = 16,
-	};
-
-	return size / parts[among];
+	return among == CF_AMONG_STREAM ? size / 4 : size;
 }
 
 bool cf_windows_are_no_matter(size_t size, enum cf_among among)

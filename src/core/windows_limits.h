@@ -38,14 +38,13 @@ size_t cf_windows_chunk(void);
 size_t cf_windows_max_bytes(void);
 
 /*
- * Entries of a batch are copied one behind the other, and none is waited for
- * alone; in a stream the kernel that is there anyway copies. So it pays with a
- * part of what else is the smallest size.
+ * What else comes with a read. In a stream the kernel that is there anyway
+ * copies, so that it pays with a quarter of what else is the smallest size.
  */
 enum cf_among {
 	CF_AMONG_NONE,
-	CF_AMONG_BATCH,	 /* a quarter */
-	CF_AMONG_STREAM, /* a sixteenth */
+	CF_AMONG_BATCH,
+	CF_AMONG_STREAM,
 };
 size_t cf_windows_part(size_t size, enum cf_among among);
 

@@ -29,6 +29,14 @@
  */
 #define CROWD 4
 #define CROWD_BELOW ((size_t)4 << 20)
+#define SMALL ((size_t)1 << 20)
+#define SMALL_CROWD 2
+
+/*
+ * A look takes long beside a small read, and where no window is it tells
+ * little: there one in so many is looked at, and stands for them.
+ */
+#define SMALL_LOOKS 8
 
 /*
  * Those whose mappings show the very pages that a read copies from, and whose
@@ -56,6 +64,28 @@ static void limits_for(enum cf_among among, struct cf_windows_limits *limits)
 	limits->open_from = cf_windows_part(limits->open_from, among);
 }
 
+static bool is_crowd(size_t size)
+{
+	size_t room = size < SMALL ? SMALL_CROWD : CROWD;
+
+	return size < CROWD_BELOW && cf_window_table_uses() >= room;
+}
+
+static bool stands_for_others(const struct cf_piece *piece, enum cf_among among)
+{
+	return among == CF_AMONG_NONE && piece->size < SMALL &&
+	       cf_windows_mode() == CF_WINDOWS_AUTO;
+}
+
+static bool is_worth_a_look(const struct cf_piece *piece, enum cf_among among,
+			    size_t chunk)
+{
+	static _Thread_local unsigned turn;
+
+	return !stands_for_others(piece, among) ||
+	       cf_windows_are_there(piece, chunk) || turn++ % SMALL_LOOKS == 0;
+}
+
 /* What can be said without a system call; CF_SIGHT_NONE: look on. */
 static enum cf_sight glance(const struct cf_piece *piece, enum cf_among among,
 			    struct cf_windows_limits *limits)
@@ -73,12 +103,13 @@ static enum cf_sight glance(const struct cf_piece *piece, enum cf_among among,
 	if (limits->mode != CF_WINDOWS_ALWAYS &&
 	    piece->size > limits->max_bytes)
 		return CF_SIGHT_NO_ROOM;
-	if (limits->mode == CF_WINDOWS_AUTO && piece->size < CROWD_BELOW &&
-	    among == CF_AMONG_NONE && cf_window_table_uses() >= CROWD)
+	if (limits->mode == CF_WINDOWS_AUTO && among == CF_AMONG_NONE &&
+	    is_crowd(piece->size))
 		return CF_SIGHT_CROWD;
 	if (piece->size < limits->open_from && !cf_window_table_size())
 		return CF_SIGHT_SMALL;
-	return CF_SIGHT_NONE;
+	return is_worth_a_look(piece, among, limits->chunk) ? CF_SIGHT_NONE :
+							      CF_SIGHT_COOL;
 }
 
 /* The range in whole chunks, as far as there is file. */
@@ -140,7 +171,7 @@ static bool is_hot(const struct cf_piece *piece,
 
 	if (all > limits->max_bytes)
 		all = limits->max_bytes;
-	return survey->hot &&
+	return (survey->hot || stands_for_others(piece, piece->view.among)) &&
 	       atomic_load_explicit(&piece->handle->reread,
 				    memory_order_relaxed) >= 2 * all;
 }
@@ -266,6 +297,8 @@ static CF_APART void note(const struct cf_piece *piece)
 	if (piece->size < limits.open_from || !size)
 		return;
 	cf_windows_survey(piece, size, true, &limits, &before);
+	if (stands_for_others(piece, piece->view.among))
+		size *= SMALL_LOOKS;
 	if (before.again)
 		atomic_fetch_add_explicit(&piece->handle->reread, size,
 					  memory_order_relaxed);

@@ -98,6 +98,19 @@ static ssize_t pread_and_change(int fd, void *buf, size_t size, off_t off)
 	return cf_os_real.pread(fd, buf, size, off);
 }
 
+static atomic_ulong looks;
+
+static int statx_and_count(int fd, unsigned mask, struct statx *stx)
+{
+	atomic_fetch_add(&looks, 1);
+	return cf_os_real.statx(fd, mask, stx);
+}
+
+unsigned long mw_looks(void)
+{
+	return atomic_load(&looks);
+}
+
 /* For as long as the test lasts, while no thread of the library is there. */
 static void take_os(void)
 {
@@ -108,6 +121,7 @@ static void take_os(void)
 		fake_rm_begin();
 	os = *cf_os;
 	os.pread = pread_and_change;
+	os.statx = statx_and_count;
 	mw_usual = cf_os = &os;
 }
 

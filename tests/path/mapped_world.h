@@ -45,6 +45,8 @@ void mw_hold_pages(void);
 void mw_let_pages_go(void);
 
 struct cf_windows_counts mw_counts(void);
+/* How often the file's times were asked for. */
+unsigned long mw_looks(void);
 
 /* A read of handle that must answer n bytes, these, and touch no others. */
 void mw_read_is(CUfileHandle_t handle, size_t size, size_t off,

@@ -187,11 +187,53 @@ static void small_reads_of_a_crowd_are_staged(void **state)
 	assert_string_equal(route_of(small), "staged");
 	assert_string_equal(route_of(2 * small), "mapped");
 	mw_read_is(mw_fh, small, 0, mw_content, small);
-	for (int i = 0; i < 4; i++)
+	for (int i = 0; i < 3; i++)
 		cf_window_table_let_go(w);
+	/* of less than a MiB two are a crowd */
+	assert_string_equal(route_of(small / 4), "mapped");
+	cf_window_table_hold(w);
+	assert_string_equal(route_of(small / 4), "staged");
+	assert_string_equal(route_of(small / 2), "mapped");
+	cf_window_table_let_go(w);
+	cf_window_table_let_go(w);
 	assert_int_equal(cf_window_table_uses(), 0);
 	assert_string_equal(route_of(small), "mapped");
 	mw_read_is(mw_fh, small, 0, mw_content, small);
+	mw_end();
+}
+
+/* Where no window is; and then all are. */
+static void small_reads_are_looked_at_now_and_then(void **state)
+{
+	const size_t small = 512 * TH_KIB;
+	unsigned long before;
+	uint64_t used;
+	int reads = 0;
+
+	if (!mw_pins)
+		th_skip("chunks are too small to be pinned");
+	mw_begin_with("auto", 32 * MW_CHUNK, TH_BUFFERED);
+	before = mw_looks();
+	for (size_t i = 0; i < 16; i++)
+		mw_read_is(mw_fh, small, i * small, mw_content + i * small,
+			   small);
+	assert_int_equal(mw_looks() - before, 2);
+	while (mw_counts().opened < MW_NR_CHUNKS - 1 && reads++ < 10000) {
+		size_t at = th_below((MW_NR_CHUNKS - 1) * MW_CHUNK / small);
+
+		if (cf_pins_state() == CF_PINS_NONE) {
+			mw_end();
+			th_skip("the kernel driver pins no pages");
+		}
+		(void)cuFileRead(mw_fh, mw_mem.ptr, small, (off_t)(at * small),
+				 0);
+	}
+	used = mw_counts().used;
+	assert_true(used > 0);
+	for (size_t i = 0; i < 16; i++)
+		mw_read_is(mw_fh, small, i * small, mw_content + i * small,
+			   small);
+	assert_int_equal(mw_counts().used - used, 16);
 	mw_end();
 }
 
@@ -1305,6 +1347,7 @@ int main(void)
 		TEST(always_maps_the_first_read_and_off_never),
 		TEST(auto_maps_what_is_hot_where_pages_can_be_pinned),
 		TEST(small_reads_of_a_crowd_are_staged),
+		TEST(small_reads_are_looked_at_now_and_then),
 		TEST(auto_maps_nothing_for_who_opens_a_file_for_each_read),
 		TEST(auto_without_the_kernel_driver_maps_nothing),
 		TEST(writes_host_memory_and_o_direct_are_not_mapped),

@@ -213,14 +213,14 @@ static void what_is_small_or_not_alike_is_carried_otherwise(void **state)
 }
 
 /* What opencufile.mapped_use_kb says is for reads that are alone. */
-static void a_sixteenth_of_what_else_is_the_smallest_is_enough(void **state)
+static void a_quarter_of_what_else_is_the_smallest_is_enough(void **state)
 {
 	const size_t size = 2 * CF_FERRY_DRAWS;
 	unsigned long before;
 
 	if (!mw_pins)
 		th_skip("chunks are too small to be pinned");
-	mw_open_from = mw_use_from = 16 * size;
+	mw_open_from = mw_use_from = 4 * size;
 	mw_begin();
 	mw_warm();
 	set_up(FIXED);
@@ -551,7 +551,7 @@ int main(void)
 		TEST(hot_reads_of_a_stream_come_out_of_windows),
 		TEST(those_that_come_ahead_do_too),
 		TEST(what_is_small_or_not_alike_is_carried_otherwise),
-		TEST(a_sixteenth_of_what_else_is_the_smallest_is_enough),
+		TEST(a_quarter_of_what_else_is_the_smallest_is_enough),
 		TEST(a_stream_has_windows_opened_for_its_next_read),
 		TEST(a_wish_for_a_handle_that_goes_leaves_nothing),
 		TEST(pages_that_were_replaced_are_read_again),
