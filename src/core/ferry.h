@@ -116,6 +116,7 @@ struct cf_ferry {
 	uint32_t lets;
 	bool drawn;  /* its launch has the shape for that, path/draws.h: each
 		      * block has a part of every order */
+	bool far;    /* it may move to memory that is not its GPU's */
 	bool shared; /* in a graph: kernels of several launches may meet */
 	bool rings;  /* its kernel rings, and no gate is before it */
 	/* what is carried by its kernel alone may be ordered at once: its run

@@ -131,9 +131,9 @@ CUresult cf_ferry_launch(const struct cf_cuda *cuda,
 			0;
 	CUdeviceptr near = cf_ferry_is_near(ferry) ? ferry->near_place : board;
 	uint32_t ahead = ferry->begun != NULL, lets = ferry->lets;
-	uint32_t striped = ferry->drawn;
-	void *params[] = { &board,  &near,  &claims, &door,
-			   &ticket, &ahead, &lets,   &striped };
+	uint32_t striped = ferry->drawn, far = ferry->far;
+	void *params[] = { &board, &near, &claims,  &door, &ticket,
+			   &ahead, &lets, &striped, &far };
 	CUresult res = CF_CU_NOT_SUPPORTED;
 
 	if (cuda->launch_kernel_ex)

@@ -3,16 +3,16 @@
  * ferry_ptx - the kernel of ferries, which the driver compiles for its GPU.
  *
  * If door is not 0, thread 0 of block 0 writes the ticket there first. Of n
- * blocks, block x has each n-th order, counted from x, or, if striped is not 0,
- * each n-th row of every order, a row being a vector for each thread: its
+ * blocks, block x has each n-th order, counted from x, or, if striped is not
+ * 0, each n-th row of every order, a row being a vector for each thread: its
  * thread 0 looks at the state until its next order is there or the run has
  * ended, and all threads move the bytes, a tile at a time: eight vectors of 16
  * bytes for each thread, or, where source and target differ modulo 16, eight
- * bytes. When all can see
- * what was moved, word x of moved is the order's number, from 1; not so of the
- * block's last order, if a look at the state, made before the other threads
- * have moved theirs, tells that it is. The last word is the run's number in
- * word x of left.
+ * bytes. When all can see what was moved, word x of moved is the order's
+ * number, from 1; not so of the block's last order, if a look at the state,
+ * made before the other threads have moved theirs, tells that it is. The last
+ * word is the run's number in word x of left; if far is not 0, what was moved
+ * is seen by the CPU by then, else by the GPU.
  *
  * State and orders are read from near, which is board or in an aperture. What
  * the state says of a run before this one counts for nothing.
@@ -96,7 +96,8 @@
 	".address_size 64\n" \
 	".visible .entry cf_ferry(.param .u64 board, .param .u64 near,\n" \
 	"	.param .u64 claims, .param .u64 door, .param .u32 ticket,\n" \
-	"	.param .u32 ahead, .param .u32 lets, .param .u32 striped)\n" \
+	"	.param .u32 ahead, .param .u32 lets, .param .u32 striped,\n" \
+	"	.param .u32 far)\n" \
 	".maxntid " CF_FERRY_TEXT_OF(CF_FERRY_THREADS) ", 1, 1\n" \
 	".minnctapersm 2\n" \
 	"{\n" \
@@ -285,7 +286,10 @@
 	"	@%out bra END;\n" \
 	"	setp.eq.u32 %q, %mine, 0;\n" \
 	"	@%q bra END;\n" \
-	"	membar.gl;\n" \
+	"	ld.param.u32 %got, [far];\n" \
+	"	setp.ne.u32 %q, %got, 0;\n" \
+	"	@%q membar.sys;\n" \
+	"	@!%q membar.gl;\n" \
 	"	st.volatile.global.u32 [%word+128], %run;\n" \
 	"END:\n" \
 	"	ret;\n" \

@@ -110,6 +110,8 @@ static bool find_ferry(const struct cf_cuda *cuda, struct cf_sop *sop,
 	sop->ferry.ctx = ctx;
 	sop->ferry.ordinal = mem->ordinal;
 	cf_ferry_shape(&sop->ferry, size, may_draw && is_drawn(errand));
+	/* a batch's entries may be anywhere */
+	sop->ferry.far = sop->parcel || mem->kind != CF_MEMORY_DEVICE;
 	sop->ferry.shared = sop->captured;
 	sop->ferry.events = sop->parcel;
 	atomic_store_explicit(&sop->ferry.lost, false, memory_order_relaxed);

@@ -23,7 +23,7 @@ static struct {
 	unsigned blocks, threads, nr_attrs;
 	int priority, early;
 	uint64_t place, near, claims, door;
-	uint32_t ticket, ahead, lets, striped;
+	uint32_t ticket, ahead, lets, striped, far;
 } seen;
 
 static CUresult module_load_data(CUmodule *module, const void *image)
@@ -69,6 +69,7 @@ static void note(CUfunction function, unsigned blocks, unsigned threads,
 	memcpy(&seen.ahead, params[5], 4);
 	memcpy(&seen.lets, params[6], 4);
 	memcpy(&seen.striped, params[7], 4);
+	memcpy(&seen.far, params[8], 4);
 }
 
 static CUresult launch_kernel(CUfunction function, unsigned x, unsigned y,
@@ -154,6 +155,7 @@ static CUresult launch(const struct cf_cuda *cuda,
 	assert_int_equal(seen.lets, 4711);
 	assert_int_equal(seen.ahead, 0);
 	assert_int_equal(seen.striped, 0);
+	assert_int_equal(seen.far, 0);
 	assert_int_equal(
 		seen.claims,
 		shared ? 0x1000 + offsetof(struct cf_ferry_board, claims) : 0);
@@ -190,7 +192,8 @@ static void one_that_is_told_so_comes_ahead(void **state)
 					.blocks = 1,
 					.begun = &begun,
 					.ticket = TICKET,
-					.drawn = true };
+					.drawn = true,
+					.far = true };
 	struct cf_ferry_kernel kernel;
 
 	assert_int_equal(cf_ferry_load(&cuda, &kernel), 0);
@@ -199,6 +202,7 @@ static void one_that_is_told_so_comes_ahead(void **state)
 		CF_CU_SUCCESS);
 	assert_int_equal(seen.ahead, 1);
 	assert_int_equal(seen.striped, 1);
+	assert_int_equal(seen.far, 1);
 	assert_int_equal(seen.early, 1);
 }
 
