@@ -36,9 +36,6 @@ bool cf_plan_can_be_brisk(const struct cf_piece *piece,
 #define CF_PLAN_BRISK_AFTER 16
 #define CF_PLAN_BRISK_GAP_NS (60 * 1000)
 
-/* Reads in streams are drawn out of windows when so many might have been. */
-#define CF_PLAN_DRAWN_FROM 4
-
 /* Whether who carries its parts asks for their pages (core/ahead.h). */
 bool cf_plan_can_ask(const struct cf_path_ops *path);
 

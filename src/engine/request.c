@@ -15,10 +15,10 @@
 #include "core/numbers.h"
 #include "core/probe.h"
 #include "core/remote.h"
-#include "core/wish.h"
 #include "engine/company.h"
 #include "engine/crew.h"
 #include "engine/detour.h"
+#include "engine/drawn.h"
 #include "engine/explain.h"
 #include "engine/plan.h"
 #include "engine/plan_limits.h"
@@ -255,32 +255,13 @@ static ssize_t second_try(struct cf_request *req)
 	return err ? err : cf_request_travel(req);
 }
 
-/*
- * For the next ones of its file: one without, as at its end, is no matter. What
- * is never drawn, small ones and writes, tells nothing of them.
- */
-static void note_ferry(const struct cf_request *req)
-{
-	_Atomic unsigned *drawn = &req->piece.handle->drawn;
-	unsigned before = atomic_load_explicit(drawn, memory_order_relaxed);
-	unsigned now = req->piece.view.sight == CF_SIGHT_OPEN ?
-			       cf_least(before + 1, 2 * CF_PLAN_DRAWN_FROM) :
-			       before / 2;
-
-	if (req->piece.view.sight == CF_SIGHT_WORTH)
-		cf_wish(&req->piece);
-	if (now != before)
-		atomic_store_explicit(drawn, now, memory_order_relaxed);
-}
-
 ssize_t cf_request_run(struct cf_request *req)
 {
 	ssize_t n;
 
 	cf_windows_note(&req->piece);
-	if (req->piece.ferry && req->piece.op == CF_READ &&
-	    req->piece.size >= CF_FERRY_DRAWS)
-		note_ferry(req);
+	if (req->piece.ferry)
+		cf_drawn_note(&req->piece);
 	cf_detour_early(req);
 	n = travel(req);
 	if (cf_detour_is_due(req, req->code))

@@ -7,9 +7,9 @@
  */
 #include "core/device.h"
 #include "engine/depth.h"
+#include "engine/drawn.h"
 #include "engine/enqueue.h"
 #include "engine/parcel.h"
-#include "engine/plan.h"
 #include "engine/session.h"
 #include "engine/sop.h"
 #include "engine/stream_ref.h"
@@ -70,19 +70,6 @@ static bool reaches(CUcontext ctx, const struct cf_memory *mem,
 	       ctx == dev->gpu->primary;
 }
 
-/* As the last ones of its file might have been. */
-static bool is_drawn(const struct cf_errand *errand)
-{
-	struct cf_handle *handle = cf_handle_get(errand->call.handle);
-	bool drawn = handle && atomic_load_explicit(&handle->drawn,
-						    memory_order_relaxed) >=
-				       CF_PLAN_DRAWN_FROM;
-
-	if (handle)
-		cf_handle_put(handle);
-	return drawn;
-}
-
 static bool find_ferry(const struct cf_cuda *cuda, struct cf_sop *sop,
 		       CUcontext ctx)
 {
@@ -90,8 +77,6 @@ static bool find_ferry(const struct cf_cuda *cuda, struct cf_sop *sop,
 	struct cf_memory *mem = &errand->facts.mem;
 	size_t size = sop->parcel ? cf_parcel_largest(sop->parcel) :
 				    errand->call.size;
-	bool may_draw = !sop->parcel && errand->call.op == CF_READ &&
-			size >= CF_FERRY_DRAWS;
 	const struct cf_gpu *gpu;
 
 	errand->ferry = NULL;
@@ -109,7 +94,8 @@ static bool find_ferry(const struct cf_cuda *cuda, struct cf_sop *sop,
 	find_slots(cuda, &sop->ferry, gpu, size);
 	sop->ferry.ctx = ctx;
 	sop->ferry.ordinal = mem->ordinal;
-	cf_ferry_shape(&sop->ferry, size, may_draw && is_drawn(errand));
+	cf_ferry_shape(&sop->ferry, size,
+		       !sop->parcel && cf_drawn_expect(&errand->call));
 	/* a batch's entries may be anywhere */
 	sop->ferry.far = sop->parcel || mem->kind != CF_MEMORY_DEVICE;
 	sop->ferry.shared = sop->captured;
