@@ -26,8 +26,6 @@
 #include "engine/plan_near.h"
 #include "engine/plan_step.h"
 
-#define MAPPED_STEP (4096 * KIB) /* looked at while it is copied */
-
 /* reads out of the page cache that several carry */
 #define FEW 4		     /* requests; of more only large ones are split */
 #define MIN_SHARE (32 * KIB) /* of one carrier */
@@ -206,8 +204,6 @@ static struct cf_plan mapped_plan(const struct cf_piece *piece)
 {
 	size_t step = cf_windows_chunk();
 
-	if (!piece->ferry && step > MAPPED_STEP)
-		step = MAPPED_STEP;
 	return (struct cf_plan){
 		.step = step,
 		.skew = (size_t)piece->file_off & (step - 1),
