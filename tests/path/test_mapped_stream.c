@@ -445,6 +445,8 @@ static void a_window_stays_until_the_kernel_has_left(void **state)
 
 /* Each page is full of the number of the write that made it. */
 #define STORM_SIZE MW_CHUNK
+#define STORM_READ TH_MIB
+#define STORM_GAP_MS (TH_SANITIZED ? 400 : 60) /* between two, at most */
 
 struct storm {
 	_Atomic uint32_t begun, done;
@@ -459,7 +461,7 @@ static bool storm_lasts(uint64_t ns)
 
 	if (ns < (TH_SANITIZED ? 3000 : 1500) * 1000000ull)
 		return true;
-	return (!c.used || c.opened <= MW_NR_CHUNKS) && ns < 30000000000ull;
+	return (!c.used || c.opened < 3) && ns < 30000000000ull;
 }
 
 /* Pages leave the file under a read: by O_DIRECT, and cut off. */
@@ -478,7 +480,7 @@ static void storm_write(struct storm *s)
 			   page, STORM_SIZE, 0) != (ssize_t)STORM_SIZE)
 			th_bad_note(&s->bad, "write %u: %d", v, errno);
 		atomic_store(&s->done, v);
-		th_sleep_ms((unsigned)th_below(60));
+		th_sleep_ms((unsigned)th_below(STORM_GAP_MS));
 	}
 	atomic_store(&s->over, true);
 	free(page);
@@ -488,7 +490,7 @@ static void storm_look(struct storm *s, const uint32_t *words, uint32_t low)
 {
 	uint32_t high = atomic_load(&s->begun);
 
-	for (size_t at = 0; at < STORM_SIZE / 4; at++)
+	for (size_t at = 0; at < STORM_READ / 4; at++)
 		if (words[at] < low || words[at] > high)
 			th_bad_note(&s->bad, "word %zu is %u, not %u to %u", at,
 				    words[at], low, high);
@@ -496,17 +498,17 @@ static void storm_look(struct storm *s, const uint32_t *words, uint32_t low)
 
 static void storm_read(struct storm *s)
 {
-	uint32_t *words = malloc(STORM_SIZE);
+	uint32_t *words = malloc(STORM_READ);
 
 	while (!atomic_load(&s->over)) {
-		struct io io = { .size = STORM_SIZE };
+		struct io io = { .size = STORM_READ };
 		uint32_t low = atomic_load(&s->done);
 
 		enqueue(&io);
 		synchronize();
-		if (io.n != (ssize_t)STORM_SIZE)
+		if (io.n != (ssize_t)STORM_READ)
 			th_bad_note(&s->bad, "read answers %zd", io.n);
-		th_mem_get(&room, 0, (unsigned char *)words, STORM_SIZE);
+		th_mem_get(&room, 0, (unsigned char *)words, STORM_READ);
 		storm_look(s, words, low);
 	}
 	free(words);
