@@ -2,6 +2,7 @@
 /* mapped_world - one file, whose windows are of the smallest size there is. */
 #include "mapped_world.h"
 
+#include <errno.h>
 #include <fcntl.h>
 #include <stdatomic.h>
 #include <stdio.h>
@@ -238,6 +239,61 @@ int mw_statx_frozen(int fd, unsigned mask, struct statx *stx)
 	stx->stx_ctime = stx->stx_mtime =
 		(struct statx_timestamp){ .tv_sec = 1000 };
 	return err;
+}
+
+void mw_storm_begin(struct mw_storm *s)
+{
+	s->direct = open(mw_file.path, O_RDWR | O_DIRECT | O_CLOEXEC);
+	memset(mw_content, 0, MW_SIZE);
+	th_file_put(&mw_file, 0, mw_content, MW_SIZE);
+}
+
+static bool storm_lasts(const struct mw_storm *s, uint64_t ns)
+{
+	struct cf_windows_counts c = mw_counts();
+
+	if (ns < (TH_SANITIZED ? 3000 : 1500) * 1000000ull)
+		return true;
+	return (!c.used || c.opened <= s->opens) && ns < 30000000000ull;
+}
+
+void mw_storm_write(struct mw_storm *s)
+{
+	uint32_t *page = aligned_alloc(4096, s->size);
+	uint64_t begun = th_now_ns();
+
+	for (uint32_t v = 1; storm_lasts(s, th_now_ns() - begun); v++) {
+		for (size_t i = 0; i < s->size / sizeof(v); i++)
+			page[i] = v;
+		atomic_store(&s->begun, v);
+		if (v % 3 == 2)
+			(void)!ftruncate(mw_file.plain, (off_t)s->size);
+		if (pwrite(v & 1 && s->direct >= 0 ? s->direct : mw_file.plain,
+			   page, s->size, 0) != (ssize_t)s->size)
+			th_bad_note(&s->bad, "write %u: %d", v, errno);
+		atomic_store(&s->done, v);
+		th_sleep_ms((unsigned)th_below(s->gap_ms));
+	}
+	atomic_store(&s->over, true);
+	free(page);
+}
+
+void mw_storm_look(struct mw_storm *s, const uint32_t *words, size_t size,
+		   uint32_t low)
+{
+	uint32_t high = atomic_load(&s->begun);
+
+	for (size_t at = 0; at < size / 4; at++)
+		if (words[at] < low || words[at] > high)
+			th_bad_note(&s->bad, "word %zu is %u, not %u to %u", at,
+				    words[at], low, high);
+}
+
+void mw_storm_end(struct mw_storm *s)
+{
+	th_bad_check(&s->bad);
+	if (s->direct >= 0)
+		close(s->direct);
 }
 
 void mw_change_during(void (*changes)(void), void (*reads)(void))

@@ -9,6 +9,8 @@
 #define TESTS_PATH_MAPPED_WORLD_H
 
 #include <linux/stat.h>
+#include <stdatomic.h>
+#include <stdint.h>
 #include "core/windows.h"
 #include "harness.h"
 #include "seam/os.h"
@@ -63,6 +65,28 @@ void mw_write_direct(int fd, size_t at, size_t size);
 
 /* For the table: a clock that stands still, so only the page table can tell. */
 int mw_statx_frozen(int fd, unsigned mask, struct statx *stx);
+
+/*
+ * A file whose front is written again and again, by O_DIRECT, too, and cut off
+ * before: each page of it is full of the number of the write that made it.
+ */
+struct mw_storm {
+	size_t size;		      /* of the front */
+	unsigned gap_ms;	      /* between two writes, at most */
+	unsigned opens;		      /* windows, before it is over */
+	_Atomic uint32_t begun, done; /* writes */
+	_Atomic bool over;
+	struct th_bad bad;
+	int direct; /* or -1 */
+};
+void mw_storm_begin(struct mw_storm *s); /* has a file full of zeros */
+/* For one thread; a busy machine has more time for what there must have been.
+ */
+void mw_storm_write(struct mw_storm *s);
+/* A read of it showed these: nothing older than what was done at its begin. */
+void mw_storm_look(struct mw_storm *s, const uint32_t *words, size_t size,
+		   uint32_t low);
+void mw_storm_end(struct mw_storm *s);
 
 /* Has the file change once, when the first copy of what reads is done. */
 void mw_change_during(void (*changes)(void), void (*reads)(void));

@@ -641,46 +641,7 @@ static void a_file_that_changes_during_a_read_is_read_again(void **state)
 	mw_end();
 }
 
-/* Each page is full of the number of the write that made it. */
-struct storm {
-	_Atomic uint32_t begun, done;
-	_Atomic bool over;
-	struct th_bad bad;
-	int direct;
-};
-
-/* A busy machine has more time for what there must have been. */
-static bool storm_lasts(uint64_t ns)
-{
-	struct cf_windows_counts c = mw_counts();
-
-	if (ns < (TH_SANITIZED ? 3000 : 1500) * 1000000ull)
-		return true;
-	return (!c.used || c.opened <= MW_NR_CHUNKS) && ns < 30000000000ull;
-}
-
-static void storm_write(struct storm *s)
-{
-	uint32_t *page = aligned_alloc(4096, 4 * MW_CHUNK);
-	uint64_t begun = th_now_ns();
-
-	for (uint32_t v = 1; storm_lasts(th_now_ns() - begun); v++) {
-		for (size_t i = 0; i < 4 * MW_CHUNK / sizeof(v); i++)
-			page[i] = v;
-		atomic_store(&s->begun, v);
-		if (v % 3 == 2)
-			(void)!ftruncate(mw_file.plain, 4 * MW_CHUNK);
-		if (pwrite(v & 1 && s->direct >= 0 ? s->direct : mw_file.plain,
-			   page, 4 * MW_CHUNK, 0) != (ssize_t)(4 * MW_CHUNK))
-			th_bad_note(&s->bad, "write %u: %d", v, errno);
-		atomic_store(&s->done, v);
-		th_sleep_ms((unsigned)th_below(60));
-	}
-	atomic_store(&s->over, true);
-	free(page);
-}
-
-static void storm_read(struct storm *s, unsigned i)
+static void storm_read(struct mw_storm *s, unsigned i)
 {
 	size_t size = i == 1 ? 4 * MW_CHUNK : 64 * TH_KIB;
 	uint32_t *words = malloc(size);
@@ -688,18 +649,13 @@ static void storm_read(struct storm *s, unsigned i)
 
 	th_mem_alloc(&own, TH_DEVICE, size);
 	while (!atomic_load(&s->over)) {
-		uint32_t low = atomic_load(&s->done), high;
+		uint32_t low = atomic_load(&s->done);
 		ssize_t n = cuFileRead(mw_fh, own.ptr, size, 0, 0);
 
-		high = atomic_load(&s->begun);
 		if (n != (ssize_t)size)
 			th_bad_note(&s->bad, "read answers %zd", n);
 		th_mem_get(&own, 0, words, size);
-		for (size_t at = 0; at < size / 4; at++)
-			if (words[at] < low || words[at] > high)
-				th_bad_note(&s->bad,
-					    "word %zu is %u, not %u to %u", at,
-					    words[at], low, high);
+		mw_storm_look(s, words, size, low);
 	}
 	th_mem_free(&own);
 	free(words);
@@ -710,28 +666,26 @@ static void storm_thread(void *arg, unsigned i)
 	if (i)
 		storm_read(arg, i);
 	else
-		storm_write(arg);
+		mw_storm_write(arg);
 }
 
 static void a_read_never_shows_less_than_was_written_before_it(void **state)
 {
-	struct storm s = { .direct = -1 };
+	struct mw_storm s = { .size = 4 * MW_CHUNK,
+			      .gap_ms = 60,
+			      .opens = MW_NR_CHUNKS };
 	struct cf_windows_counts c;
 
 	mw_begin_with("always", 4 * MW_CHUNK, TH_BUFFERED);
-	s.direct = open(mw_file.path, O_RDWR | O_DIRECT | O_CLOEXEC);
-	memset(mw_content, 0, MW_SIZE);
-	th_file_put(&mw_file, 0, mw_content, MW_SIZE);
+	mw_storm_begin(&s);
 	th_threads(4, storm_thread, &s);
-	th_bad_check(&s.bad);
+	mw_storm_end(&s);
 	c = mw_counts();
 	print_message("opened %lu used %lu stale %lu\n",
 		      (unsigned long)c.opened, (unsigned long)c.used,
 		      (unsigned long)c.stale);
 	assert_true(c.used > 0);
 	assert_true(c.opened > MW_NR_CHUNKS);
-	if (s.direct >= 0)
-		close(s.direct);
 	mw_end();
 }
 

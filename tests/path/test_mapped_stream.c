@@ -6,7 +6,6 @@
  *
  * Only where pages are pinned: TEST_PINS.
  */
-#include <errno.h>
 #include <fcntl.h>
 #include <pthread.h>
 #include <sched.h>
@@ -443,73 +442,21 @@ static void a_window_stays_until_the_kernel_has_left(void **state)
 	end();
 }
 
-/* Each page is full of the number of the write that made it. */
-#define STORM_SIZE MW_CHUNK
-#define STORM_READ TH_MIB
-#define STORM_GAP_MS (TH_SANITIZED ? 400 : 60) /* between two, at most */
-
-struct storm {
-	_Atomic uint32_t begun, done;
-	_Atomic bool over;
-	struct th_bad bad;
-	int direct;
-};
-
-static bool storm_lasts(uint64_t ns)
+static void storm_read(struct mw_storm *s)
 {
-	struct cf_windows_counts c = mw_counts();
-
-	if (ns < (TH_SANITIZED ? 3000 : 1500) * 1000000ull)
-		return true;
-	return (!c.used || c.opened < 3) && ns < 30000000000ull;
-}
-
-/* Pages leave the file under a read: by O_DIRECT, and cut off. */
-static void storm_write(struct storm *s)
-{
-	uint32_t *page = aligned_alloc(4096, STORM_SIZE);
-	uint64_t begun = th_now_ns();
-
-	for (uint32_t v = 1; storm_lasts(th_now_ns() - begun); v++) {
-		for (size_t i = 0; i < STORM_SIZE / sizeof(v); i++)
-			page[i] = v;
-		atomic_store(&s->begun, v);
-		if (v % 3 == 2)
-			(void)!ftruncate(mw_file.plain, (off_t)STORM_SIZE);
-		if (pwrite(v & 1 && s->direct >= 0 ? s->direct : mw_file.plain,
-			   page, STORM_SIZE, 0) != (ssize_t)STORM_SIZE)
-			th_bad_note(&s->bad, "write %u: %d", v, errno);
-		atomic_store(&s->done, v);
-		th_sleep_ms((unsigned)th_below(STORM_GAP_MS));
-	}
-	atomic_store(&s->over, true);
-	free(page);
-}
-
-static void storm_look(struct storm *s, const uint32_t *words, uint32_t low)
-{
-	uint32_t high = atomic_load(&s->begun);
-
-	for (size_t at = 0; at < STORM_READ / 4; at++)
-		if (words[at] < low || words[at] > high)
-			th_bad_note(&s->bad, "word %zu is %u, not %u to %u", at,
-				    words[at], low, high);
-}
-
-static void storm_read(struct storm *s)
-{
-	uint32_t *words = malloc(STORM_READ);
+	const size_t size = TH_MIB;
+	uint32_t *words = malloc(size);
 
 	while (!atomic_load(&s->over)) {
-		struct io io = { .size = STORM_READ };
+		struct io io = { .size = size };
 		uint32_t low = atomic_load(&s->done);
 
 		enqueue(&io);
 		synchronize();
-		if (io.n != (ssize_t)STORM_READ)
+		if (io.n != (ssize_t)size)
 			th_bad_note(&s->bad, "read answers %zd", io.n);
-		th_mem_get(&room, 0, (unsigned char *)words, STORM_READ);
-		storm_look(s, words, low);
+		th_mem_get(&room, 0, (unsigned char *)words, size);
+		mw_storm_look(s, words, size, low);
 	}
 	free(words);
 }
@@ -519,12 +466,14 @@ static void storm_thread(void *arg, unsigned i)
 	if (i)
 		storm_read(arg);
 	else
-		storm_write(arg);
+		mw_storm_write(arg);
 }
 
 static void a_read_never_shows_less_than_was_written_before_it(void **state)
 {
-	struct storm s = { .direct = -1 };
+	struct mw_storm s = { .size = MW_CHUNK,
+			      .gap_ms = TH_SANITIZED ? 400 : 60,
+			      .opens = 2 };
 	unsigned long before;
 
 	if (!mw_pins)
@@ -532,16 +481,12 @@ static void a_read_never_shows_less_than_was_written_before_it(void **state)
 	mw_begin_with("always", 4 * MW_CHUNK, TH_BUFFERED);
 	set_up(FIXED);
 	before = drawn();
-	s.direct = open(mw_file.path, O_RDWR | O_DIRECT | O_CLOEXEC);
-	memset(mw_content, 0, MW_SIZE);
-	th_file_put(&mw_file, 0, mw_content, MW_SIZE);
+	mw_storm_begin(&s);
 	th_threads(2, storm_thread, &s);
-	th_bad_check(&s.bad);
+	mw_storm_end(&s);
 	assert_true(mw_counts().used > 0);
 	if (th_fake())
 		assert_true(drawn() > before);
-	if (s.direct >= 0)
-		close(s.direct);
 	end();
 }
 
