@@ -18,13 +18,14 @@
 void cf_drawn_note(const struct cf_piece *piece)
 {
 	_Atomic unsigned *drawn = &piece->handle->drawn;
-	unsigned before = atomic_load_explicit(drawn, memory_order_relaxed);
-	unsigned now = piece->view.sight == CF_SIGHT_OPEN ?
-			       cf_least(before + 1, 2 * ENOUGH) :
-			       before / 2;
+	unsigned before, now;
 
 	if (piece->op != CF_READ || piece->size < CF_FERRY_DRAWS)
 		return;
+	before = atomic_load_explicit(drawn, memory_order_relaxed);
+	now = piece->view.sight == CF_SIGHT_OPEN ?
+		      cf_least(before + 1, 2 * ENOUGH) :
+		      before / 2;
 	if (piece->view.sight == CF_SIGHT_WORTH)
 		cf_wish(piece);
 	if (now != before)

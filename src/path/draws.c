@@ -163,14 +163,14 @@ static void window_comes_back(const struct cf_ferry_loan *loan, bool lost)
 	cf_windows_put(loan->what, lost);
 }
 
-/* The oldest, if it counts. */
+/* The oldest, if it is known to count. */
 static bool leave(struct cf_draws *draws)
 {
 	struct cf_draw *one = oldest(draws);
 	const struct cf_ferry_loan loan = { .back = window_comes_back,
 					    .what = one->window };
 
-	if (!draws->ferry || one->lost || one->why ||
+	if (!draws->ferry || !one->looked || one->lost || one->why ||
 	    !cf_ferry_lend(draws->ferry, &loan))
 		return false;
 	draws->ended++;
@@ -180,7 +180,6 @@ static bool leave(struct cf_draws *draws)
 
 void cf_draws_leave(struct cf_draws *draws)
 {
-	cf_draws_check(draws);
 	while (draws->ended < draws->begun && leave(draws))
 		;
 	cf_draws_wait(draws);

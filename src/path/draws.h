@@ -113,8 +113,8 @@ void cf_draws_look(struct cf_draws *draws);
 void cf_draws_wait(struct cf_draws *draws);
 
 /*
- * As to wait, but what a ferry moves and counts may be on its way, and its
- * windows are lent to it.
+ * As to wait, but what a ferry moves, and was checked and counts, may be on its
+ * way, and its windows are lent to it.
  */
 void cf_draws_leave(struct cf_draws *draws);
 

@@ -80,8 +80,7 @@ struct mw_storm {
 	int direct; /* or -1 */
 };
 void mw_storm_begin(struct mw_storm *s); /* has a file full of zeros */
-/* For one thread; a busy machine has more time for what there must have been.
- */
+/* One thread's. A busy machine has more time for what there must have been. */
 void mw_storm_write(struct mw_storm *s);
 /* A read of it showed these: nothing older than what was done at its begin. */
 void mw_storm_look(struct mw_storm *s, const uint32_t *words, size_t size,
