@@ -170,8 +170,10 @@ static CUresult cancel_and_wait(const struct cf_cuda *cuda,
 		res = await_block(cuda, set, row);
 	}
 	/* not cancelled, or of a block nothing is known: only the end tells */
-	if (res != CF_CU_SUCCESS)
+	if (res != CF_CU_SUCCESS) {
+		cf_lane_settle_stream(cuda, set->side);
 		cf_lane_settle_stream(cuda, set->stream);
+	}
 	return res;
 }
 

@@ -452,6 +452,29 @@ static void a_cancel_that_fails_waits_for_the_launch(void **state)
 	waits_when_fails("cuMemcpyHtoDAsync_v2");
 }
 
+static int64_t real_ns(void)
+{
+	struct timespec ts;
+
+	clock_gettime(CLOCK_MONOTONIC, &ts);
+	return (int64_t)ts.tv_sec * 1000000000 + ts.tv_nsec;
+}
+
+/* The word is on its way for long, and the claims cannot be asked for. */
+static void a_cancel_that_fails_leaves_no_copy_behind(void **state)
+{
+	const struct th_fake *fake = th_need_fake();
+	int64_t begun;
+
+	(void)state;
+	warm();
+	hold_from(0);
+	assert_int_equal(fake->plan("cuMemcpyHtoDAsync_v2:1=@100000"), 0);
+	begun = real_ns();
+	waits_when_fails("cuMemcpyDtoHAsync_v2");
+	assert_true(real_ns() - begun >= 100000000);
+}
+
 /* Its row is claimed, and it has not reported. */
 static void a_block_nothing_is_known_of_is_waited_for(void **state)
 {
@@ -548,6 +571,7 @@ int main(void)
 		TEST(launches_in_a_full_gpu_do_not_pile_up),
 		TEST(a_launch_that_fails_has_begun_nothing),
 		TEST(a_cancel_that_fails_waits_for_the_launch),
+		TEST(a_cancel_that_fails_leaves_no_copy_behind),
 		TEST(a_block_nothing_is_known_of_is_waited_for),
 		TEST(a_driver_that_cannot_is_asked_once),
 		TEST(a_set_that_cannot_be_made_leaves_nothing),
