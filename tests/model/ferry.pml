@@ -6,19 +6,28 @@
  *
  * The names are those of src/core/ferry.c, ferry_ptx.h and src/path/carrier.c. A
  * read has one or two pieces, each carried by whichever CPU; the hold's lock
- * hands on from one to the next. What is stored in the aperture waits in its
- * CPU's buffer, and is on the bus in any order but that of fences, as in
- * aperture.pml; what the kernel writes to host memory arrives in its order. A
- * launch comes when it likes.
+ * hands on from one to the next. A piece may come out of a slot (SLOTS), which
+ * a run that goes by the aperture lends to the kernel and who carried it gives
+ * back. What is stored in the aperture waits in its CPU's buffer, and is on the
+ * bus in any order but that of fences, as in aperture.pml; what a block writes
+ * to host memory arrives in its order. A launch comes when it likes. Of two
+ * blocks (BLOCKS) each has its part of every order.
  *
  * Proved: what is moved is the piece that was ordered, all of it had arrived,
- * and each order of a run is carried out once, and none of another run; the
- * kernel comes to its end; nobody has a hold that it still looks at.
+ * and each order of a run is carried out once by each block, and none of another
+ * run; the kernel comes to its end, and so does who waits for it; nobody has a
+ * hold, nor a slot, that it still looks at.
  *
  * BREAK leaves out one step; each must be found (tests/model/run.py).
  */
 #ifndef OPS
 #define OPS 4
+#endif
+#ifndef SLOTS
+#define SLOTS 0
+#endif
+#ifndef BLOCKS
+#define BLOCKS 1
 #endif
 #ifndef BREAK
 #define BREAK 0
@@ -33,19 +42,30 @@
 #define POSTED(state) ((state) % 4)
 
 /* the aperture, and the board with the pinned hold. An order: where from */
-mtype = { NONE, FROM_NEAR, FROM_HOLD, HOLD, ORDER0, ORDER1, STATEWORD, READ };
+mtype = { NONE, FROM_NEAR, FROM_HOLD, FROM_SLOT, HOLD, ORDER0, ORDER1, STATEWORD,
+	READ };
 byte near_state, near_hold, board_state, hold;
 mtype near_order[2], board_order[2];
-byte moved, left; /* as host memory has them */
+byte slot; /* 0: given back, and somebody else's */
+bool lent;
+byte moved[BLOCKS], left[BLOCKS]; /* as host memory has them */
 byte nr_run;
+#if BLOCKS == 1
+#define HAVE_MOVED(nr) (moved[0] >= (nr))
+#define HAVE_LEFT (left[0] == nr_run)
+#else
+#define HAVE_MOVED(nr) (moved[0] >= (nr) && (moved[1] >= (nr) || BREAK == 15))
+#define HAVE_LEFT (left[0] == nr_run && (left[1] == nr_run || BREAK == 16))
+#endif
 
 /* a CPU's buffer, and the bus down */
 byte wc_hold[2], wc_state[2];
 mtype wc_order[4]; /* two of each */
 bool wc_has_state[2];
 chan down = [4] of { mtype, byte };
-chan up = [3] of { bool, byte }; /* is it left, or moved; its word */
-chan slow = [2] of { byte }; /* 9: of what was moved */
+/* whose; is it left, or moved; its word */
+chan up = [2 + BLOCKS] of { byte, bool, byte };
+chan slow = [2] of { byte, byte }; /* 9: of what was moved */
 #define IS_EMPTY(cpu) (!wc_hold[cpu] && !wc_has_state[cpu] && \
 	wc_order[2 * (cpu)] == 0 && wc_order[2 * (cpu) + 1] == 0)
 bool is_back;
@@ -55,7 +75,7 @@ byte launched;
 bool near; /* this run goes by the aperture */
 byte near_run;
 /* what no code knows: pieces that were ordered in this run, and moved */
-byte ordered, carried;
+byte ordered, carried[BLOCKS];
 
 /* --------------------------------------------------------------- the wires */
 
@@ -75,7 +95,7 @@ inline evict(cpu)
 
 active proctype wires()
 {
-	byte word;
+	byte word, block;
 	bool is_left;
 
 end:	do
@@ -91,13 +111,15 @@ end:	do
 		fi;
 		word = 0 }
 	:: atomic { nempty(up) ->
-		up?is_left, word;
+		up?block, is_left, word;
 		if
-		:: is_left -> left = word
-		:: else -> moved = word
+		:: is_left -> left[block] = word
+		:: else -> moved[block] = word
 		fi;
-		word = 0; is_left = false }
-	:: atomic { nempty(slow) -> slow?moved }
+		word = 0; is_left = false; block = 0 }
+	:: atomic { nempty(slow) ->
+		slow?block, word; moved[block] = word;
+		word = 0; block = 0 }
 	od
 }
 
@@ -138,8 +160,11 @@ inline begin()
 {
 	atomic {
 		nr_run++;
-		posted = 0; hold_nr = 0; ordered = 0; carried = 0;
-		moved = 0
+		posted = 0; hold_nr = 0; ordered = 0;
+		for (block : 0 .. BLOCKS - 1) {
+			carried[block] = 0; moved[block] = 0
+		}
+		block = 0
 	};
 	if
 	:: near = true
@@ -158,13 +183,26 @@ inline begin()
 	launched = nr_run
 }
 
-/* cf_carrier_read: into the hold there or here, or the file is gone */
+/* cf_carrier_end: a slot is lent, or waited for */
+inline end_carrier()
+{
+	if
+	:: from != FROM_SLOT
+	:: from == FROM_SLOT && near && BREAK != 11 -> lent = true
+	:: from == FROM_SLOT && !(near && BREAK != 11) ->
+		near || BREAK == 12 || HAVE_MOVED(posted);
+		slot = 0
+	fi
+}
+
+/* cf_carrier_read: into the hold there or here, a slot, or the file is gone */
 inline carry()
 {
 	another_cpu();
-	BREAK == 5 || moved >= hold_nr;
+	BREAK == 5 || HAVE_MOVED(hold_nr);
 	from = NONE;
 	if
+	:: SLOTS && !lent -> slot = PIECE(nr_run, piece); from = FROM_SLOT
 	:: near -> wc_hold[cpu] = PIECE(nr_run, piece); from = FROM_NEAR
 	:: true -> hold = PIECE(nr_run, piece); from = FROM_HOLD
 	:: near -> /* it was not all: once more, from its first byte */
@@ -182,14 +220,27 @@ inline carry()
 		fi;
 		posted++; ordered++;
 		show_state(0);
-		hold_nr = posted
+		hold_nr = (from == FROM_SLOT -> hold_nr : posted)
 	fi;
-	fence(6)
+	fence(6);
+	end_carrier()
+}
+
+/* cf_ferry_give_back: by who led, behind the end */
+inline give_back()
+{
+	if
+	:: lent ->
+		BREAK == 13 || (BREAK != 14 && HAVE_LEFT) ||
+			(BREAK == 14 && HAVE_MOVED(posted));
+		slot = 0; lent = false
+	:: else
+	fi
 }
 
 active proctype owner()
 {
-	byte posted, hold_nr, piece, cpu;
+	byte posted, hold_nr, piece, cpu, block;
 	mtype from;
 
 	do
@@ -205,10 +256,11 @@ active proctype owner()
 		/* by who led, while bytes leave the hold */
 		another_cpu();
 		show_state(1);
-		BREAK == 7 || left == nr_run
+		give_back();
+		BREAK == 7 || HAVE_LEFT
 	:: nr_run == OPS -> break
 	od;
-	left == nr_run
+	HAVE_LEFT
 }
 
 /* -------------------------------------------------------------- the kernel */
@@ -217,6 +269,9 @@ active proctype owner()
 /* an order, or the end */
 #define SEES ((SINCE(NOW, me) < 2 || BREAK == 8) && \
 	(POSTED(NOW) > next || SINCE(NOW, me) == 1 || HAS_ENDED(NOW)))
+
+#define BYTES(from) \
+	(from == FROM_NEAR -> near_hold : (from == FROM_HOLD -> hold : slot))
 
 inline look()
 {
@@ -229,7 +284,9 @@ inline look()
 	fi
 }
 
-active proctype kernel()
+#define BLOCK (_pid - 2)
+
+active [BLOCKS] proctype kernel()
 {
 	byte me, next, state, since, told, was;
 	bool ended;
@@ -245,24 +302,24 @@ end:	do
 					was = (near -> near_order[next] :
 						       board_order[next]);
 					assert(was == FROM_NEAR ||
-					       was == FROM_HOLD)
+					       was == FROM_HOLD ||
+					       was == FROM_SLOT)
 				};
 				/* the state beside the bytes, in any order */
 				if
 				:: atomic { true -> look() };
-					was = (was == FROM_NEAR -> near_hold :
-								   hold)
-				:: was = (was == FROM_NEAR -> near_hold : hold);
+					was = BYTES(was)
+				:: was = BYTES(was);
 					atomic { true -> look() }
 				fi;
 				assert(was == PIECE(me, next));
-				atomic { next++; carried++ };
+				atomic { next++; carried[BLOCK]++ };
 				if
 				:: ended && told <= next -> break
 				:: else ->
 					if
-					:: BREAK != 9 -> up!false, next
-					:: BREAK == 9 -> slow!next
+					:: BREAK != 9 -> up!BLOCK, false, next
+					:: BREAK == 9 -> slow!BLOCK, next
 					fi
 				fi
 			:: told <= next || (BREAK == 10 && ended) ->
@@ -270,8 +327,8 @@ end:	do
 				break
 			fi
 		od;
-		assert(me == nr_run && carried == ordered);
-		up!true, me;
+		assert(me == nr_run && carried[BLOCK] == ordered);
+		up!BLOCK, true, me;
 		atomic { state = 0; since = 0; told = 0; was = 0; ended = false }
 	od
 }
