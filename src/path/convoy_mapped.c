@@ -23,13 +23,19 @@ struct caravan {
 	const char *why;
 };
 
-static void end_piece(const struct caravan *c, const struct cf_piece *piece,
-		      size_t good, const char *why)
+/* why: what comes behind good bytes is left to another path; or NULL. */
+static void tell(const struct cf_piece *piece, size_t good, const char *why)
 {
 	if (why)
 		cf_log(CF_LOG_DEBUG, "mapped: handle %u off %lld: %s, gives up",
 		       cf_handle_number(piece->handle),
 		       (long long)piece->file_off + (long long)good, why);
+}
+
+static void end_piece(const struct caravan *c, const struct cf_piece *piece,
+		      size_t good, const char *why)
+{
+	tell(piece, good, why);
 	c->convoy->ended(c->convoy, piece, (ssize_t)good);
 }
 
@@ -88,9 +94,11 @@ static size_t begin_all(struct caravan *c, const struct cf_piece *piece,
 static void carry(struct caravan *c, const struct cf_piece *piece)
 {
 	const char *why = NULL;
+	size_t front = begin_all(c, piece, &why);
 
-	if (!begin_all(c, piece, &why))
-		end_piece(c, piece, 0, why);
+	tell(piece, front, why);
+	if (!front)
+		end_piece(c, piece, 0, NULL);
 	else if (c->draws.ended == c->draws.begun)
 		conclude(c, piece);
 	else
