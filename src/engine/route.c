@@ -8,9 +8,6 @@
 #include "engine/route.h"
 
 #include <cufile.h>
-#include <stdio.h>
-#include <string.h>
-#include "core/config.h"
 #include "core/nic.h"
 #include "core/probe.h"
 
@@ -230,18 +227,14 @@ void cf_route_ask_rest(const struct cf_piece *piece,
 static enum cf_why why_never(const struct cf_handle *handle,
 			     const struct cf_policy *policy)
 {
-	const char *mapped = cf_config_string(policy->config, CF_CFG_MAPPED);
 	enum cf_why why = compat_only(handle, policy);
 
 	if (why || handle->nvfs == CF_NVFS_PASS)
 		return why;
 	if (handle->fs_ops)
 		return cf_nics_wanted() ? CF_WHY_YES : CF_WHY_USER_FS;
-	/* who leaves it to us has not asked for it */
-	return (strcmp(mapped, "off") && strcmp(mapped, "auto")) ||
-			       policy->alias ?
-		       CF_WHY_YES :
-		       CF_WHY_ALIAS_OFF;
+	/* what is mapped may need the staged path at any time */
+	return policy->alias ? CF_WHY_YES : CF_WHY_ALIAS_OFF;
 }
 
 int cf_route_check_file(const struct cf_handle *handle,

@@ -237,6 +237,9 @@ static void strict_mode_refuses_what_no_path_can_carry_5008(void **state)
 	setenv("OCF_ALIAS", "off", 1);
 	assert_register(text_fd(O_RDWR), CU_FILE_IO_NOT_SUPPORTED);
 	assert_non_null(strstr(fresh_log(), "opencufile.alias is off"));
+	/* and what is mapped may have to go through host memory after all */
+	setenv("OCF_MAPPED", "kept", 1);
+	assert_register(text_fd(O_RDWR), CU_FILE_IO_NOT_SUPPORTED);
 }
 
 static void the_same_fd_twice_is_refused_5028_and_a_dup_is_not(void **state)
