@@ -37,17 +37,17 @@ void call_batch_setup(struct lane *lane)
 static void pick_entry(struct lane *lane, struct io *io, size_t k)
 {
 	struct input *in = &lane->in;
-	size_t size = in_u16(in) % (lane->window + 1);
+	size_t size = in_u16(in) * SCALE % (lane->window + 1);
 	size_t slack = lane->window - size + 1;
 
 	*io = (struct io){
-		.write = in_u8(in) & 1,
+		.write = IS_WRITE(in_u8(in)),
 		.file = &lane->files[in_below(in, NR_FILES)],
 		.mem = &lane->mems[in_below(in, NR_MEMS)],
 		.size = size,
-		.buf_off = (off_t)(k * lane->window + in_u16(in) % slack),
-		.file_off = (off_t)(k * lane->window + in_u16(in) % slack),
 	};
+	io->buf_off = (off_t)(k * lane->window + in_u16(in) * SCALE % slack);
+	io->file_off = (off_t)(k * lane->window + in_u16(in) * SCALE % slack);
 	io->fh = io->file->fh;
 	io_avoid_tail(io);
 	if (!io->write)

@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #define MAX_ELEMENTS 5
+#define REST_MS 21 /* what was not written for so long may be pinned */
 
 static void must_answer(const char *call, CUfileError_t e, int code)
 {
@@ -50,8 +51,8 @@ void call_buf_register(struct lane *lane)
 	struct input *in = &lane->in;
 	struct model_mem *m = &lane->mems[in_below(in, NR_MEMS)];
 	struct model_range *free_range = NULL;
-	size_t at = in_u8(in) & 1 ? (size_t)in_u16(in) : 0;
-	size_t size = 1 + (size_t)in_u16(in) * 2;
+	size_t at = in_u8(in) & 1 ? (size_t)in_u16(in) * SCALE : 0;
+	size_t size = 1 + (size_t)in_u16(in) * 2 * SCALE;
 	int code = 0;
 
 	stream_settle(lane);
@@ -236,11 +237,36 @@ void call_vector(struct lane *lane)
 void call_truncate(struct lane *lane)
 {
 	struct model_file *f = &lane->files[in_below(&lane->in, NR_FILES)];
-	size_t size = (size_t)in_u16(&lane->in) * 2;
+	size_t size = (size_t)in_u16(&lane->in) * 2 * SCALE;
 
 	lane_settle(lane);
 	must(!ftruncate(f->file.plain, (off_t)size));
 	if (size < f->size)
 		memset(f->bytes + size, 0, f->size - size);
 	f->size = size;
+}
+
+/* With O_DIRECT, where the file is open so: that takes pages from the cache. */
+static void write_block(struct lane *lane, struct model_file *f)
+{
+	size_t at = in_u16(&lane->in) * BLOCK % FILE_MAX;
+
+	if (f->size < BLOCK || f->read_only)
+		return;
+	at %= f->size / BLOCK * BLOCK;
+	lane_random_bytes(lane, lane->block, BLOCK);
+	must(pwrite(f->file.fd, lane->block, BLOCK, (off_t)at) ==
+	     (ssize_t)BLOCK);
+	memcpy(f->bytes + at, lane->block, BLOCK);
+}
+
+void call_outside(struct lane *lane)
+{
+	unsigned what = in_u8(&lane->in);
+
+	lane_settle(lane);
+	if (what & 1)
+		write_block(lane, &lane->files[in_below(&lane->in, NR_FILES)]);
+	if (what & 6)
+		th_sleep_ms(REST_MS);
 }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
  * fuzz_calls - calls in any order from up to three threads, on the fake
- * driver, against a model.
+ * driver, against a model. As fuzz_hot, of files whose pages are pinned.
  *
  * The input: how many lanes, and how the library is set up; the rest goes to
  * the lanes in equal shares, each byte or so a call. Lanes share the session
@@ -16,6 +16,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
+#include "fake_rm.h"
 #include "lane.h"
 
 #define MAX_LANES 3
@@ -40,6 +41,10 @@ int LLVMFuzzerInitialize(int *argc, char ***argv)
 	check_each = getenv("FUZZ_CHECK");
 	th_thread_gpu();
 	must(th_gpu(NULL) && th_fake());
+	(void)th_volley_kernel(NULL);
+#ifdef FUZZ_HOT
+	fake_rm_begin();
+#endif
 	for (unsigned i = 0; i < MAX_LANES; i++)
 		lane_make(&lanes[i], i);
 	th_fill(shared.bytes, SHARED_SIZE);
@@ -198,7 +203,10 @@ static void call_one(struct lane *lane)
 		call_shared(lane);
 		break;
 	case 30:
-		call_ask(lane);
+		if (SCALE > 1)
+			call_outside(lane);
+		else
+			call_ask(lane);
 		break;
 	default:
 		lane_settle(lane);
@@ -226,6 +234,19 @@ static void run_lane(void *arg, unsigned i)
 
 /* ----------------------------------------------------------- all of it */
 
+/* Reads of most sizes come out of windows, and there is room for few or all. */
+static void set_up_windows(unsigned how)
+{
+	static const char *const modes[] = { "kept", "always", "auto", "off" };
+
+	setenv("OCF_MAPPED", SCALE > 1 ? modes[how & 3] : "auto", 1);
+	setenv("OCF_MAPPED_CACHE_KB", how & 4 ? "8192" : "1048576", 1);
+	setenv("OCF_MAPPED_CHUNK_KB", how & 8 ? "128" : "2048", 1);
+	setenv("OCF_MAPPED_MIN_KB", "4", 1);
+	setenv("OCF_MAPPED_USE_KB", "4", 1);
+	setenv("OCF_MAPPED_SETTLE_MS", "20", 1);
+}
+
 /* Small slots make many steps of small requests. */
 static void set_up(struct input *in)
 {
@@ -249,6 +270,7 @@ static void set_up(struct input *in)
 	must(!cuFileSetParameterBool(CUFILE_PARAM_STREAM_MEMOPS_BYPASS,
 				     how & 128)
 		      .err);
+	set_up_windows(more >> 3);
 	th_fake()->copy_delay_us(more & 1 ? 50 : 0);
 	th_fake()->legacy_delay_us(more & 2 ? 50 : 0);
 	th_fake()->reuse_handles(!!(more & 4));
@@ -311,6 +333,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	}
 	must(!cuFileDriverOpen().err);
 	register_shared();
+	for (unsigned i = 0; i < nr_lanes && SCALE > 1; i++)
+		lane_register(&lanes[i]);
 	th_threads(nr_lanes, run_lane, NULL);
 	while (cuFileUseCount() > 0)
 		must(!cuFileDriverClose_v2().err);

@@ -9,11 +9,10 @@
 #include <string.h>
 #include <unistd.h>
 
-static const enum th_mem_kind mem_kinds[NR_MEMS] = { TH_DEVICE, TH_POOL,
-						     TH_MANAGED, TH_VMM,
-						     TH_MALLOC };
-static const enum th_file_kind file_kinds[NR_FILES] = { TH_ODIRECT, TH_BUFFERED,
-							TH_TMPFS };
+#define ALL_FIXED 7 /* offsets and size, for operations begun ahead */
+
+static const enum th_mem_kind mem_kinds[NR_MEMS] = MEM_KINDS;
+static const enum th_file_kind file_kinds[NR_FILES] = FILE_KINDS;
 
 uint64_t lane_random(struct lane *lane)
 {
@@ -46,6 +45,8 @@ void lane_make(struct lane *lane, unsigned nr)
 {
 	lane->nr = nr;
 	lane->got = bytes_of(FILE_MAX);
+	lane->block = aligned_alloc(BLOCK, BLOCK);
+	must(lane->block);
 	for (int i = 0; i < NR_FILES; i++) {
 		struct model_file *f = &lane->files[i];
 
@@ -68,7 +69,7 @@ void lane_make(struct lane *lane, unsigned nr)
 static void fill_file(struct lane *lane, struct model_file *f)
 {
 	f->fh = f->stale = NULL;
-	f->size = lane_random(lane) % (FILE_MAX * 3 / 4);
+	f->size = MIN_SIZE + lane_random(lane) % (FILE_MAX * 3 / 4 - MIN_SIZE);
 	memset(f->bytes, 0, FILE_MAX);
 	lane_random_bytes(lane, f->bytes, f->size);
 	must(!ftruncate(f->file.plain, 0));
@@ -93,6 +94,19 @@ void lane_fill(struct lane *lane, struct input in)
 	}
 	lane->batch = lane->old_batch = NULL;
 	lane->stream_registered = false;
+}
+
+void lane_register(struct lane *lane)
+{
+	for (int i = 0; i < NR_FILES; i++) {
+		struct model_file *f = &lane->files[i];
+		CUfileDescr_t descr = { .type = CU_FILE_HANDLE_TYPE_OPAQUE_FD,
+					.handle.fd = f->file.fd };
+
+		must(!cuFileHandleRegister(&f->fh, &descr).err);
+	}
+	must(!cuFileStreamRegister(lane->stream, ALL_FIXED).err);
+	lane->stream_registered = true;
 }
 
 void lane_settle(struct lane *lane)
@@ -268,13 +282,13 @@ static size_t pick_number(struct input *in, size_t limit)
 	case 0:
 		return in_u8(in);
 	case 1:
-		return (size_t)in_u8(in) * 512 % (limit + 1);
+		return (size_t)in_u8(in) * 512 * SCALE % (limit + 1);
 	case 2:
-		return (size_t)in_u8(in) * 4096 % (limit + 1);
+		return (size_t)in_u8(in) * 4096 * SCALE % (limit + 1);
 	case 3:
 		return limit - in_u8(in);
 	default:
-		return (size_t)in_u16(in) * 3 % (limit + 1);
+		return (size_t)in_u16(in) * SPREAD % (limit + 1);
 	}
 }
 
@@ -334,7 +348,7 @@ void io_pick(struct lane *lane, struct io *io)
 	unsigned what = in_u8(in);
 
 	*io = (struct io){
-		.write = what & 1,
+		.write = IS_WRITE(what),
 		.file = &lane->files[in_below(in, NR_FILES)],
 		.mem = &lane->mems[in_below(in, NR_MEMS)],
 	};

@@ -15,13 +15,48 @@
 #include "harness.h"
 #include "target.h"
 
+/*
+ * FUZZ_HOT: all is so large that the kernel driver may pin a file's pages, it
+ * is written to more seldom, and left alone for a while now and then.
+ */
+#ifdef FUZZ_HOT
+#define SCALE 48
+#define SPREAD (3 * SCALE - 1) /* for any alignment */
+#define IS_WRITE(bits) (((bits)&0xc1) == 0xc1)
+#define MIN_SIZE (FILE_MAX / 2) /* of a file that is new */
+#define NR_FILES 2
+#define NR_MEMS 2
+#define FILE_KINDS \
+	{ \
+		TH_BUFFERED, TH_ODIRECT \
+	}
+#define MEM_KINDS \
+	{ \
+		TH_DEVICE, TH_MANAGED \
+	}
+#else
+#define SCALE 1
+#define SPREAD 3
+#define IS_WRITE(bits) ((bits)&1)
+#define MIN_SIZE 0
 #define NR_FILES 3
 #define NR_MEMS 5
+#define FILE_KINDS \
+	{ \
+		TH_ODIRECT, TH_BUFFERED, TH_TMPFS \
+	}
+#define MEM_KINDS \
+	{ \
+		TH_DEVICE, TH_POOL, TH_MANAGED, TH_VMM, TH_MALLOC \
+	}
+#endif
+
+#define BLOCK ((size_t)4096)
 #define NR_RANGES 2
-#define MEM_SIZE (96 * TH_KIB)
-#define FILE_MAX (160 * TH_KIB)
+#define MEM_SIZE (96 * SCALE * TH_KIB)
+#define FILE_MAX (160 * SCALE * TH_KIB)
 #define NR_WINDOWS 12
-#define MAX_WINDOW 8192
+#define MAX_WINDOW ((size_t)8192 * SCALE)
 #define NR_SOPS 8
 
 struct model_file {
@@ -80,12 +115,15 @@ struct lane {
 	bool stream_registered;
 	struct sop sops[NR_SOPS];
 	unsigned nr_sops;
-	unsigned char *got; /* FILE_MAX, for comparing */
+	unsigned char *got;   /* FILE_MAX, for comparing */
+	unsigned char *block; /* BLOCK, on a boundary of BLOCK */
 };
 
 /* Once: files, memory, stream. Then for each input: fresh bytes, all open. */
 void lane_make(struct lane *lane, unsigned nr);
 void lane_fill(struct lane *lane, struct input in);
+/* So that more calls are of use: files and stream are registered. */
+void lane_register(struct lane *lane);
 uint64_t lane_random(struct lane *lane);
 void lane_random_bytes(struct lane *lane, unsigned char *bytes, size_t size);
 
@@ -123,6 +161,8 @@ void call_buf_deregister(struct lane *lane);
 void call_move(struct lane *lane);
 void call_vector(struct lane *lane);
 void call_truncate(struct lane *lane);
+/* Writes blocks past the library, and leaves files alone; or one of these. */
+void call_outside(struct lane *lane);
 
 void call_batch_setup(struct lane *lane);
 void call_batch_submit(struct lane *lane);
