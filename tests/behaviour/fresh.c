@@ -121,15 +121,18 @@ const char *fresh_text_file(const char *name, const char *text)
 	return path;
 }
 
-void fresh_mount(struct cf_mount *mount)
+bool fresh_mount(struct cf_mount *mount)
 {
 	struct statx stx = { 0 };
 	dev_t dev;
+	int err;
 
 	assert_int_equal(statx(AT_FDCWD, th_disk_dir(), 0, STATX_MNT_ID, &stx),
 			 0);
 	dev = makedev(stx.stx_dev_major, stx.stx_dev_minor);
-	assert_int_equal(cf_mount_find(stx.stx_mnt_id, dev, mount), 0);
+	err = cf_mount_find(stx.stx_mnt_id, dev, mount);
+	assert_true(!err || err == -ENOENT);
+	return !err;
 }
 
 const char *fresh_log(void)

@@ -63,8 +63,8 @@ CUfileError_t fresh_register(int fd, CUfileHandle_t *fh);
 /* Writes text to a file in the test's directory; the path is static. */
 const char *fresh_text_file(const char *name, const char *text);
 
-/* The mount of the test's directory. */
-void fresh_mount(struct cf_mount *mount);
+/* The mount of the test's directory; false: it is not seen from this root. */
+bool fresh_mount(struct cf_mount *mount);
 
 /* Whether streams announce their operations by bells here. */
 bool fresh_bells(void);

@@ -510,7 +510,8 @@ static void write_settings(const char *members)
 	struct cf_mount mount;
 	size_t n = 0;
 
-	fresh_mount(&mount);
+	if (!fresh_mount(&mount))
+		mount = (struct cf_mount){ .type = "?", .point = "?" };
 	text[n++] = '{';
 	while (*members && n < sizeof(text) - 1100) {
 		const char *word = NULL, *is = NULL;
@@ -550,6 +551,16 @@ static void check_effect(const struct effect *effect, const char *members,
 			 "what is measured", got, want);
 }
 
+/* In a bare chroot that of the test's folder is outside the root. */
+static bool needs_a_mount_that_is_not_seen(const struct effect *effect)
+{
+	struct cf_mount mount;
+
+	return (strstr(effect->after, "MOUNT") ||
+		strstr(effect->after, "TYPE")) &&
+	       !fresh_mount(&mount);
+}
+
 static void a_row_that_works_changes_what_it_says(void **state)
 {
 	count_calls();
@@ -560,7 +571,8 @@ static void a_row_that_works_changes_what_it_says(void **state)
 		const struct effect *effect = &effects[i];
 
 		if (effect->elsewhere ||
-		    (effect->measure == staging_memory && !th_gpu(NULL)))
+		    (effect->measure == staging_memory && !th_gpu(NULL)) ||
+		    needs_a_mount_that_is_not_seen(effect))
 			continue;
 		check_effect(effect, effect->before, effect->want_before);
 		check_effect(effect, effect->after, effect->want_after);

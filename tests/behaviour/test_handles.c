@@ -200,7 +200,8 @@ static void strict_mode_refuses_a_denied_file_5034_and_keeps_nothing(
 	struct cf_mount mount;
 	char text[256];
 
-	fresh_mount(&mount);
+	if (!fresh_mount(&mount))
+		th_skip("the mount of the test's folder is outside its root");
 	snprintf(text, sizeof(text),
 		 "{\"properties\": {\"allow_compat_mode\": false}, "
 		 "\"denylist\": {\"filesystems\": [\"%s\"]}}",
