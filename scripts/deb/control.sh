@@ -99,8 +99,8 @@ deb_text() {
 	opencufile-tools) cat <<-'TEXT' ;;
 		files to and from GPU memory, tools
 		 gdscheck tells which way bytes go and why, gdsio measures, gdscp
-		 copies and verifies, gds_stats looks at a running process, ocf-run
-		 runs any command on this library.
+		 copies and verifies, gdsio_verify reads and compares, gds_stats looks
+		 at a running process, ocf-run runs any command on this library.
 		TEXT
 	opencufile-default) cat <<-'TEXT' ;;
 		files to and from GPU memory, before all others

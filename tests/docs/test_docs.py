@@ -16,7 +16,9 @@ BUILD = pathlib.Path(os.environ["OCF_BUILD_ROOT"])
 PAGES = sorted(path for folder in ("", "docs", "docs/reference", "examples")
                for path in (ROOT / folder).glob("*.md"))
 TOOLS = {"gdscheck": "tools/gdscheck/gdscheck", "gdscp": "tools/gdscp",
-         "gdsio": "tools/gdsio/gdsio", "gds_stats": "tools/gds_stats",
+         "gdsio": "tools/gdsio/gdsio",
+         "gdsio_verify": "tools/gdsio_verify/gdsio_verify",
+         "gds_stats": "tools/gds_stats",
          "ocf-bench": "bench/ocf-bench"}
 
 every_page = pytest.mark.parametrize(

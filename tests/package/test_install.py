@@ -52,7 +52,8 @@ def test_the_tree_has_these_files_and_no_others(tree):
         f"{LIBDIR}/pkgconfig/opencufile.pc",
         f"{LIBDIR}/cmake/opencufile/opencufileConfig.cmake",
         f"{LIBDIR}/cmake/opencufile/opencufileConfigVersion.cmake",
-        "bin/gds_stats", "bin/gdscheck", "bin/gdscp", "bin/gdsio", "bin/ocf-run",
+        "bin/gds_stats", "bin/gdscheck", "bin/gdscp", "bin/gdsio",
+        "bin/gdsio_verify", "bin/ocf-run",
         "share/opencufile/cufile.json"}
     assert manuals <= found
 
@@ -80,7 +81,8 @@ def test_the_library_needs_libc_yyjson_and_liburing_and_no_more(tree):
     assert "RUNPATH" not in said and "RPATH" not in said
 
 
-@pytest.mark.parametrize("tool", ["gds_stats", "gdscheck", "gdscp", "gdsio"])
+@pytest.mark.parametrize("tool", ["gds_stats", "gdscheck", "gdscp", "gdsio",
+                                  "gdsio_verify"])
 def test_an_installed_tool_finds_all_it_is_linked_to(tree, tool):
     said = run("ldd", tree / "bin" / tool, env=plain_environment(
         LD_LIBRARY_PATH=str(tree / LIBDIR)))

@@ -73,6 +73,8 @@ COMMANDS = {
         lambda data: [os.environ["OCF_GDSCHECK"], "--dump-config", "--json"],
     "gdsio": lambda data: [os.environ["OCF_GDSIO"], "-f", data, "-m", 3,
                            "-s", "64K", "-i", "4K"],
+    "gdsio_verify": lambda data: [os.environ["OCF_GDSIO_VERIFY"], "--host",
+                                  "-f", data],
     "gdscp": lambda data: [os.environ["OCF_GDSCP"], "--host", data,
                            data.with_name("copy")],
 }
