@@ -41,14 +41,14 @@ add_rest() {
 		(cd python && xargs cp --parents -t "$python")
 	find "$stage/usr/share/man" -type f -exec gzip -9n {} +
 	strip --strip-unneeded "$lib"/libcufile.so.*.*.*
-	find "$stage/usr/bin" -type f ! -name ocf-run -exec strip {} +
+	find "$stage/usr/bin" -type f ! -name ocf-run ! -name '*.py' -exec strip {} +
 }
 
 # shlibs_of PACKAGE-FOLDER : the distribution's packages that its files need
 shlibs_of() {
 	local work=$tree/shlibs files
 	mapfile -t files < <(find "$1/usr" -type f \( -path '*/bin/*' \
-		-o -name '*.so.*' \) ! -name ocf-run)
+		-o -name '*.so.*' \) ! -name ocf-run ! -name '*.py')
 	[ "${#files[@]}" -gt 0 ] || return 0
 	rm -rf "$work"
 	mkdir -p "$work/debian"

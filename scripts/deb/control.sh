@@ -65,7 +65,7 @@ deb_fields() {
 	opencufile-tools)
 		echo "Architecture: $arch"
 		echo "Section: utils"
-		echo "Depends: bash, $ours, $shlibs"
+		echo "Depends: bash, python3, $ours, $shlibs"
 		echo "Provides: gds-tools"
 		echo "Conflicts: gds-tools"
 		echo "Replaces: gds-tools"
@@ -100,7 +100,8 @@ deb_text() {
 		files to and from GPU memory, tools
 		 gdscheck tells which way bytes go and why, gdsio measures, gdscp
 		 copies and verifies, gdsio_verify reads and compares, gds_stats looks
-		 at a running process, ocf-run runs any command on this library.
+		 at a running process, gds_log_collection.py gathers what a helper
+		 needs to see, ocf-run runs any command on this library.
 		TEXT
 	opencufile-default) cat <<-'TEXT' ;;
 		files to and from GPU memory, before all others

@@ -52,7 +52,7 @@ def test_the_tree_has_these_files_and_no_others(tree):
         f"{LIBDIR}/pkgconfig/opencufile.pc",
         f"{LIBDIR}/cmake/opencufile/opencufileConfig.cmake",
         f"{LIBDIR}/cmake/opencufile/opencufileConfigVersion.cmake",
-        "bin/gds_stats", "bin/gdscheck", "bin/gdscp", "bin/gdsio",
+        "bin/gds_log_collection.py", "bin/gds_stats", "bin/gdscheck", "bin/gdscp", "bin/gdsio",
         "bin/gdsio_verify", "bin/ocf-run",
         "share/opencufile/cufile.json"}
     assert manuals <= found
