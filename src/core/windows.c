@@ -76,14 +76,43 @@ bool cf_windows_are_there(const struct cf_piece *piece, size_t chunk)
 	return there;
 }
 
+/* What lies in its first chunk of the file's bytes from at to end. */
+static void touch_from(struct cf_touch *touch, uint64_t at, uint64_t end)
+{
+	touch->chunk = at / touch->chunk_size;
+	touch->from = at % touch->chunk_size;
+	touch->to = touch->chunk_size;
+	if (end - at < touch->to - touch->from)
+		touch->to = touch->from + (end - at);
+}
+
+/* windows_lock held. Adds one chunk's; notes: whether it is remembered. */
+static void add_locked(struct cf_survey *survey, const struct cf_stamp *file,
+		       const struct cf_touch *touch, bool notes)
+{
+	struct cf_touched touched;
+
+	if (!shows_locked(cf_window_table_find(file, touch->chunk), file))
+		survey->all_open = false;
+	if (!notes)
+		return;
+	touched = cf_reread_note(touch);
+	survey->again &= touched.again;
+	survey->hot &= touched.hot;
+	survey->whole &= touched.whole;
+	if (touched.before < survey->since)
+		survey->since = touched.before;
+}
+
 void cf_windows_survey(const struct cf_piece *piece, size_t size, bool reads,
 		       const struct cf_windows_limits *limits,
 		       struct cf_survey *survey)
 {
-	uint64_t end = (uint64_t)piece->file_off + size;
 	const struct cf_stamp *file = &piece->view.stamp;
-	struct cf_touch touch = { .dev = file->dev, .ino = file->ino };
-	uint64_t at = (uint64_t)piece->file_off;
+	struct cf_touch touch = { .dev = file->dev,
+				  .ino = file->ino,
+				  .chunk_size = limits->chunk };
+	uint64_t at = (uint64_t)piece->file_off, end = at + size;
 	const struct cf_window *first;
 
 	*survey = (struct cf_survey){ .all_open = true,
@@ -91,36 +120,18 @@ void cf_windows_survey(const struct cf_piece *piece, size_t size, bool reads,
 				      .hot = true,
 				      .whole = true,
 				      .since = UINT64_MAX };
-	touch.chunk_size = limits->chunk;
 	pthread_mutex_lock(&windows_lock);
 	if (reads)
 		touch.now = cf_window_table_tick(
 			size < limits->chunk ? size : limits->chunk);
-	first = cf_window_table_find(file, at / touch.chunk_size);
-	while (at < end) {
-		struct cf_touched touched;
-
-		touch.chunk = at / touch.chunk_size;
-		touch.from = at % touch.chunk_size;
-		touch.to = touch.chunk_size;
-		if (end - at < touch.to - touch.from)
-			touch.to = touch.from + (end - at);
-		if (!shows_locked(cf_window_table_find(file, touch.chunk),
-				  file))
-			survey->all_open = false;
-		if (size >= limits->open_from) {
-			touched = cf_reread_note(&touch);
-			survey->again &= touched.again;
-			survey->hot &= touched.hot;
-			survey->whole &= touched.whole;
-			if (touched.before < survey->since)
-				survey->since = touched.before;
-		}
-		at += touch.to - touch.from;
+	first = cf_window_table_find(file, at / limits->chunk);
+	for (; at < end; at += touch.to - touch.from) {
+		touch_from(&touch, at, end);
+		add_locked(survey, file, &touch, size >= limits->open_from);
 	}
 	if (limits->mode == CF_WINDOWS_ALWAYS)
 		survey->since = UINT64_MAX;
-	survey->room = has_room_locked(first, touch.chunk_size, survey->since);
+	survey->room = has_room_locked(first, limits->chunk, survey->since);
 	pthread_mutex_unlock(&windows_lock);
 }
 
