@@ -22,7 +22,7 @@
 
 #define MAX_SIZE 4096
 #define MAX_SEEDS 256
-#define MAX_SECONDS 60 /* of one input */
+#define MAX_SECONDS 180 /* of one input, under a sanitizer too */
 
 struct bytes {
 	size_t size;
