@@ -2,7 +2,7 @@
 /*
  * windows - opens and ends them, and keeps their bytes within the bound.
  *
- * Lock: windows_lock guards the table and the members of a window that its
+ * Lock: cf_windows_lock guards the table and the members of a window that its
  * header says; innermost but for the log's. Neither a driver call nor a system
  * call happens under it: a window that is being opened is announced in the
  * table first, and one that is closed is out of it before.
@@ -24,7 +24,7 @@
 #include "core/windows_internal.h"
 #include "core/wish.h"
 
-static pthread_mutex_t windows_lock = PTHREAD_MUTEX_INITIALIZER;
+pthread_mutex_t cf_windows_lock = PTHREAD_MUTEX_INITIALIZER;
 static struct cf_windows_counts counts; /* bytes: until they are closed */
 
 /* Who retired one reaps, and sees what it did: relaxed. */
@@ -33,112 +33,22 @@ void cf_windows_reap(void)
 	while (cf_window_table_has_doomed()) {
 		struct cf_window *w;
 
-		pthread_mutex_lock(&windows_lock);
+		pthread_mutex_lock(&cf_windows_lock);
 		w = cf_window_table_take_doomed();
 		if (w) {
 			counts.bytes -= w->size;
 			cf_reaper_expect(w->size);
 		}
-		pthread_mutex_unlock(&windows_lock);
+		pthread_mutex_unlock(&cf_windows_lock);
 		if (w)
 			cf_reaper_take(w);
 	}
 }
 
-/* ------------------------------------------------------------- looking */
-
-/* windows_lock held */
-static bool shows_locked(const struct cf_window *w,
-			 const struct cf_stamp *stamp)
-{
-	return w && !w->making && cf_stamp_equal(&w->stamp, stamp);
-}
-
-/* windows_lock held. Whether a read can begin in a window. */
-static bool has_room_locked(const struct cf_window *first, size_t chunk,
-			    uint64_t since)
-{
-	return first || counts.bytes + chunk <= cf_windows_max_bytes() ||
-	       cf_window_table_oldest(since);
-}
-
-bool cf_windows_are_there(const struct cf_piece *piece, size_t chunk)
-{
-	const struct cf_stamp file = { .dev = piece->handle->dev,
-				       .ino = piece->handle->ino };
-	bool there;
-
-	if (!cf_window_table_size())
-		return false;
-	pthread_mutex_lock(&windows_lock);
-	there = cf_window_table_find(&file, (uint64_t)piece->file_off / chunk);
-	pthread_mutex_unlock(&windows_lock);
-	return there;
-}
-
-/* What lies in its first chunk of the file's bytes from at to end. */
-static void touch_from(struct cf_touch *touch, uint64_t at, uint64_t end)
-{
-	touch->chunk = at / touch->chunk_size;
-	touch->from = at % touch->chunk_size;
-	touch->to = touch->chunk_size;
-	if (end - at < touch->to - touch->from)
-		touch->to = touch->from + (end - at);
-}
-
-/* windows_lock held. Adds one chunk's; notes: whether it is remembered. */
-static void add_locked(struct cf_survey *survey, const struct cf_stamp *file,
-		       const struct cf_touch *touch, bool notes)
-{
-	struct cf_touched touched;
-
-	if (!shows_locked(cf_window_table_find(file, touch->chunk), file))
-		survey->all_open = false;
-	if (!notes)
-		return;
-	touched = cf_reread_note(touch);
-	survey->again &= touched.again;
-	survey->hot &= touched.hot;
-	survey->whole &= touched.whole;
-	if (touched.before < survey->since)
-		survey->since = touched.before;
-}
-
-void cf_windows_survey(const struct cf_piece *piece, size_t size, bool reads,
-		       const struct cf_windows_limits *limits,
-		       struct cf_survey *survey)
-{
-	const struct cf_stamp *file = &piece->view.stamp;
-	struct cf_touch touch = { .dev = file->dev,
-				  .ino = file->ino,
-				  .chunk_size = limits->chunk };
-	uint64_t at = (uint64_t)piece->file_off, end = at + size;
-	const struct cf_window *first;
-
-	*survey = (struct cf_survey){ .all_open = true,
-				      .again = true,
-				      .hot = true,
-				      .whole = true,
-				      .since = UINT64_MAX };
-	pthread_mutex_lock(&windows_lock);
-	if (reads)
-		touch.now = cf_window_table_tick(
-			size < limits->chunk ? size : limits->chunk);
-	first = cf_window_table_find(file, at / limits->chunk);
-	for (; at < end; at += touch.to - touch.from) {
-		touch_from(&touch, at, end);
-		add_locked(survey, file, &touch, size >= limits->open_from);
-	}
-	if (limits->mode == CF_WINDOWS_ALWAYS)
-		survey->since = UINT64_MAX;
-	survey->room = has_room_locked(first, limits->chunk, survey->since);
-	pthread_mutex_unlock(&windows_lock);
-}
-
 /* ------------------------------------------------------------- getting */
 
 /*
- * windows_lock held. 0: size bytes fit, and are counted; -EAGAIN: they will
+ * cf_windows_lock held. 0: size bytes fit, and are counted; -EAGAIN: they will
  * when what was retired is closed; -ENOSPC: nothing may go for them.
  */
 static int make_room_locked(size_t size, uint64_t since)
@@ -161,6 +71,12 @@ static int make_room_locked(size_t size, uint64_t since)
 	return -EAGAIN;
 }
 
+bool cf_windows_have_room_locked(size_t size, uint64_t since)
+{
+	return counts.bytes + size <= cf_windows_max_bytes() ||
+	       cf_window_table_oldest(since);
+}
+
 /* Counts size bytes, retiring windows older than since until they fit. */
 static int make_room(size_t size, uint64_t since)
 {
@@ -168,9 +84,9 @@ static int make_room(size_t size, uint64_t since)
 	int err;
 
 	for (;;) {
-		pthread_mutex_lock(&windows_lock);
+		pthread_mutex_lock(&cf_windows_lock);
 		err = make_room_locked(size, since);
-		pthread_mutex_unlock(&windows_lock);
+		pthread_mutex_unlock(&cf_windows_lock);
 		cf_windows_reap();
 		if (err != -EAGAIN || !went)
 			return err ? -ENOSPC : 0;
@@ -207,7 +123,7 @@ static struct cf_window *new_window(const struct cf_piece *piece,
 	return w;
 }
 
-/* windows_lock held. 0: *window is the chunk's, or fresh, and is held. */
+/* cf_windows_lock held. 0: *window is the chunk's, or fresh, and is held. */
 static int claim_locked(const struct cf_piece *piece, uint64_t chunk,
 			struct cf_window *fresh, struct cf_window **window)
 {
@@ -233,14 +149,14 @@ static int claim_locked(const struct cf_piece *piece, uint64_t chunk,
 /* A window that was announced and did not come to be. */
 static void withdraw(struct cf_window *w, bool counted)
 {
-	pthread_mutex_lock(&windows_lock);
+	pthread_mutex_lock(&cf_windows_lock);
 	if (!w->retired)
 		cf_window_table_retire(w);
 	cf_window_table_unhold(w);
 	if (counted)
 		counts.bytes -= w->size;
 	counts.refused++;
-	pthread_mutex_unlock(&windows_lock);
+	pthread_mutex_unlock(&cf_windows_lock);
 	free(w);
 }
 
@@ -262,10 +178,10 @@ static int open_announced(const struct cf_piece *piece, struct cf_window *w,
 		withdraw(w, true);
 		return err;
 	}
-	pthread_mutex_lock(&windows_lock);
+	pthread_mutex_lock(&cf_windows_lock);
 	w->making = false;
 	counts.opened++;
-	pthread_mutex_unlock(&windows_lock);
+	pthread_mutex_unlock(&cf_windows_lock);
 	return 0;
 }
 
@@ -290,9 +206,9 @@ int cf_windows_get(const struct cf_piece *piece, uint64_t chunk,
 
 	if (piece->view.sight == CF_SIGHT_WORTH && may_open())
 		fresh = new_window(piece, chunk);
-	pthread_mutex_lock(&windows_lock);
+	pthread_mutex_lock(&cf_windows_lock);
 	err = claim_locked(piece, chunk, fresh, window);
-	pthread_mutex_unlock(&windows_lock);
+	pthread_mutex_unlock(&cf_windows_lock);
 	cf_windows_reap();
 	if (!err && *window == fresh)
 		return open_announced(piece, fresh, gpu);
@@ -305,13 +221,13 @@ int cf_windows_get(const struct cf_piece *piece, uint64_t chunk,
 
 void cf_windows_put(struct cf_window *w, bool stale)
 {
-	pthread_mutex_lock(&windows_lock);
+	pthread_mutex_lock(&cf_windows_lock);
 	counts.used += !stale;
 	counts.stale += stale;
 	if (stale && !w->retired)
 		cf_window_table_retire(w);
 	cf_window_table_let_go(w);
-	pthread_mutex_unlock(&windows_lock);
+	pthread_mutex_unlock(&cf_windows_lock);
 	cf_windows_reap();
 }
 
@@ -323,9 +239,9 @@ int cf_windows_open(const struct cf_piece *piece, uint64_t chunk,
 
 	if (err)
 		return err;
-	pthread_mutex_lock(&windows_lock);
+	pthread_mutex_lock(&cf_windows_lock);
 	cf_window_table_let_go(w);
-	pthread_mutex_unlock(&windows_lock);
+	pthread_mutex_unlock(&cf_windows_lock);
 	cf_windows_reap();
 	return 0;
 }
@@ -336,16 +252,16 @@ void cf_windows_retire(const struct cf_handle *handle)
 {
 	if (!cf_window_table_size())
 		return;
-	pthread_mutex_lock(&windows_lock);
+	pthread_mutex_lock(&cf_windows_lock);
 	cf_window_table_retire_all(handle);
-	pthread_mutex_unlock(&windows_lock);
+	pthread_mutex_unlock(&cf_windows_lock);
 }
 
 void cf_windows_drop(void)
 {
-	pthread_mutex_lock(&windows_lock);
+	pthread_mutex_lock(&cf_windows_lock);
 	cf_window_table_retire_all(NULL);
-	pthread_mutex_unlock(&windows_lock);
+	pthread_mutex_unlock(&cf_windows_lock);
 	cf_windows_reap();
 }
 
@@ -356,24 +272,24 @@ void cf_windows_close(void)
 	cf_pins_close();
 	cf_pagemap_close();
 	cf_refusals_forget();
-	pthread_mutex_lock(&windows_lock);
+	pthread_mutex_lock(&cf_windows_lock);
 	cf_reread_forget();
 	counts = (struct cf_windows_counts){ 0 };
-	pthread_mutex_unlock(&windows_lock);
+	pthread_mutex_unlock(&cf_windows_lock);
 }
 
 void cf_windows_count(struct cf_windows_counts *to)
 {
-	pthread_mutex_lock(&windows_lock);
+	pthread_mutex_lock(&cf_windows_lock);
 	*to = counts;
 	to->open = cf_window_table_size();
 	to->bytes += cf_reaper_bytes();
-	pthread_mutex_unlock(&windows_lock);
+	pthread_mutex_unlock(&cf_windows_lock);
 }
 
 void cf_windows_fork_prepare(void)
 {
-	pthread_mutex_lock(&windows_lock);
+	pthread_mutex_lock(&cf_windows_lock);
 	cf_pagemap_fork_prepare();
 	cf_refusals_fork_prepare();
 	cf_reaper_fork_prepare();
@@ -384,7 +300,7 @@ void cf_windows_fork_parent(void)
 	cf_reaper_fork_parent();
 	cf_refusals_fork_release();
 	cf_pagemap_fork_parent();
-	pthread_mutex_unlock(&windows_lock);
+	pthread_mutex_unlock(&cf_windows_lock);
 }
 
 /* Their addresses are not mapped here (MADV_DONTFORK); leaked on purpose. */
@@ -397,5 +313,5 @@ void cf_windows_fork_child(void)
 	cf_pagemap_fork_child();
 	cf_window_table_forget();
 	counts = (struct cf_windows_counts){ 0 };
-	pthread_mutex_unlock(&windows_lock);
+	pthread_mutex_unlock(&cf_windows_lock);
 }

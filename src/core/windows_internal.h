@@ -1,9 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
-/* windows_internal - what windows.c tells windows_look.c. */
+/* windows_internal - what windows.c, the look and the survey share. */
 #ifndef CF_CORE_WINDOWS_INTERNAL_H
 #define CF_CORE_WINDOWS_INTERNAL_H
 
+#include <pthread.h>
 #include "core/windows.h"
+
+/* The table's and core/reread.h's; see windows.c. */
+extern pthread_mutex_t cf_windows_lock;
+
+/* It is held. Whether size bytes fit, or may with what is older than since. */
+bool cf_windows_have_room_locked(size_t size, uint64_t since);
 
 /* Where the last window of a file ends, at most: it may be cut to its unit. */
 uint64_t cf_windows_end(const struct cf_stamp *file, size_t chunk);

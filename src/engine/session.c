@@ -12,7 +12,7 @@
  *     OK:  session_lock, devices make_lock
  *     OK:  session_lock, sops.lock, docks.lock
  *     OK:  session_lock, workers.lock
- *     OK:  handle table_lock, windows_lock
+ *     OK:  handle table_lock, cf_windows_lock
  *     OK:  lanes->lock, pool->lock, feed->lock, a batch's locks or the log's
  *          after any
  *  ERROR:  any of them, session_lock
