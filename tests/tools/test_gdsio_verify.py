@@ -34,11 +34,9 @@ class Verify:
     def __init__(self, folder, fake):
         self.folder = folder
         self.fake = fake
-        # no byte where another one is that is a small distance away
-        (folder / "file").write_bytes(os.urandom(4098) + b"ab" +
+        # the first byte and that at 4099 differ
+        (folder / "file").write_bytes(b"z" + os.urandom(4098) + b"b" +
                                       os.urandom(SIZE - 4100))
-        with open(folder / "file", "r+b") as file:
-            file.write(b"z")
 
     def run(self, *args, status=0, **env):
         done = subprocess.run(
@@ -119,7 +117,7 @@ def test_requests_share_the_range_and_none_is_empty(verify):
     ("spills", "bytes behind the range were changed"),
     ("slips", "offset 4099: the file has 62, the memory 7a; 1 of"),
     ("short", "1500001 bytes of 3000003"),
-    ("fails", "Input/output error")])
+    ("cuFileRead", "Input/output error")])
 def test_a_careless_library_is_found(verify, how, said):
     # of one byte more there must be one, and a registration would end there
     room = ["-s", SIZE - 1, "-S"] if how == "spills" else []
@@ -127,6 +125,32 @@ def test_a_careless_library_is_found(verify, how, said):
                       CARELESS=how)
     assert done.stdout.endswith(BAD + "\n"), done
     assert said in done.stderr, done
+
+
+CALLS = {"cuFileRead": [], "cuFileReadAsync": ["-t", 0],
+         "cuFileBatchIOSubmit": ["--batch"]}
+
+
+@not_sanitized
+@pytest.mark.parametrize("call", CALLS)
+def test_each_way_is_by_its_own_call(fake, call):
+    for other, way in CALLS.items():
+        done = fake.run("-f", "file", "-n", 3, *way, status=int(call == other),
+                        LD_PRELOAD=CARELESS, CARELESS=call)
+        assert (call in done.stderr) == (call == other), done
+
+
+@not_sanitized
+def test_requests_are_where_they_were_asked_to_be(verify):
+    done = verify.run("-f", "file", "-o", 500, "-s", 1000, "-n", 3, "-g", "64K",
+                      "--buffer-offset", 3, "--devptr-offset", 4097,
+                      LD_PRELOAD=CARELESS, CARELESS="tells")
+    asked = [tuple(map(int, line.split())) for line in done.stderr.splitlines()
+             if line[0].isdigit()]
+    base = asked[0][0]
+    assert (base - 3) % (128 << 10) == 64 << 10
+    assert asked == [(base, 334, 500, 4097), (base, 334, 834, 4431),
+                     (base, 332, 1168, 4765)]
 
 
 # ------------------------------------------------------------------ mistakes

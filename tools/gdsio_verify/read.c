@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* read - the requests of a job, by calls, on a stream, or as a batch. */
+/* read - the requests of a trial, by calls, on a stream, or as a batch. */
 #include <stdlib.h>
 #include "cuda_more.h"
 #include "gdsio_verify/trial.h"
@@ -64,6 +64,7 @@ static bool submit_all(struct trial *trial, struct flight *flights,
 	return true;
 }
 
+/* Takes the flights; after a failed wait requests may still point there. */
 static bool read_on(struct trial *trial, struct flight *flights, void *stream)
 {
 	long nr;
@@ -75,24 +76,23 @@ static bool read_on(struct trial *trial, struct flight *flights, void *stream)
 	for (long i = 0; i < nr && ok; i++)
 		ok = came_whole(trial, "cuFileReadAsync", flights[i].at,
 				flights[i].size, flights[i].n);
+	free(flights);
 	return ok;
 }
 
 static bool read_on_stream(struct trial *trial)
 {
-	struct flight *flights = calloc((size_t)trial->nr, sizeof(*flights));
-	void *stream = NULL;
+	struct flight *flights;
+	void *stream;
 	const char *why = gpu_stream_new(&stream);
 	bool ok;
 
 	if (why)
-		fail("a stream: %s", why);
-	else if (!flights)
-		fail("no host memory for %ld requests", trial->nr);
-	ok = !why && flights && read_on(trial, flights, stream);
-	if (!why)
-		gpu_stream_free(stream);
-	free(flights);
+		return fail("a stream: %s", why);
+	flights = calloc((size_t)trial->nr, sizeof(*flights));
+	ok = flights ? read_on(trial, flights, stream) :
+		       fail("no host memory for %ld requests", trial->nr);
+	gpu_stream_free(stream);
 	return ok;
 }
 

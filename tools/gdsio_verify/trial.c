@@ -126,17 +126,14 @@ static bool register_both(struct trial *trial)
 		.handle.fd = trial->fd,
 	};
 	size_t size = trial_at(trial) - trial->start + (size_t)trial->size;
-	CUfileError_t status;
 
-	if (!check(cuFileHandleRegister(&trial->handle, &descr),
-		   "cuFileHandleRegister", trial->file))
-		return false;
-	if (!trial->registered)
-		return true;
-	status = cuFileBufRegister((char *)trial->memory.base + trial->start,
-				   size, 0);
-	trial->registered = status.err == CU_FILE_SUCCESS;
-	return check(status, "cuFileBufRegister", "the buffer");
+	return check(cuFileHandleRegister(&trial->handle, &descr),
+		     "cuFileHandleRegister", trial->file) &&
+	       (!trial->registered ||
+		check(cuFileBufRegister((char *)trial->memory.base +
+						trial->start,
+					size, 0),
+		      "cuFileBufRegister", "the buffer"));
 }
 
 bool trial_open(struct trial *trial)
@@ -147,7 +144,7 @@ bool trial_open(struct trial *trial)
 	    check(cuFileDriverOpen(), "cuFileDriverOpen", "the driver") &&
 	    register_both(trial))
 		return true;
-	trial->registered = false;
+	trial->registered = false; /* that is last */
 	(void)trial_close(trial);
 	return false;
 }
@@ -160,7 +157,7 @@ bool trial_close(struct trial *trial)
 		cuFileBufDeregister((char *)trial->memory.base + trial->start);
 	if (trial->handle)
 		cuFileHandleDeregister(trial->handle);
-	(void)cuFileDriverClose();
+	(void)cuFileDriverClose(); /* harmless where there was no open */
 	why = buffer_free(&trial->memory);
 	gpu_close(&trial->device);
 	if (trial->fd >= 0 && trial->fd != trial->plain_fd)
