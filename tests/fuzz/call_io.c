@@ -249,7 +249,7 @@ void call_truncate(struct lane *lane)
 /* With O_DIRECT, where the file is open so: that takes pages from the cache. */
 static void write_block(struct lane *lane, struct model_file *f)
 {
-	size_t at = in_u16(&lane->in) * BLOCK % FILE_MAX;
+	size_t at = in_u16(&lane->in) * BLOCK;
 
 	if (f->size < BLOCK || f->read_only)
 		return;

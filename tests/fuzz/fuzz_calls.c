@@ -42,9 +42,8 @@ int LLVMFuzzerInitialize(int *argc, char ***argv)
 	th_thread_gpu();
 	must(th_gpu(NULL) && th_fake());
 	(void)th_volley_kernel(NULL);
-#ifdef FUZZ_HOT
-	fake_rm_begin();
-#endif
+	if (IS_HOT)
+		fake_rm_begin();
 	for (unsigned i = 0; i < MAX_LANES; i++)
 		lane_make(&lanes[i], i);
 	th_fill(shared.bytes, SHARED_SIZE);
@@ -203,7 +202,7 @@ static void call_one(struct lane *lane)
 		call_shared(lane);
 		break;
 	case 30:
-		if (SCALE > 1)
+		if (IS_HOT)
 			call_outside(lane);
 		else
 			call_ask(lane);
@@ -239,7 +238,7 @@ static void set_up_windows(unsigned how)
 {
 	static const char *const modes[] = { "kept", "always", "auto", "off" };
 
-	setenv("OCF_MAPPED", SCALE > 1 ? modes[how & 3] : "auto", 1);
+	setenv("OCF_MAPPED", IS_HOT ? modes[how & 3] : "auto", 1);
 	setenv("OCF_MAPPED_CACHE_KB", how & 4 ? "8192" : "1048576", 1);
 	setenv("OCF_MAPPED_CHUNK_KB", how & 8 ? "128" : "2048", 1);
 	setenv("OCF_MAPPED_MIN_KB", "4", 1);
@@ -333,7 +332,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	}
 	must(!cuFileDriverOpen().err);
 	register_shared();
-	for (unsigned i = 0; i < nr_lanes && SCALE > 1; i++)
+	for (unsigned i = 0; i < nr_lanes && IS_HOT; i++)
 		lane_register(&lanes[i]);
 	th_threads(nr_lanes, run_lane, NULL);
 	while (cuFileUseCount() > 0)

@@ -9,7 +9,10 @@
 #include <string.h>
 #include <unistd.h>
 
-#define ALL_FIXED 7 /* offsets and size, for operations begun ahead */
+/* So that operations are begun ahead. */
+#define ALL_FIXED \
+	(CU_FILE_STREAM_FIXED_BUF_OFFSET | CU_FILE_STREAM_FIXED_FILE_OFFSET | \
+	 CU_FILE_STREAM_FIXED_FILE_SIZE)
 
 static const enum th_mem_kind mem_kinds[NR_MEMS] = MEM_KINDS;
 static const enum th_file_kind file_kinds[NR_FILES] = FILE_KINDS;
@@ -98,13 +101,8 @@ void lane_fill(struct lane *lane, struct input in)
 
 void lane_register(struct lane *lane)
 {
-	for (int i = 0; i < NR_FILES; i++) {
-		struct model_file *f = &lane->files[i];
-		CUfileDescr_t descr = { .type = CU_FILE_HANDLE_TYPE_OPAQUE_FD,
-					.handle.fd = f->file.fd };
-
-		must(!cuFileHandleRegister(&f->fh, &descr).err);
-	}
+	for (int i = 0; i < NR_FILES; i++)
+		lane->files[i].fh = th_handle(lane->files[i].file.fd);
 	must(!cuFileStreamRegister(lane->stream, ALL_FIXED).err);
 	lane->stream_registered = true;
 }

@@ -20,6 +20,7 @@
  * is written to more seldom, and left alone for a while now and then.
  */
 #ifdef FUZZ_HOT
+#define IS_HOT true
 #define SCALE 48
 #define SPREAD (3 * SCALE - 1) /* for any alignment */
 #define IS_WRITE(bits) (((bits)&0xc1) == 0xc1)
@@ -35,6 +36,7 @@
 		TH_DEVICE, TH_MANAGED \
 	}
 #else
+#define IS_HOT false
 #define SCALE 1
 #define SPREAD 3
 #define IS_WRITE(bits) ((bits)&1)
