@@ -45,7 +45,10 @@ struct cf_company cf_company_join(const struct cf_memory *mem)
 	unsigned here = 1 + atomic_fetch_add_explicit(&place_of(mem)->running,
 						      1, memory_order_relaxed);
 
-	return (struct cf_company){ here, here + count_others(number_of(mem)) };
+	return (struct cf_company){
+		.here = here,
+		.all = here + count_others(number_of(mem)),
+	};
 }
 
 void cf_company_leave(const struct cf_memory *mem)

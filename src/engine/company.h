@@ -15,9 +15,11 @@
 struct cf_company {
 	unsigned here; /* on the same GPU, or in host memory; with this one */
 	unsigned all;  /* no less */
+	/* of both, entries of a batch that no thread has begun to carry */
+	unsigned waiting;
 };
 
-#define CF_COMPANY_NONE ((struct cf_company){ 1, 1 })
+#define CF_COMPANY_NONE ((struct cf_company){ .here = 1, .all = 1 })
 
 /* One more runs, which is among them. */
 struct cf_company cf_company_join(const struct cf_memory *mem);

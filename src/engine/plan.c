@@ -240,9 +240,9 @@ struct cf_plan cf_plan_make(const struct cf_piece *piece,
 				 cf_plan_host_step(piece, carriers),
 		.skew = cf_plan_skew(piece),
 		.helpers = carriers - 1,
-		.demote = staged ? cf_plan_demoted(piece, carriers, here) : 0,
-		.past = staged &&
-			cf_plan_goes_past(piece, carriers, company.all),
+		.demote =
+			staged ? cf_plan_demoted(piece, carriers, company) : 0,
+		.past = staged && cf_plan_goes_past(piece, carriers, company),
 		.flagged = staged && should_flag(piece, carriers, here),
 		.express = staged && may_go_express(piece, carriers, here),
 		.rare = is_rare(piece, here),

@@ -9,7 +9,8 @@
  * so only its ends are demoted: the link waits for the first parts, and nothing
  * pushes the last ones out. Stored past the caches they cost less, but more of
  * what the memory can take, and where large reads run side by side that is
- * short.
+ * short. What one thread carries is demoted where there are so many such
+ * threads that their time is there to be had; workers are fewer.
  */
 #include "engine/plan_cache.h"
 
@@ -18,8 +19,12 @@
 
 #define LARGE_END (2 * MIB)	/* of it, either of which is demoted */
 #define FERRY_LARGE (128 * MIB) /* pushes its own parts out */
-#define CROWD 8			/* requests that make the link the bound */
-#define CROWD_MAX (2 * MIB)
+/* threads that make the link the bound, by what each of them reads */
+#define CROWD 8
+#define SMALL (2 * MIB)
+#define LARGE_CROWD 13
+#define ONE_SLOT (4 * MIB)   /* is demoted, however many wait for a turn; */
+#define CROWD_MAX (16 * MIB) /* beside one for each processor so much is */
 
 /* Of what several carry; a ferry gains by all of it for longer. */
 static size_t demoted_of_shared(const struct cf_piece *piece, unsigned company)
@@ -31,19 +36,31 @@ static size_t demoted_of_shared(const struct cf_piece *piece, unsigned company)
 	return piece->size < CF_PLAN_LARGE ? CF_DEMOTE_ALL : LARGE_END;
 }
 
+static bool is_link_bound(const struct cf_piece *piece,
+			  struct cf_company company)
+{
+	unsigned threads = company.here - company.waiting;
+
+	if (piece->size <= SMALL)
+		return company.here >= CROWD;
+	if (piece->size > ONE_SLOT && threads > cf_plan_bound(cpus))
+		return false;
+	return piece->size <= CROWD_MAX && threads >= LARGE_CROWD;
+}
+
 size_t cf_plan_demoted(const struct cf_piece *piece, unsigned carriers,
-		       unsigned company)
+		       struct cf_company company)
 {
 	if (piece->op == CF_WRITE || !cf_plan_bound(can_demote))
 		return 0;
 	if (carriers > 1)
-		return demoted_of_shared(piece, company);
-	return company >= CROWD && piece->size <= CROWD_MAX ? CF_DEMOTE_ALL : 0;
+		return demoted_of_shared(piece, company.here);
+	return is_link_bound(piece, company) ? CF_DEMOTE_ALL : 0;
 }
 
 bool cf_plan_goes_past(const struct cf_piece *piece, unsigned carriers,
-		       unsigned company)
+		       struct cf_company company)
 {
-	return piece->ferry && company == 1 && carriers > 1 &&
+	return piece->ferry && company.all == 1 && carriers > 1 &&
 	       cf_plan_demoted(piece, carriers, company);
 }

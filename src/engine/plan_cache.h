@@ -3,13 +3,14 @@
 #ifndef CF_ENGINE_PLAN_CACHE_H
 #define CF_ENGINE_PLAN_CACHE_H
 
+#include "engine/company.h"
 #include "engine/route.h"
 
-/* Bytes at either end of a piece with slots, see struct cf_piece. Pure. */
+/* Bytes at either end of a piece with slots, see struct cf_piece. */
 size_t cf_plan_demoted(const struct cf_piece *piece, unsigned carriers,
-		       unsigned company);
-/* Whether those go past the caches where a slot has room for it. Pure. */
+		       struct cf_company company);
+/* Whether what is demoted goes past the caches where a slot has room for it. */
 bool cf_plan_goes_past(const struct cf_piece *piece, unsigned carriers,
-		       unsigned company);
+		       struct cf_company company);
 
 #endif

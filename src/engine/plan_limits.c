@@ -141,6 +141,7 @@ void cf_plan_configure(const struct cf_config *config)
 	}
 	SET(helpers, helpers_allowed(config));
 	SET(ferry_helpers, ferry_helpers_allowed(config, workers));
+	SET(cpus, cpus);
 	SET(turns, cpus + MORE_TURNS);
 	SET(split_from, split_allowed(config));
 	SET(brisk_to, brisk_allowed(config));

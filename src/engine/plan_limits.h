@@ -43,7 +43,8 @@ struct cf_plan_bounds {
 	_Atomic unsigned most_workers;	/* however many GPUs */
 	_Atomic unsigned helpers;	/* of one request */
 	_Atomic unsigned ferry_helpers; /* of a large one, in a stream, alone */
-	_Atomic unsigned turns;		/* of small cached reads; 0: any */
+	_Atomic unsigned cpus;
+	_Atomic unsigned turns; /* of small cached reads; 0: any */
 	_Atomic size_t split_from;
 	_Atomic size_t brisk_to; /* that need not be so large */
 	_Atomic size_t ring_from;

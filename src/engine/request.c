@@ -131,6 +131,7 @@ static struct cf_company begin_company(const struct cf_request *req)
 
 	company.here += req->behind;
 	company.all += req->behind;
+	company.waiting = req->behind;
 	/* the one that it waits for will be over */
 	if (company.here > 1 && req->ferry && !cf_ferry_has_begun(req->ferry)) {
 		company.here--;

@@ -79,9 +79,9 @@ static unsigned turn_of(size_t size)
 	} classes[] = {
 		/* go by the GPU's own seats, of which there are few */
 		{ (size_t)128 << 10, 4 },
-		/* have one slot, and wait for its copy for most of the time */
+		/* have one slot, and wait for its copy for some of the time; */
 		{ (size_t)2 << 20, 3 },
-		/* the same, but what they read leaves the caches late */
+		/* for less of it */
 		{ (size_t)4 << 20, 4 },
 		/* read while they copy, and that for long */
 		{ SIZE_MAX, 6 },

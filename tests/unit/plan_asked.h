@@ -56,8 +56,9 @@ static inline struct cf_plan plan_of(const struct cf_piece *piece,
 				     const struct cf_path_ops *path,
 				     unsigned company)
 {
-	return cf_plan_make(piece, path,
-			    (struct cf_company){ company, company });
+	return cf_plan_make(
+		piece, path,
+		(struct cf_company){ .here = company, .all = company });
 }
 
 /* Two files, which nothing is known about but how they were opened. */

@@ -346,17 +346,48 @@ static void of_large_reads_only_the_ends_are_demoted(void **state)
 		/* carried by one */
 		{ 2 * TH_MIB, 7, 4 * TH_MIB, 0 },
 		{ 2 * TH_MIB, 8, 4 * TH_MIB, CF_DEMOTE_ALL },
-		{ 2 * TH_MIB + 1, 8, 4 * TH_MIB, 0 },
+		{ 2 * TH_MIB + 1, 12, 4 * TH_MIB, 0 },
+		{ 2 * TH_MIB + 1, 13, 4 * TH_MIB, CF_DEMOTE_ALL },
+		{ 4 * TH_MIB, 64, 4 * TH_MIB, CF_DEMOTE_ALL },
+		{ 4 * TH_MIB + 1, 13, 4 * TH_MIB, CF_DEMOTE_ALL },
+		{ 16 * TH_MIB, 16, 4 * TH_MIB, CF_DEMOTE_ALL },
+		{ 4 * TH_MIB + 1, 17, 4 * TH_MIB, 0 },
+		{ 16 * TH_MIB + 1, 16, 4 * TH_MIB, 0 },
 	};
 
 	(void)state;
 	configure_demoting();
+	atomic_store(&cf_plan_bounds.cpus, 16);
+	atomic_store(&cf_plan_bounds.gpu_workers, 12);
 	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
 		struct cf_plan p =
 			plan(&file, CF_READ, rows[i].size, rows[i].company);
 
 		is_cut(&p, rows[i].step, rows[i].demote);
 	}
+}
+
+/* Workers carry those, and have less time than so many callers. */
+static void what_waits_in_a_batch_makes_no_crowd_of_threads(void **state)
+{
+	struct cf_company company = { .here = 32, .all = 32, .waiting = 20 };
+	struct cf_piece piece = { .op = CF_READ,
+				  .handle = &file,
+				  .via = CF_VIA_CACHE,
+				  .mem.kind = CF_MEMORY_DEVICE,
+				  .size = 4 * TH_MIB };
+
+	(void)state;
+	configure_demoting();
+	assert_int_equal(cf_plan_make(&piece, &cf_path_staged, company).demote,
+			 0);
+	company.waiting = 19;
+	assert_int_equal(cf_plan_make(&piece, &cf_path_staged, company).demote,
+			 CF_DEMOTE_ALL);
+	piece.size = 2 * TH_MIB;
+	company.waiting = 31;
+	assert_int_equal(cf_plan_make(&piece, &cf_path_staged, company).demote,
+			 CF_DEMOTE_ALL);
 }
 
 static void nothing_is_demoted_that_no_core_wrote(void **state)
@@ -878,6 +909,8 @@ int main(void)
 			a_userspace_file_system_is_called_by_one_thread),
 		cmocka_unit_test(what_is_alone_is_one_part_of_one_carrier),
 		cmocka_unit_test(of_large_reads_only_the_ends_are_demoted),
+		cmocka_unit_test(
+			what_waits_in_a_batch_makes_no_crowd_of_threads),
 		cmocka_unit_test(nothing_is_demoted_that_no_core_wrote),
 		cmocka_unit_test(what_a_ferry_moves_is_demoted_for_longer),
 		cmocka_unit_test(

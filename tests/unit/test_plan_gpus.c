@@ -52,7 +52,7 @@ static struct cf_plan plan(struct cf_handle *handle, size_t size, unsigned here,
 	struct cf_piece piece = piece_of(handle, CF_READ, size);
 
 	return cf_plan_make(&piece, &cf_path_staged,
-			    (struct cf_company){ here, all });
+			    (struct cf_company){ .here = here, .all = all });
 }
 
 static unsigned helpers(unsigned here, unsigned all)
@@ -118,7 +118,7 @@ static void who_reads_for_a_stream_alone_goes_past_the_caches(void **state)
 	piece.ferry = &ferry;
 	assert_true(plan_of(&piece, &cf_path_staged, 1).past);
 	assert_false(cf_plan_make(&piece, &cf_path_staged,
-				  (struct cf_company){ 1, 2 })
+				  (struct cf_company){ .here = 1, .all = 2 })
 			     .past);
 }
 
