@@ -37,21 +37,27 @@ static struct {
 static _Atomic size_t bytes;
 
 /* The lock is held, but for the closing itself. */
+static void close_locked(struct cf_window *w)
+{
+	size_t size = w->size;
+
+	pthread_mutex_unlock(&reaper.lock);
+	cf_window_close(w);
+	free(w);
+	pthread_mutex_lock(&reaper.lock);
+	bytes -= size;
+	reaper.nr_gone++;
+	pthread_cond_broadcast(&reaper.gone);
+}
+
 static void close_all_locked(void)
 {
 	while (reaper.first) {
 		struct cf_window *w = reaper.first;
-		size_t size = w->size;
 
 		reaper.first = w->next;
-		pthread_mutex_unlock(&reaper.lock);
-		cf_window_close(w);
-		free(w);
-		pthread_mutex_lock(&reaper.lock);
-		bytes -= size;
-		reaper.nr_gone++;
+		close_locked(w);
 		reaper.stuck = false;
-		pthread_cond_broadcast(&reaper.gone);
 	}
 }
 
@@ -113,6 +119,14 @@ void cf_reaper_take(struct cf_window *w)
 	reaper.first = w;
 	if (!reaper.running)
 		spawn_locked();
+	pthread_mutex_unlock(&reaper.lock);
+}
+
+void cf_reaper_close_here(struct cf_window *w)
+{
+	cf_window_hide(w);
+	pthread_mutex_lock(&reaper.lock);
+	close_locked(w);
 	pthread_mutex_unlock(&reaper.lock);
 }
 

@@ -6,7 +6,8 @@
  * context is done. A thread that serves a request must not wait for that: the
  * work may be a kernel that waits for the program, or a stream that waits for
  * this very request. So windows are closed by a thread that lives as long as
- * there are some, and its file lets go of each at once.
+ * there are some, and its file lets go of each at once. What is pinned nothing
+ * holds up: who needs its room closes it.
  */
 #ifndef CF_CORE_REAPER_H
 #define CF_CORE_REAPER_H
@@ -21,6 +22,9 @@ void cf_reaper_expect(size_t size);
 
 /* Takes a window that nobody uses, and frees it. No lock is held. */
 void cf_reaper_take(struct cf_window *w);
+
+/* The same by the calling thread, before it returns. */
+void cf_reaper_close_here(struct cf_window *w);
 
 /*
  * Has the thread do this once what it has to close is closed. False: it has

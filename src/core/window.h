@@ -76,8 +76,13 @@ void cf_window_hide(struct cf_window *w);
 
 /*
  * Ends it. If it is registered, that may wait for all work of the context, see
- * core/reaper.h.
+ * core/reaper.h; if it is pinned, nothing holds it up.
  */
 void cf_window_close(struct cf_window *w);
+
+static inline bool cf_window_closes_at_once(const struct cf_window *w)
+{
+	return w->pin.gpu;
+}
 
 #endif

@@ -27,22 +27,49 @@
 pthread_mutex_t cf_windows_lock = PTHREAD_MUTEX_INITIALIZER;
 static struct cf_windows_counts counts; /* bytes: until they are closed */
 
-/* Who retired one reaps, and sees what it did: relaxed. */
+/* Who retired one reaps, and sees what it did: relaxed. NULL: there is none. */
+static struct cf_window *take_doomed(void)
+{
+	struct cf_window *w;
+
+	if (!cf_window_table_has_doomed())
+		return NULL;
+	pthread_mutex_lock(&cf_windows_lock);
+	w = cf_window_table_take_doomed();
+	if (w) {
+		counts.bytes -= w->size;
+		cf_reaper_expect(w->size);
+	}
+	pthread_mutex_unlock(&cf_windows_lock);
+	return w;
+}
+
 void cf_windows_reap(void)
 {
-	while (cf_window_table_has_doomed()) {
-		struct cf_window *w;
+	struct cf_window *w;
 
-		pthread_mutex_lock(&cf_windows_lock);
-		w = cf_window_table_take_doomed();
-		if (w) {
-			counts.bytes -= w->size;
-			cf_reaper_expect(w->size);
-		}
-		pthread_mutex_unlock(&cf_windows_lock);
-		if (w)
+	while ((w = take_doomed()))
+		cf_reaper_take(w);
+}
+
+/*
+ * Two threads of which one pins and one unpins wait for each other in the
+ * kernel driver: who needs the room does both. False: nothing went.
+ */
+static bool reap_here(void)
+{
+	struct cf_window *w;
+	bool went = false;
+
+	while ((w = take_doomed())) {
+		if (!cf_window_closes_at_once(w)) {
 			cf_reaper_take(w);
+			continue;
+		}
+		cf_reaper_close_here(w);
+		went = true;
 	}
+	return went;
 }
 
 /* ------------------------------------------------------------- getting */
@@ -87,7 +114,8 @@ static int make_room(size_t size, uint64_t since)
 		pthread_mutex_lock(&cf_windows_lock);
 		err = make_room_locked(size, since);
 		pthread_mutex_unlock(&cf_windows_lock);
-		cf_windows_reap();
+		if (reap_here() && err == -EAGAIN)
+			continue;
 		if (err != -EAGAIN || !went)
 			return err ? -ENOSPC : 0;
 		/* the last may go before we wait for it: look once more */

@@ -32,6 +32,7 @@ static void wait_for(atomic_int *count, int nr)
 static atomic_int hidden, begun, closed; /* windows */
 static atomic_int may_close;		 /* so many more */
 static atomic_bool is_masked, is_mine;	 /* who closes: signals; this thread */
+static atomic_bool mine_go;		 /* without leave */
 static pthread_t tester;
 static atomic_bool no_thread;
 static atomic_int nr_waits;
@@ -78,7 +79,8 @@ void __wrap_cf_window_close(struct cf_window *w)
 		     sigismember(&now, SIGINT) && sigismember(&now, SIGPROF));
 	atomic_store(&is_mine, pthread_equal(pthread_self(), tester) != 0);
 	atomic_fetch_add(&begun, 1);
-	take_leave();
+	if (!atomic_load(&is_mine) || !atomic_load(&mine_go))
+		take_leave();
 	atomic_fetch_add(&closed, 1);
 }
 
@@ -140,6 +142,7 @@ static int begin(void **state)
 	atomic_store(&may_close, 0);
 	atomic_store(&nr_waits, 0);
 	atomic_store(&no_thread, false);
+	atomic_store(&mine_go, false);
 	return 0;
 }
 
@@ -152,14 +155,19 @@ static int end(void **state)
 	return cf_reaper_bytes() != 0;
 }
 
-static void take(void)
+static struct cf_window *expected(void)
 {
 	struct cf_window *w = calloc(1, sizeof(*w));
 
 	assert_non_null(w);
 	w->size = SIZE;
 	cf_reaper_expect(SIZE);
-	cf_reaper_take(w);
+	return w;
+}
+
+static void take(void)
+{
+	cf_reaper_take(expected());
 }
 
 static void let(int nr)
@@ -202,6 +210,28 @@ static void one_is_closed_by_a_thread_that_signals_do_not_reach(void **state)
 	cf_reaper_close();
 	assert_int_equal(atomic_load(&closed), 1);
 	assert_int_equal(cf_reaper_bytes(), 0);
+}
+
+static void one_is_closed_by_who_asks_beside_the_thread(void **state)
+{
+	int waits = atomic_load(&nr_waits);
+	pthread_t waiter;
+	bool went = false;
+
+	(void)state;
+	take();
+	wait_for(&begun, 1);
+	assert_int_equal(pthread_create(&waiter, NULL, wait_for_one, &went), 0);
+	wait_for(&nr_waits, waits + 1);
+	atomic_store(&mine_go, true);
+	cf_reaper_close_here(expected());
+	assert_int_equal(atomic_load(&closed), 1);
+	assert_int_equal(atomic_load(&hidden), 2);
+	assert_true(atomic_load(&is_mine));
+	assert_int_equal(cf_reaper_bytes(), SIZE);
+	pthread_join(waiter, NULL);
+	assert_true(went);
+	let(1);
 }
 
 static void they_are_closed_one_at_a_time(void **state)
@@ -391,6 +421,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		TEST(one_is_closed_by_a_thread_that_signals_do_not_reach),
+		TEST(one_is_closed_by_who_asks_beside_the_thread),
 		TEST(they_are_closed_one_at_a_time),
 		TEST(each_may_come_when_the_one_before_it_has_gone),
 		TEST(without_a_thread_they_are_left_to_the_next),

@@ -37,7 +37,8 @@ static void wait_for(atomic_int *count, int nr)
 
 static atomic_int nr_opened, nr_hidden, nr_closed, nr_noted, nr_forgotten;
 static atomic_int nr_maps_closed;
-static atomic_bool holds_opens, holds_closes, is_lost;
+static atomic_bool holds_opens, holds_closes, is_lost, is_pinned;
+static pthread_t closer; /* the last */
 static int open_says;
 static off_t opened_off;
 static size_t opened_size;
@@ -69,6 +70,7 @@ int __wrap_cf_window_open(struct cf_window *w, int fd, off_t off,
 	*step = "a step";
 	opened_off = off;
 	opened_size = w->size;
+	w->pin.gpu = atomic_load(&is_pinned) ? 0x1000 : 0;
 	atomic_fetch_add(&nr_opened, 1);
 	wait_while(&holds_opens);
 	return open_says;
@@ -92,6 +94,7 @@ void __wrap_cf_window_close(struct cf_window *w)
 	assert_true(w->retired);
 	assert_int_equal(w->refs, 0);
 	wait_while(&holds_closes);
+	closer = pthread_self();
 	atomic_fetch_add(&nr_closed, 1);
 }
 
@@ -151,7 +154,7 @@ static int begin(void **state)
 	cf_windows_configure(&plain);
 	nr_opened = nr_hidden = nr_closed = nr_noted = nr_forgotten = 0;
 	nr_maps_closed = 0;
-	holds_opens = holds_closes = is_lost = false;
+	holds_opens = holds_closes = is_lost = is_pinned = false;
 	open_says = 0;
 	return 0;
 }
@@ -426,8 +429,33 @@ static void the_oldest_goes_for_a_newcomer(void **state)
 	assert_int_equal(counts().open, ROOM);
 	assert_int_equal(counts().bytes, ROOM * CHUNK);
 	assert_int_equal(nr_closed, 1);
+	assert_false(pthread_equal(closer, pthread_self()));
 	for (unsigned i = 0; i <= ROOM; i++)
 		assert_int_equal(is_open(i), i != 1);
+}
+
+/* However many they are, and with nobody else to wait for. */
+static void what_is_pinned_is_closed_by_who_needs_the_room(void **state)
+{
+	struct cf_windows_limits limits = plain;
+
+	(void)state;
+	limits.max_bytes = ROOM * CHUNK - 4096;
+	cf_windows_configure(&limits);
+	atomic_store(&is_pinned, true);
+	atomic_store(&in_vain, true);
+	survey_of(40 * CHUNK, 5000, true);
+	assert_int_equal(try_chunk(40), 0); /* of two pages */
+	for (unsigned i = 0; i < ROOM - 1; i++) {
+		survey_of(i * CHUNK, CHUNK, true);
+		assert_int_equal(try_chunk(i), 0);
+	}
+	assert_int_equal(nr_closed, 0);
+	assert_int_equal(try_chunk(ROOM), 0);
+	assert_int_equal(nr_closed, 2);
+	assert_int_equal(nr_hidden, 2);
+	assert_true(pthread_equal(closer, pthread_self()));
+	assert_int_equal(counts().bytes, (ROOM - 1) * CHUNK);
 }
 
 static void nothing_goes_for_what_is_used_less(void **state)
@@ -681,6 +709,7 @@ int main(void)
 		TEST(several_may_find_it_stale),
 		TEST(one_that_the_driver_has_lost_is_stale),
 		TEST(the_oldest_goes_for_a_newcomer),
+		TEST(what_is_pinned_is_closed_by_who_needs_the_room),
 		TEST(nothing_goes_for_what_is_used_less),
 		TEST(nothing_goes_that_is_in_use),
 		TEST(one_larger_than_all_room_is_not_opened),
