@@ -16,6 +16,8 @@
 #define NEAR_HELPERS 7	       /* of one; more only wait for the BAR */
 #define NEAR_CROWD (128 * KIB) /* of many; copy engines make more of more, */
 #define NEAR_FEW 4	       /* but beside them as many fill the BAR; */
+#define NEAR_LONG (768 * KIB)  /* of a few that take longer */
+#define NEAR_HALF 2	       /* copy engines have as many to do; */
 #define NEAR_BATCH 6	       /* while more of their batch wait */
 #define NEAR_MAX (1 * MIB)
 #define NEAR_PAIRS (128 * KIB) /* more is worth one helper */
@@ -38,7 +40,10 @@ unsigned cf_plan_near_room(const struct cf_piece *piece,
 		return 0;
 	if (company == 1 || piece->size <= NEAR_CROWD)
 		return UINT_MAX;
-	return behind ? NEAR_BATCH : NEAR_FEW;
+	if (behind)
+		return NEAR_BATCH;
+	return piece->size > NEAR_LONG && company <= NEAR_FEW ? NEAR_HALF :
+								NEAR_FEW;
 }
 
 /*

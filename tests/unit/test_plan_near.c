@@ -65,6 +65,18 @@ static void larger_than_express_and_no_larger_than_it_pays(void **state)
 	assert_false(can_be_of(1024 * KIB + 1, 1));
 }
 
+static void of_up_to_four_long_ones_two(void **state)
+{
+	(void)state;
+	for (unsigned company = 2; company <= 4; company++) {
+		piece.size = 768 * KIB;
+		assert_int_equal(room(company), 4);
+		piece.size++;
+		assert_int_equal(room(company), 2);
+	}
+	assert_int_equal(room(5), 4);
+}
+
 static void of_many_only_four_of_the_larger_ones(void **state)
 {
 	static const unsigned companies[] = { 2, 3, 4, 16, 1000 };
@@ -79,7 +91,7 @@ static void of_many_only_four_of_the_larger_ones(void **state)
 		piece.size = 128 * KIB + 1;
 		assert_int_equal(room(companies[i]), 4);
 		piece.size = 1024 * KIB;
-		assert_int_equal(room(companies[i]), 4);
+		assert_int_equal(room(companies[i]), companies[i] > 4 ? 4 : 2);
 		assert_int_equal(room(1), UINT_MAX);
 		assert_false(can_be_of(1024 * KIB + 1, companies[i]));
 	}
@@ -231,6 +243,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		TEST(larger_than_express_and_no_larger_than_it_pays),
 		TEST(of_many_only_four_of_the_larger_ones),
+		TEST(of_up_to_four_long_ones_two),
 		TEST(six_while_more_of_their_batch_wait),
 		TEST(only_cached_reads_that_may_be_combined),
 		TEST(a_carrier_has_32_kib),
