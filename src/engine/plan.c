@@ -27,7 +27,7 @@
 #include "engine/plan_step.h"
 
 /* reads out of the page cache that several carry */
-#define FEW 4		     /* requests; of more only large ones are split */
+#define FEW 6		     /* requests; of more only large ones are split */
 #define MIN_SHARE (32 * KIB) /* of one carrier */
 /* reads that are split where workers are awake anyway */
 #define BRISK_FROM (64 * KIB)

@@ -272,6 +272,9 @@ static void who_runs_beside_many_has_no_helpers(void **state)
 	configure(0);
 	assert_int_equal(plan(&file, CF_READ, TH_MIB, 4).helpers, 4);
 	assert_int_equal(plan(&file, CF_READ, TH_MIB - 1, 4).helpers, 0);
+	assert_int_equal(plan(&file, CF_READ, 1536 * TH_KIB, 6).helpers, 2);
+	assert_int_equal(plan(&file, CF_READ, 1536 * TH_KIB - 1, 6).helpers, 0);
+	assert_int_equal(plan(&file, CF_READ, 8 * TH_MIB - 1, 7).helpers, 0);
 	assert_int_equal(plan(&file, CF_READ, 4 * TH_MIB, 16).helpers, 0);
 	assert_int_equal(plan(&file, CF_READ, 8 * TH_MIB, 8).helpers, 2);
 	assert_int_equal(plan(&file, CF_READ, 8 * TH_MIB, 64).helpers, 0);

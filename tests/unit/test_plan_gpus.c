@@ -85,9 +85,9 @@ static void those_of_a_gpu_share_its_own(void **state)
 static void a_crowd_is_of_one_gpu(void **state)
 {
 	(void)state;
-	assert_int_equal(plan(&file, 4 * MIB, 4, 16).helpers, 1);
-	assert_int_equal(plan(&file, 4 * MIB, 5, 16).helpers, 0);
-	assert_int_equal(plan(&file, 8 * MIB, 5, 16).helpers, 1);
+	assert_int_equal(plan(&file, 4 * MIB, 6, 16).helpers, 1);
+	assert_int_equal(plan(&file, 4 * MIB, 7, 16).helpers, 0);
+	assert_int_equal(plan(&file, 8 * MIB, 7, 16).helpers, 1);
 	assert_true(plan(&file, 8 << 10, 3, 16).express);
 	assert_false(plan(&file, (8 << 10) + 1, 3, 16).express);
 	assert_true(plan(&file, 16 << 10, 4, 16).express);
