@@ -23,8 +23,9 @@
 #define CROWD 8
 #define SMALL (2 * MIB)
 #define LARGE_CROWD 13
-#define ONE_SLOT (4 * MIB)   /* is demoted, however many wait for a turn; */
-#define CROWD_MAX (16 * MIB) /* beside one for each processor so much is */
+#define CROWD_MAX (16 * MIB) /* where each of them has a processor; */
+#define TURN_MAX (4 * MIB)   /* where none waits for a turn; */
+#define QUEUE_MAX (3 * MIB)  /* and else */
 
 /* Of what several carry; a ferry gains by all of it for longer. */
 static size_t demoted_of_shared(const struct cf_piece *piece, unsigned company)
@@ -36,6 +37,13 @@ static size_t demoted_of_shared(const struct cf_piece *piece, unsigned company)
 	return piece->size < CF_PLAN_LARGE ? CF_DEMOTE_ALL : LARGE_END;
 }
 
+static size_t most_beside(unsigned threads)
+{
+	if (threads <= cf_plan_bound(cpus))
+		return CROWD_MAX;
+	return threads <= cf_plan_bound(turns) ? TURN_MAX : QUEUE_MAX;
+}
+
 static bool is_link_bound(const struct cf_piece *piece,
 			  struct cf_company company)
 {
@@ -43,9 +51,7 @@ static bool is_link_bound(const struct cf_piece *piece,
 
 	if (piece->size <= SMALL)
 		return company.here >= CROWD;
-	if (piece->size > ONE_SLOT && threads > cf_plan_bound(cpus))
-		return false;
-	return piece->size <= CROWD_MAX && threads >= LARGE_CROWD;
+	return threads >= LARGE_CROWD && piece->size <= most_beside(threads);
 }
 
 size_t cf_plan_demoted(const struct cf_piece *piece, unsigned carriers,

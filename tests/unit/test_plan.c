@@ -313,11 +313,13 @@ static void a_userspace_file_system_is_called_by_one_thread(void **state)
 	assert_int_equal(plan(&user, CF_READ, 64 * TH_MIB, 1).helpers, 0);
 }
 
-/* On any machine as where there is an instruction for it. */
+/* On any machine as where there is an instruction for it, on 16 processors. */
 static void configure_demoting(void)
 {
 	configure(0);
 	atomic_store(&cf_plan_bounds.can_demote, true);
+	atomic_store(&cf_plan_bounds.cpus, 16);
+	atomic_store(&cf_plan_bounds.turns, 24);
 }
 
 static void is_cut(const struct cf_plan *p, size_t step, size_t demote)
@@ -351,7 +353,9 @@ static void of_large_reads_only_the_ends_are_demoted(void **state)
 		{ 2 * TH_MIB, 8, 4 * TH_MIB, CF_DEMOTE_ALL },
 		{ 2 * TH_MIB + 1, 12, 4 * TH_MIB, 0 },
 		{ 2 * TH_MIB + 1, 13, 4 * TH_MIB, CF_DEMOTE_ALL },
-		{ 4 * TH_MIB, 64, 4 * TH_MIB, CF_DEMOTE_ALL },
+		{ 3 * TH_MIB, 64, 4 * TH_MIB, CF_DEMOTE_ALL },
+		{ 3 * TH_MIB + 1, 25, 4 * TH_MIB, 0 },
+		{ 4 * TH_MIB, 24, 4 * TH_MIB, CF_DEMOTE_ALL },
 		{ 4 * TH_MIB + 1, 13, 4 * TH_MIB, CF_DEMOTE_ALL },
 		{ 16 * TH_MIB, 16, 4 * TH_MIB, CF_DEMOTE_ALL },
 		{ 4 * TH_MIB + 1, 17, 4 * TH_MIB, 0 },
@@ -360,7 +364,6 @@ static void of_large_reads_only_the_ends_are_demoted(void **state)
 
 	(void)state;
 	configure_demoting();
-	atomic_store(&cf_plan_bounds.cpus, 16);
 	atomic_store(&cf_plan_bounds.gpu_workers, 12);
 	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
 		struct cf_plan p =
