@@ -54,6 +54,7 @@ section_scale() {
 		--sizes 4K,16K,64K,256K,1M,4M,16M,64M,256M,1G,4G
 	rm -f "$OCF_BENCH_FILE.big"
 	cell threads --media cached --ops read --threads 1,2,4,8,16,32,64 --sizes 4K,1M,16M
+	cell few --media cached --ops read --threads 3,5,6,12 --sizes 1M,4M
 	cell crowd --media cached --ops read --threads 16,32,64 --sizes 16K,64K,256K,4M
 }
 
