@@ -76,7 +76,7 @@ static size_t next_size(const struct caravan *c, const struct cf_piece *piece,
 	return cf_least(cf_least(room, end - off), piece->size - at);
 }
 
-/* How much of its front is on its way, or has been. */
+/* How much of its front is on its way, or has been; why no more, or NULL. */
 static size_t begin_all(struct caravan *c, const struct cf_piece *piece,
 			const char **why)
 {
@@ -88,12 +88,14 @@ static size_t begin_all(struct caravan *c, const struct cf_piece *piece,
 		part.size = next_size(c, piece, part.at);
 		n = part.size ? cf_draw_begin(&c->draws, piece, &part, why) : 0;
 	} while (n && n == part.size);
+	if (n == part.size)
+		*why = NULL;
 	return part.at + n;
 }
 
 static void carry(struct caravan *c, const struct cf_piece *piece)
 {
-	const char *why = NULL;
+	const char *why;
 	size_t front = begin_all(c, piece, &why);
 
 	tell(piece, front, why);
