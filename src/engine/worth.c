@@ -11,7 +11,7 @@
 
 #define COUNTS_FROM ((size_t)32 << 10) /* up to it they have none */
 #define COUNTS_MAX ((size_t)4 << 20)
-#define COMPANY 4 /* threads that are not in each other's way alone */
+#define COMPANY 6 /* threads that are not in each other's way alone */
 /* what one thread takes, where nobody is in its way: a call, and 5 GB/s */
 #define CALL_NS 8000
 #define BYTES_PER_NS 5

@@ -162,28 +162,29 @@ static void others_do_not_count(void **state)
 
 	(void)state;
 	assert_int_equal(cf_worth_begin(&piece, 0, 1), 0);
-	assert_int_equal(cf_worth_begin(&piece, 1, 5), 0);
+	assert_int_equal(cf_worth_begin(&piece, 1, 7), 0);
 	piece.op = CF_WRITE;
-	assert_int_equal(cf_worth_begin(&piece, 1, 4), 0);
+	assert_int_equal(cf_worth_begin(&piece, 1, 6), 0);
 	piece.op = CF_READ;
 	piece.handle = &direct_file;
 	piece.via = CF_VIA_DIRECT;
-	assert_int_equal(cf_worth_begin(&piece, 1, 4), 0);
+	assert_int_equal(cf_worth_begin(&piece, 1, 6), 0);
 	piece.handle = &file;
 	piece.via = CF_VIA_CACHE;
 	piece.ahead = (struct cf_ahead *)&os;
-	assert_int_equal(cf_worth_begin(&piece, 1, 4), 0);
+	assert_int_equal(cf_worth_begin(&piece, 1, 6), 0);
 	piece.ahead = NULL;
 	piece.cold = true;
-	assert_int_equal(cf_worth_begin(&piece, 1, 4), 0);
+	assert_int_equal(cf_worth_begin(&piece, 1, 6), 0);
 	piece.cold = false;
 	piece.size = COUNTS_MAX + 1;
-	assert_int_equal(cf_worth_begin(&piece, 1, 4), 0);
+	assert_int_equal(cf_worth_begin(&piece, 1, 6), 0);
 	piece.size = COUNTS_FROM;
-	assert_int_equal(cf_worth_begin(&piece, 1, 4), 0);
+	assert_int_equal(cf_worth_begin(&piece, 1, 6), 0);
 	/* nor does a read that failed or ended */
 	piece.size = SIZE;
-	begun = cf_worth_begin(&piece, 1, 4);
+	begun = cf_worth_begin(&piece, 1, 6);
+	assert_true(begun);
 	now_ns += 100 * MS;
 	cf_worth_end(begun, &piece, (ssize_t)SIZE - 1);
 	cf_worth_end(begun, &piece, -5);
