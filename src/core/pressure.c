@@ -55,8 +55,3 @@ bool cf_memory_is_short(void)
 	}
 	return atomic_load_explicit(&was_short, memory_order_relaxed);
 }
-
-void cf_memory_look_again(void)
-{
-	atomic_store_explicit(&looked_ns, 0, memory_order_relaxed);
-}

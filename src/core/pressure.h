@@ -11,7 +11,4 @@
  */
 bool cf_memory_is_short(void);
 
-/* The next call looks, whatever was seen last. */
-void cf_memory_look_again(void);
-
 #endif

@@ -313,6 +313,64 @@ static void the_close_waits_for_what_is_under_way(void **state)
 	assert_int_equal(atomic_load(&closed), 1);
 }
 
+/* ---------------------------------------------------------------- working */
+
+static atomic_int worked, may_work;
+
+static void work(void)
+{
+	atomic_fetch_add(&worked, 1);
+	while (!atomic_load(&may_work))
+		usleep(100);
+}
+
+static void it_works_when_all_is_closed(void **state)
+{
+	(void)state;
+	atomic_store(&worked, 0);
+	atomic_store(&may_work, 1);
+	take();
+	wait_for(&begun, 1);
+	assert_true(cf_reaper_ask(work));
+	th_sleep_ms(LONG_MS);
+	assert_int_equal(atomic_load(&worked), 0);
+	let(1);
+	wait_for(&worked, 1);
+}
+
+/* What it works at may want room, which nobody makes meanwhile. */
+static void who_comes_while_it_works_neither_asks_nor_waits(void **state)
+{
+	(void)state;
+	atomic_store(&worked, 0);
+	atomic_store(&may_work, 0);
+	assert_true(cf_reaper_ask(work));
+	wait_for(&worked, 1);
+	assert_false(cf_reaper_ask(work));
+	take();
+	assert_false(cf_reaper_wait());
+	assert_int_equal(atomic_load(&nr_waits), 0);
+	let(1);
+	atomic_store(&may_work, 1);
+	wait_for(&closed, 1);
+	cf_reaper_close();
+	assert_int_equal(atomic_load(&worked), 1);
+}
+
+static void without_a_thread_it_does_not(void **state)
+{
+	(void)state;
+	atomic_store(&worked, 0);
+	atomic_store(&may_work, 1);
+	atomic_store(&no_thread, true);
+	assert_false(cf_reaper_ask(work));
+	atomic_store(&no_thread, false);
+	assert_true(cf_reaper_ask(work));
+	wait_for(&worked, 1);
+	cf_reaper_close();
+	assert_int_equal(atomic_load(&worked), 1);
+}
+
 /* ---------------------------------------------------------------- waiting */
 
 static void where_there_is_none_nobody_waits(void **state)
@@ -427,6 +485,9 @@ int main(void)
 		TEST(without_a_thread_they_are_left_to_the_next),
 		TEST(or_to_the_close),
 		TEST(the_close_waits_for_what_is_under_way),
+		TEST(it_works_when_all_is_closed),
+		TEST(who_comes_while_it_works_neither_asks_nor_waits),
+		TEST(without_a_thread_it_does_not),
 		TEST(where_there_is_none_nobody_waits),
 		TEST(who_waits_hears_of_each_that_goes),
 		TEST(a_wait_is_a_moment),
