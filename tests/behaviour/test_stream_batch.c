@@ -342,6 +342,43 @@ static void who_reaps_waits_for_entries_that_wait_for_their_stream(void **state)
 	world_end(&w);
 }
 
+/* Half of the entries are in a stream of their own, and the others in w's. */
+static void submit_halves(struct world *w, CUstream other)
+{
+	assert_ok(ocf_batch_submit_stream(w->batch, NR / 2, w->params, 0,
+					  w->stream));
+	assert_ok(ocf_batch_submit_stream(w->batch, NR / 2, w->params + NR / 2,
+					  0, other));
+}
+
+static void streams_of_one_batch_come_in_any_order(void **state)
+{
+	for (unsigned held = 0; held < 2; held++) {
+		struct th_gate gate = { false };
+		CUstream streams[2];
+		struct world w;
+
+		world_make(&w);
+		streams[0] = w.stream;
+		assert_int_equal(
+			cuStreamCreate(&streams[1], CF_CU_STREAM_NON_BLOCKING),
+			0);
+		th_gate_put(&gate, streams[held]);
+		th_gate_reach(&gate);
+		submit_halves(&w, streams[1]);
+		assert_int_equal(cuStreamSynchronize(streams[!held]), 0);
+		assert_int_equal(reap_now(&w, CUFILE_COMPLETE, PART), NR / 2);
+		assert_memory(&w, !held * SIZE / 2, SIZE / 2, true);
+		assert_memory(&w, held * SIZE / 2, SIZE / 2, false);
+		gate.open = true;
+		assert_int_equal(cuStreamSynchronize(streams[held]), 0);
+		assert_int_equal(reap_now(&w, CUFILE_COMPLETE, PART), NR / 2);
+		assert_memory(&w, 0, SIZE, true);
+		assert_int_equal(cuStreamDestroy(streams[1]), 0);
+		world_end(&w);
+	}
+}
+
 static void a_file_that_goes_first_fails_its_entries_alone(void **state)
 {
 	CUfileIOEvents_t events[NR];
@@ -681,6 +718,7 @@ static const struct fresh_test tests[] = {
 	FRESH(a_closed_driver_and_no_workers_are_refused),
 	FRESH(the_call_waits_for_nothing_and_copies_the_entries),
 	FRESH(who_reaps_waits_for_entries_that_wait_for_their_stream),
+	FRESH(streams_of_one_batch_come_in_any_order),
 	FRESH(a_file_that_goes_first_fails_its_entries_alone),
 	FRESH(all_files_gone_lets_the_stream_go_on),
 	FRESH(no_kernel_is_loaded_while_a_stream_waits),
