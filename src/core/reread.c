@@ -1,24 +1,45 @@
 // SPDX-License-Identifier: Apache-2.0
-/* reread - a bit for each 64th of a chunk, in a table without collisions. */
+/* reread - a bit for each 64th of a chunk, in a table of small sets. */
 #include "core/reread.h"
 
 #include <limits.h>
 #include <string.h>
 
-#define NR_PLACES 1024
+#define NR_SETS 256
+#define WAYS 4
 
 static struct place {
 	uint64_t dev, ino, chunk;
 	uint64_t read;	/* a bit for each 64th */
 	uint64_t time;	/* 0: an empty place */
 	unsigned again; /* 64ths that were read again, each time */
-} places[NR_PLACES];
+} sets[NR_SETS][WAYS];
 
-static struct place *place_of(const struct cf_touch *touch)
+static struct place *set_of(const struct cf_touch *touch)
 {
 	uint64_t h = (touch->ino * 31 + touch->chunk) * 0x9e3779b97f4a7c15ull;
 
-	return &places[h >> 54];
+	return sets[h >> 56];
+}
+
+static bool is_of(const struct place *place, const struct cf_touch *touch)
+{
+	return place->time && place->dev == touch->dev &&
+	       place->ino == touch->ino && place->chunk == touch->chunk;
+}
+
+/* Its own, or else that of its set which was read the longest time ago. */
+static struct place *place_of(const struct cf_touch *touch)
+{
+	struct place *set = set_of(touch), *oldest = set;
+
+	for (int i = 0; i < WAYS; i++) {
+		if (is_of(&set[i], touch))
+			return &set[i];
+		if (set[i].time < oldest->time)
+			oldest = &set[i];
+	}
+	return oldest;
 }
 
 /* Bits of the 64ths that [from, to) touches; size is a power of two. */
@@ -43,8 +64,7 @@ struct cf_touched cf_reread_note(const struct cf_touch *touch)
 	uint64_t bits = bits_of(touch);
 	struct cf_touched touched;
 
-	if (!known.time || known.dev != touch->dev || known.ino != touch->ino ||
-	    known.chunk != touch->chunk)
+	if (!is_of(&known, touch))
 		known = (struct place){ .dev = touch->dev,
 					.ino = touch->ino,
 					.chunk = touch->chunk };
@@ -63,5 +83,5 @@ struct cf_touched cf_reread_note(const struct cf_touch *touch)
 
 void cf_reread_forget(void)
 {
-	memset(places, 0, sizeof(places));
+	memset(sets, 0, sizeof(sets));
 }

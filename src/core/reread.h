@@ -2,9 +2,9 @@
 /*
  * reread - remembers what was read, to tell a second time from a first.
  *
- * A fixed table that forgets: two chunks of files that share a place in it
- * forget each other, and then a chunk waits for one more read. The caller
- * holds the lock of windows.c.
+ * A fixed table that forgets: of five chunks of files that share a set of it
+ * the one that was read the longest time ago, which then waits for one more
+ * read. The caller holds the lock of windows.c.
  */
 #ifndef CF_CORE_REREAD_H
 #define CF_CORE_REREAD_H

@@ -117,6 +117,28 @@ static void a_full_table_forgets_but_never_mistakes(void **state)
 	assert_false(note(3, 99999, 0, CHUNK));
 }
 
+/* Wherever their chunks lie in it. */
+static void two_files_read_in_turns_do_not_forget_each_other(void **state)
+{
+	for (uint64_t other = 2; other < 5000; other++) {
+		setup(state);
+		for (int turn = 0; turn < 2; turn++)
+			for (uint64_t i = 0; i < 16; i++)
+				assert_int_equal(note(i % 2 ? other : 1, i / 2,
+						      0, CHUNK),
+						 turn);
+	}
+}
+
+static void what_is_read_all_the_time_is_not_forgotten(void **state)
+{
+	note(3, 0, 0, CHUNK);
+	for (uint64_t chunk = 1; chunk < 100000; chunk++) {
+		note(3, chunk, 0, CHUNK);
+		assert_true(note(3, 0, 0, CHUNK));
+	}
+}
+
 #define TEST(name) cmocka_unit_test_setup(name, setup)
 
 int main(void)
@@ -129,6 +151,8 @@ int main(void)
 		TEST(a_step_at_a_time_is_as_hot_as_all_at_once),
 		TEST(files_and_chunks_are_told_apart),
 		TEST(a_full_table_forgets_but_never_mistakes),
+		TEST(two_files_read_in_turns_do_not_forget_each_other),
+		TEST(what_is_read_all_the_time_is_not_forgotten),
 	};
 
 	return cmocka_run_group_tests_name("reread", tests, NULL, NULL);
