@@ -1,13 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 /* draws_send - has the lane, or the ferry, copy what waits. */
-#include <stdatomic.h>
 #include "core/copy_in.h"
+#include "core/copy_many.h"
 #include "core/numbers.h"
 #include "core/slot.h"
 #include "core/window.h"
 #include "path/draws.h"
-
-static atomic_bool no_batches; /* the driver has none; relaxed */
 
 static struct cf_draw *nth(struct cf_draws *draws, size_t n)
 {
@@ -52,27 +50,24 @@ static CUresult copy_each(struct cf_draws *draws)
 }
 
 /* Managed memory, and what is several allocations, wants to be told more of. */
+static bool may_be_one_of_many(const struct cf_draw *one)
+{
+	return one->piece->mem.kind == CF_MEMORY_DEVICE &&
+	       !one->piece->mem.chained;
+}
+
 static bool may_go_together(struct cf_draws *draws)
 {
-	for (size_t n = draws->sent; n < draws->begun; n++) {
-		const struct cf_memory *mem = &nth(draws, n)->piece->mem;
-
-		if (mem->kind != CF_MEMORY_DEVICE || mem->chained)
+	for (size_t n = draws->sent; n < draws->begun; n++)
+		if (!may_be_one_of_many(nth(draws, n)))
 			return false;
-	}
-	return draws->begun - draws->sent > 1 &&
-	       draws->cuda->memcpy_batch_async &&
-	       !atomic_load_explicit(&no_batches, memory_order_relaxed);
+	return draws->begun - draws->sent > 1;
 }
 
 static CUresult copy_together(struct cf_draws *draws)
 {
 	CUdeviceptr to[CF_DRAWS], from[CF_DRAWS];
 	size_t sizes[CF_DRAWS], nr = draws->begun - draws->sent;
-	size_t first = 0, failed;
-	CUmemcpyAttributes attrs = {
-		.srcAccessOrder = CF_CU_MEMCPY_SRC_ORDER_STREAM,
-	};
 
 	for (size_t i = 0; i < nr; i++) {
 		const struct cf_draw *one = nth(draws, draws->sent + i);
@@ -81,9 +76,8 @@ static CUresult copy_together(struct cf_draws *draws)
 		from[i] = source(one);
 		sizes[i] = one->size;
 	}
-	return draws->cuda->memcpy_batch_async(to, from, sizes, nr, &attrs,
-					       &first, 1, &failed,
-					       draws->lane->stream);
+	return cf_copy_many(draws->cuda, to, from, sizes, nr,
+			    draws->lane->stream);
 }
 
 /* What was copied in vain is copied again. */
@@ -91,12 +85,8 @@ static CUresult copy_all(struct cf_draws *draws)
 {
 	CUresult res = CF_CU_NOT_SUPPORTED;
 
-	if (may_go_together(draws)) {
+	if (may_go_together(draws))
 		res = copy_together(draws);
-		if (res == CF_CU_NOT_SUPPORTED)
-			atomic_store_explicit(&no_batches, true,
-					      memory_order_relaxed);
-	}
 	return res == CF_CU_SUCCESS ? res : copy_each(draws);
 }
 
