@@ -84,11 +84,13 @@ static int device_make_locked(const struct cf_cuda *cuda,
 	dev->ctx = context_of(mem, gpu);
 	dev->ctx_id = id;
 	cf_lanes_init(&dev->lanes);
+	cf_lift_init(&dev->lift, &dev->lanes);
 	dev->shuttle = cf_shuttle_new(dev->ctx, gpu->ordinal);
 	dev->volleys = cf_volleys_new();
 	if (!dev->shuttle || !dev->volleys) {
 		cf_shuttle_free(dev->shuttle, false);
 		cf_volleys_free(dev->volleys, false);
+		cf_lift_fini(&dev->lift);
 		cf_lanes_fini(&dev->lanes, false);
 		free(dev);
 		return -ENOMEM;
@@ -145,6 +147,7 @@ static void device_free(const struct cf_cuda *cuda, struct cf_device *dev)
 
 	cf_shuttle_free(dev->shuttle, alive);
 	cf_volleys_free(dev->volleys, alive);
+	cf_lift_fini(&dev->lift);
 	cf_lanes_fini(&dev->lanes, alive);
 	if (alive && dev->trial)
 		cuda->mem_free(dev->trial);

@@ -13,6 +13,7 @@
 #include "core/context.h"
 #include "core/gpu.h"
 #include "core/lane.h"
+#include "core/lift.h"
 #include "core/memory.h"
 #include "core/shuttle.h"
 #include "core/volley.h"
@@ -22,6 +23,7 @@ struct cf_device {
 	unsigned long long ctx_id; /* of a driver without ids: 1 */
 	struct cf_gpu *gpu;
 	struct cf_lanes lanes;
+	struct cf_lift lift;
 	struct cf_shuttle *shuttle;
 	struct cf_volleys *volleys;
 	struct cf_device *next;

@@ -20,18 +20,12 @@
 
 static struct cf_window *buckets[NR_BUCKETS];
 static _Atomic size_t nr_windows;	 /* relaxed */
-static _Atomic size_t nr_held;		 /* relaxed */
 static struct cf_window *_Atomic doomed; /* retired, unused; relaxed */
 static uint64_t now_tick;		 /* counts bytes that are read */
 
 size_t cf_window_table_size(void)
 {
 	return atomic_load_explicit(&nr_windows, memory_order_relaxed);
-}
-
-size_t cf_window_table_uses(void)
-{
-	return atomic_load_explicit(&nr_held, memory_order_relaxed);
 }
 
 bool cf_window_table_has_doomed(void)
@@ -76,7 +70,6 @@ void cf_window_table_hold(struct cf_window *w)
 {
 	w->refs++;
 	w->last_use = now_tick;
-	atomic_fetch_add_explicit(&nr_held, 1, memory_order_relaxed);
 }
 
 static void doom(struct cf_window *w)
@@ -88,7 +81,6 @@ static void doom(struct cf_window *w)
 void cf_window_table_unhold(struct cf_window *w)
 {
 	w->refs--;
-	atomic_fetch_sub_explicit(&nr_held, 1, memory_order_relaxed);
 }
 
 void cf_window_table_let_go(struct cf_window *w)
@@ -163,6 +155,5 @@ void cf_window_table_forget(void)
 {
 	memset(buckets, 0, sizeof(buckets));
 	atomic_store(&nr_windows, 0);
-	atomic_store(&nr_held, 0);
 	doomed = NULL;
 }

@@ -12,12 +12,8 @@
 
 #include "core/window.h"
 
-/*
- * Any thread, no lock; hints: windows there are, uses of them at the moment,
- * windows to be taken away.
- */
+/* Any thread, no lock; hints: windows there are, some to be taken away. */
 size_t cf_window_table_size(void);
-size_t cf_window_table_uses(void);
 bool cf_window_table_has_doomed(void);
 
 /* The window of a chunk of a file, also one that is being made; or NULL. */

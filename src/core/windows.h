@@ -33,7 +33,6 @@ enum cf_sight {
 	CF_SIGHT_STRANGER, /* a file system that is not known to be safe */
 	CF_SIGHT_FIRST_READ,
 	CF_SIGHT_COOL,	   /* read again, but not often enough */
-	CF_SIGHT_CROWD,	   /* small, beside many that are read so */
 	CF_SIGHT_NO_ROOM,  /* beside windows that are used more */
 	CF_SIGHT_CHANGING, /* changed a moment ago */
 	CF_SIGHT_NOT_CACHED,

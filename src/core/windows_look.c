@@ -23,19 +23,10 @@
 #endif
 
 /*
- * Who waits for a small copy beside others sleeps, and comes late. Many of them
- * leave the link idle, which the staged path does not. Those of a batch go one
- * behind the other (path/convoy_mapped.c).
- */
-#define CROWD 4
-#define CROWD_BELOW ((size_t)4 << 20)
-#define SMALL ((size_t)1 << 20)
-#define SMALL_CROWD 2
-
-/*
  * A look takes long beside a small read, and where no window is it tells
  * little: there one in so many is looked at, and stands for them.
  */
+#define SMALL ((size_t)1 << 20)
 #define SMALL_LOOKS 8
 
 /*
@@ -62,13 +53,6 @@ static void limits_for(enum cf_among among, struct cf_windows_limits *limits)
 {
 	cf_windows_limits_now(limits);
 	limits->open_from = cf_windows_part(limits->open_from, among);
-}
-
-static bool is_crowd(size_t size)
-{
-	size_t room = size < SMALL ? SMALL_CROWD : CROWD;
-
-	return size < CROWD_BELOW && cf_window_table_uses() >= room;
 }
 
 static bool stands_for_others(const struct cf_piece *piece, enum cf_among among)
@@ -103,9 +87,6 @@ static enum cf_sight glance(const struct cf_piece *piece, enum cf_among among,
 	if (limits->mode != CF_WINDOWS_ALWAYS &&
 	    piece->size > limits->max_bytes)
 		return CF_SIGHT_NO_ROOM;
-	if (limits->mode == CF_WINDOWS_AUTO && among == CF_AMONG_NONE &&
-	    is_crowd(piece->size))
-		return CF_SIGHT_CROWD;
 	if (piece->size < limits->open_from && !cf_window_table_size())
 		return CF_SIGHT_SMALL;
 	return is_worth_a_look(piece, among, limits->chunk) ? CF_SIGHT_NONE :

@@ -87,7 +87,6 @@ static const char *const texts[CF_NR_WHYS] = {
 	[CF_WHY_STRANGER] = "not ext4, xfs, btrfs, f2fs or tmpfs",
 	[CF_WHY_FIRST_READ] = "read for the first time",
 	[CF_WHY_COOL] = "not read often enough",
-	[CF_WHY_CROWD] = "smaller than 4 MiB, beside many",
 	[CF_WHY_NO_ROOM] = "no room in opencufile.mapped_cache_kb",
 	[CF_WHY_CHANGING] = "the file changed a moment ago",
 	[CF_WHY_NOT_CACHED] = "not all of it is in the page cache",

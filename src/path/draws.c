@@ -48,6 +48,7 @@ int cf_draws_open(struct cf_draws *draws, struct cf_device *dev)
 	draws->ferry = NULL;
 	draws->cuda = cf_cuda_entered();
 	draws->dev = dev;
+	draws->by_lift = false;
 	draws->sleeps = atomic_fetch_add_explicit(
 				&nr_open, 1, memory_order_relaxed) >= MANY - 1;
 	return 0;
@@ -104,10 +105,13 @@ static void take_note(struct cf_draws *draws, bool moved)
 	draws->over(draws, one);
 }
 
-static bool wait_for(const struct cf_draws *draws, const struct cf_draw *one)
+static bool wait_for(const struct cf_draws *draws, struct cf_draw *one)
 {
 	if (one->lost)
 		return false;
+	if (one->rides)
+		return cf_lift_wait(&draws->dev->lift, &one->rider) ==
+		       CF_CU_SUCCESS;
 	return draws->ferry ? !cf_ferry_wait(draws->ferry, one->nr) :
 			      draws->cuda->event_synchronize(one->done) ==
 				      CF_CU_SUCCESS;

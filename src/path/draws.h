@@ -5,7 +5,8 @@
  * DESIGN  A window (core/windows.h) is a pinned mapping of pages in the page
  * cache, and the copy goes straight out of it. A few run while the next window
  * is found or opened, and what comes behind them goes in one call of the driver
- * (CUDA 12.8), or the copy engine would pause for 2 us between two. A ferry
+ * (core/copy_many.h). Those of small reads go by a lift, with those of other
+ * threads (core/lift.h), out of windows that are pinned. A ferry
  * carries each out as an order, in place of its stream, and makes no call of
  * the driver; so windows that it uses are pinned, and are never opened for it.
  *
@@ -54,6 +55,8 @@ struct cf_draw {
 	unsigned group; /* it was sent with, */
 	CUevent done;	/* and whose this is */
 	uint32_t nr;	/* or the order of a ferry */
+	bool rides;	/* or this is waited for: */
+	struct cf_rider rider;
 	struct cf_window *window;
 	size_t from;	 /* in the window */
 	size_t at, size; /* in the piece */
@@ -80,6 +83,7 @@ struct cf_draws {
 	unsigned groups;	   /* that were sent; each has an event */
 	unsigned naps;		   /* for windows that another thread opens */
 	bool sleeps;
+	bool by_lift; /* the owner says so, before the first */
 };
 
 /* The device is entered. 0, or a negative code: there is no lane. */

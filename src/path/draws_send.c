@@ -109,6 +109,32 @@ static void send_by_lane(struct cf_draws *draws)
 	draws->groups++;
 }
 
+/* -------------------------------------------------------------- by a lift */
+
+static bool may_ride(struct cf_draws *draws)
+{
+	for (size_t n = draws->sent; n < draws->begun; n++)
+		if (!may_be_one_of_many(nth(draws, n)) ||
+		    !nth(draws, n)->window->pin.gpu)
+			return false;
+	return draws->by_lift;
+}
+
+static void send_by_lift(struct cf_draws *draws)
+{
+	for (size_t n = draws->sent; n < draws->begun; n++) {
+		struct cf_draw *one = nth(draws, n);
+
+		one->rider = (struct cf_rider){ .to = target(one),
+						.from = source(one),
+						.size = one->size };
+		one->rides = true;
+		one->group = draws->groups;
+		one->lost = cf_lift_board(&draws->dev->lift, &one->rider);
+	}
+	draws->groups++;
+}
+
 /* ------------------------------------------------------------ by a ferry */
 
 static bool order(struct cf_ferry *ferry, struct cf_draw *one)
@@ -132,6 +158,8 @@ void cf_draws_send(struct cf_draws *draws)
 		return;
 	if (draws->ferry)
 		send_by_ferry(draws);
+	else if (may_ride(draws))
+		send_by_lift(draws);
 	else
 		send_by_lane(draws);
 	draws->sent = draws->begun;

@@ -17,6 +17,9 @@
 #include "path/draws.h"
 #include "path/path.h"
 
+/* What takes so long to copy is none the slower for a call of its own. */
+#define BY_LANE ((size_t)4 << 20)
+
 static const enum cf_why whys[CF_NR_SIGHTS] = {
 	[CF_SIGHT_NONE] = CF_WHY_NO_READ,
 	[CF_SIGHT_OPEN] = CF_WHY_YES,
@@ -29,7 +32,6 @@ static const enum cf_why whys[CF_NR_SIGHTS] = {
 	[CF_SIGHT_STRANGER] = CF_WHY_STRANGER,
 	[CF_SIGHT_FIRST_READ] = CF_WHY_FIRST_READ,
 	[CF_SIGHT_COOL] = CF_WHY_COOL,
-	[CF_SIGHT_CROWD] = CF_WHY_CROWD,
 	[CF_SIGHT_NO_ROOM] = CF_WHY_NO_ROOM,
 	[CF_SIGHT_CHANGING] = CF_WHY_CHANGING,
 	[CF_SIGHT_NOT_CACHED] = CF_WHY_NOT_CACHED,
@@ -138,6 +140,8 @@ static int carry(struct trip *trip, struct cf_device *dev)
 		return err;
 	err = cf_draws_open(&trip->draws, dev);
 	if (!err) {
+		trip->draws.by_lift = trip->piece->size < BY_LANE &&
+				      trip->piece->view.sight == CF_SIGHT_OPEN;
 		if (trip->piece->view.sight == CF_SIGHT_WORTH)
 			cf_pins_try(dev->gpu->ordinal,
 				    trip->draws.lane->stream);

@@ -168,37 +168,71 @@ static void auto_maps_what_is_hot_where_pages_can_be_pinned(void **state)
 	mw_end();
 }
 
-/* Others that are read at the moment: a window is held for each. */
-static void small_reads_of_a_crowd_are_staged(void **state)
+/* Each second of these lies in two chunks. */
+static size_t small_at(unsigned i, unsigned lap)
 {
-	const size_t small = 2 * TH_MIB;
-	struct cf_stamp stamp;
-	struct cf_window *w;
+	return (i + lap) % 7 * 2 * TH_MIB + 3 * TH_MIB / 2 + i * 4096;
+}
+
+#define NR_LAPS 6
+
+static void read_small_ones(void *bad, unsigned i)
+{
+	unsigned char *bytes = malloc(TH_MIB);
+	struct th_mem own;
+
+	th_mem_alloc(&own, TH_DEVICE, TH_MIB);
+	for (unsigned lap = 0; lap < NR_LAPS; lap++) {
+		size_t at = small_at(i, lap);
+		ssize_t n = cuFileRead(mw_fh, own.ptr, TH_MIB, (off_t)at, 0);
+
+		th_mem_get(&own, 0, bytes, TH_MIB);
+		if (n != (ssize_t)TH_MIB ||
+		    memcmp(bytes, mw_content + at, TH_MIB))
+			th_bad_note(bad, "thread %u lap %u: %zd", i, lap, n);
+	}
+	th_mem_free(&own);
+	free(bytes);
+}
+
+/* Copies take so long that most wait beside others. */
+static void small_reads_of_many_threads_go_together(void **state)
+{
+	const unsigned nr = 8;
+	unsigned long together, waits;
+	struct th_bad bad = { 0 };
+	uint64_t used;
 
 	mw_begin_hot();
-	assert_int_equal(mw_counts().opened, MW_NR_CHUNKS);
-	assert_int_equal(cf_stamp_take(mw_file.fd, &stamp), 0);
-	w = cf_window_table_find(&stamp, 1);
-	assert_non_null(w);
-	for (int i = 0; i < 4; i++) {
-		assert_string_equal(route_of(small), "mapped");
-		cf_window_table_hold(w);
-	}
-	assert_string_equal(route_of(small), "staged");
-	assert_string_equal(route_of(2 * small), "mapped");
-	mw_read_is(mw_fh, small, 0, mw_content, small);
-	for (int i = 0; i < 3; i++)
-		cf_window_table_let_go(w);
-	/* of less than a MiB two are a crowd */
-	assert_string_equal(route_of(small / 4), "mapped");
-	cf_window_table_hold(w);
-	assert_string_equal(route_of(small / 4), "staged");
-	assert_string_equal(route_of(small / 2), "mapped");
-	cf_window_table_let_go(w);
-	cf_window_table_let_go(w);
-	assert_int_equal(cf_window_table_uses(), 0);
-	assert_string_equal(route_of(small), "mapped");
-	mw_read_is(mw_fh, small, 0, mw_content, small);
+	used = mw_counts().used;
+	th_need_fake()->copy_delay_us(2000);
+	together = th_fake()->calls("cuMemcpyBatchAsync");
+	waits = th_fake()->calls("cuEventSynchronize");
+	th_threads(nr, read_small_ones, &bad);
+	together = th_fake()->calls("cuMemcpyBatchAsync") - together;
+	waits = th_fake()->calls("cuEventSynchronize") - waits;
+	th_fake()->copy_delay_us(0);
+	th_bad_check(&bad);
+	/* none was staged, and few waited for the driver */
+	assert_true(mw_counts().used - used >= (uint64_t)nr * NR_LAPS);
+	assert_int_equal(mw_counts().stale, 0);
+	assert_true(together > 0);
+	assert_true(waits < nr * NR_LAPS);
+	mw_end();
+}
+
+/* A copy that its driver refuses is read another way, and no other is. */
+static void a_small_read_that_cannot_go_is_staged(void **state)
+{
+	const char *fails = "cuMemcpyDtoDAsync_v2:1=1";
+
+	mw_begin_hot();
+	assert_int_equal(th_need_fake()->plan(fails), 0);
+	mw_read_is(mw_fh, TH_MIB, 4096, mw_content + 4096, TH_MIB);
+	assert_int_equal(mw_counts().stale, 1);
+	th_fake()->plan_clear();
+	mw_read_is(mw_fh, TH_MIB, 8192, mw_content + 8192, TH_MIB);
+	assert_int_equal(mw_counts().stale, 1);
 	mw_end();
 }
 
@@ -1300,7 +1334,8 @@ int main(void)
 		TEST(an_element_of_a_vector_is_read_once),
 		TEST(always_maps_the_first_read_and_off_never),
 		TEST(auto_maps_what_is_hot_where_pages_can_be_pinned),
-		TEST(small_reads_of_a_crowd_are_staged),
+		TEST(small_reads_of_many_threads_go_together),
+		TEST(a_small_read_that_cannot_go_is_staged),
 		TEST(small_reads_are_looked_at_now_and_then),
 		TEST(auto_maps_nothing_for_who_opens_a_file_for_each_read),
 		TEST(auto_without_the_kernel_driver_maps_nothing),
