@@ -195,10 +195,21 @@ static void read_small_ones(void *bad, unsigned i)
 	free(bytes);
 }
 
+#define NR_BESIDE 8
+
+static void small_reads_of_many_threads_have_their_bytes(void **state)
+{
+	struct th_bad bad = { 0 };
+
+	mw_begin_hot();
+	th_threads(NR_BESIDE, read_small_ones, &bad);
+	th_bad_check(&bad);
+	mw_end();
+}
+
 /* Copies take so long that most wait beside others. */
 static void small_reads_of_many_threads_go_together(void **state)
 {
-	const unsigned nr = 8;
 	unsigned long together, waits;
 	struct th_bad bad = { 0 };
 	uint64_t used;
@@ -208,16 +219,16 @@ static void small_reads_of_many_threads_go_together(void **state)
 	th_need_fake()->copy_delay_us(2000);
 	together = th_fake()->calls("cuMemcpyBatchAsync");
 	waits = th_fake()->calls("cuEventSynchronize");
-	th_threads(nr, read_small_ones, &bad);
+	th_threads(NR_BESIDE, read_small_ones, &bad);
 	together = th_fake()->calls("cuMemcpyBatchAsync") - together;
 	waits = th_fake()->calls("cuEventSynchronize") - waits;
 	th_fake()->copy_delay_us(0);
 	th_bad_check(&bad);
 	/* none was staged, and few waited for the driver */
-	assert_true(mw_counts().used - used >= (uint64_t)nr * NR_LAPS);
+	assert_true(mw_counts().used - used >= NR_BESIDE * NR_LAPS);
 	assert_int_equal(mw_counts().stale, 0);
 	assert_true(together > 0);
-	assert_true(waits < nr * NR_LAPS);
+	assert_true(waits < NR_BESIDE * NR_LAPS);
 	mw_end();
 }
 
@@ -1334,6 +1345,7 @@ int main(void)
 		TEST(an_element_of_a_vector_is_read_once),
 		TEST(always_maps_the_first_read_and_off_never),
 		TEST(auto_maps_what_is_hot_where_pages_can_be_pinned),
+		TEST(small_reads_of_many_threads_have_their_bytes),
 		TEST(small_reads_of_many_threads_go_together),
 		TEST(a_small_read_that_cannot_go_is_staged),
 		TEST(small_reads_are_looked_at_now_and_then),
