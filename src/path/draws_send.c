@@ -49,11 +49,13 @@ static CUresult copy_each(struct cf_draws *draws)
 	return res;
 }
 
-/* Managed memory, and what is several allocations, wants to be told more of. */
+/* Managed memory, and what is several mappings, wants to be told more of. */
 static bool may_be_one_of_many(const struct cf_draw *one)
 {
-	return one->piece->mem.kind == CF_MEMORY_DEVICE &&
-	       !one->piece->mem.chained;
+	const struct cf_memory *mem = &one->piece->mem;
+
+	return mem->kind == CF_MEMORY_DEVICE &&
+	       (!mem->chained || target(one) + one->size <= mem->end);
 }
 
 static bool may_go_together(struct cf_draws *draws)
