@@ -6,9 +6,9 @@
  * cache, and the copy goes straight out of it. A few run while the next window
  * is found or opened, and what comes behind them goes in one call of the driver
  * (core/copy_many.h). Those of small reads go by a lift, with those of other
- * threads (core/lift.h), out of windows that are pinned. A ferry
- * carries each out as an order, in place of its stream, and makes no call of
- * the driver; so windows that it uses are pinned, and are never opened for it.
+ * threads (core/lift.h), out of windows that are pinned. A ferry carries each
+ * out as an order, in place of its stream, and makes no call of the driver; so
+ * windows that it uses are pinned, and are never opened for it.
  *
  * What was copied counts if the pages copied from were the file's pages at one
  * moment of the read, while the copy was under way or when it was done, and the

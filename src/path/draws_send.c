@@ -115,11 +115,13 @@ static void send_by_lane(struct cf_draws *draws)
 
 static bool may_ride(struct cf_draws *draws)
 {
+	if (!draws->by_lift)
+		return false;
 	for (size_t n = draws->sent; n < draws->begun; n++)
 		if (!may_be_one_of_many(nth(draws, n)) ||
 		    !nth(draws, n)->window->pin.gpu)
 			return false;
-	return draws->by_lift;
+	return true;
 }
 
 static void send_by_lift(struct cf_draws *draws)
