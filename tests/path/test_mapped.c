@@ -253,6 +253,31 @@ static void small_reads_of_many_threads_go_together(void **state)
 	mw_end();
 }
 
+/* Who rides with a copy that fails, or waits for it, is none the worse. */
+static void a_call_that_fails_costs_nobody_a_byte(void **state)
+{
+	static const char *const calls[] = {
+		"cuMemcpyDtoDAsync_v2", "cuMemcpyBatchAsync", "cuEventRecord",
+		"cuEventSynchronize", "cuStreamCreateWithPriority"
+	};
+	char plan[80];
+
+	mw_begin_hot();
+	th_need_fake()->copy_delay_us(500);
+	for (size_t i = 0; i < sizeof(calls) / sizeof(calls[0]); i++)
+		for (unsigned nr = 1; nr < 8; nr += 3) {
+			struct small_reads reads = { .kind = TH_DEVICE };
+
+			snprintf(plan, sizeof(plan), "%s:%u=1", calls[i], nr);
+			assert_int_equal(th_fake()->plan(plan), 0);
+			th_threads(NR_BESIDE, read_small_ones, &reads);
+			th_fake()->plan_clear();
+			th_bad_check(&reads.bad);
+		}
+	th_fake()->copy_delay_us(0);
+	mw_end();
+}
+
 /* A copy that its driver refuses is read another way, and no other is. */
 static void a_small_read_that_cannot_go_is_staged(void **state)
 {
@@ -1368,6 +1393,7 @@ int main(void)
 		TEST(auto_maps_what_is_hot_where_pages_can_be_pinned),
 		TEST(small_reads_of_many_threads_have_their_bytes),
 		TEST(small_reads_of_many_threads_go_together),
+		TEST(a_call_that_fails_costs_nobody_a_byte),
 		TEST(a_small_read_that_cannot_go_is_staged),
 		TEST(small_reads_are_looked_at_now_and_then),
 		TEST(auto_maps_nothing_for_who_opens_a_file_for_each_read),
