@@ -14,6 +14,8 @@
 #include "harness.h"
 
 #define MANY 48
+#define STORM 16 /* threads, each of which may make a lane at first */
+#define MAX_EVENTS (STORM * (CF_LANE_DEPTH + 1))
 #define BAD 1 /* an address that no copy may be from */
 
 static struct cf_cuda driver;
@@ -23,17 +25,19 @@ static struct cf_lift lift;
 /* What the driver was asked for; under lock. */
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static pthread_cond_t changed = PTHREAD_COND_INITIALIZER;
-static unsigned nr_plain, nr_calls;		/* copies one by one; of many */
-static size_t in_call[MANY];			/* copies, of each of those */
-static unsigned nr_recorded;			/* events, in order */
-static unsigned nr_over;			/* of them */
-static unsigned recorded_as[CF_LANE_DEPTH + 2]; /* by event */
+static unsigned nr_plain, nr_calls;	     /* copies one by one; of many */
+static size_t in_call[MANY];		     /* copies, of the first ones */
+static unsigned nr_recorded;		     /* events, in order */
+static unsigned nr_over;		     /* of them */
+static unsigned nr_events;		     /* made */
+static unsigned recorded_as[MAX_EVENTS + 1]; /* by event */
 static unsigned nr_settled;
-static unsigned nr_events;
 static CUresult many_says, record_says, wait_says, stream_says;
 
+/* So slowly that others who come need a lane, too. */
 static CUresult stream_create(CUstream *stream, unsigned flags)
 {
+	usleep(1000);
 	*stream = (CUstream)(uintptr_t)0x1000;
 	return stream_says;
 }
@@ -53,8 +57,11 @@ static CUresult stream_synchronize(CUstream stream)
 
 static CUresult event_create(CUevent *event, unsigned flags)
 {
-	*event =
-		(CUevent)(uintptr_t)(1 + nr_events++ % (CF_LANE_DEPTH * 2 - 1));
+	pthread_mutex_lock(&lock);
+	if (nr_events == MAX_EVENTS)
+		abort();
+	*event = (CUevent)(uintptr_t)++nr_events;
+	pthread_mutex_unlock(&lock);
 	return CF_CU_SUCCESS;
 }
 
@@ -89,7 +96,9 @@ static CUresult memcpy_batch_async(CUdeviceptr *to, CUdeviceptr *from,
 	CUresult res = many_says;
 
 	pthread_mutex_lock(&lock);
-	in_call[nr_calls++] = count;
+	if (nr_calls < MANY)
+		in_call[nr_calls] = count;
+	nr_calls++;
 	pthread_mutex_unlock(&lock);
 	for (size_t i = 0; i < count && !res; i++)
 		res = copy(to[i], from[i], sizes[i]);
@@ -435,15 +444,15 @@ static void *ride_on_and_on(void *nr_bad)
 
 static void nobody_is_forgotten_in_a_storm(void **state)
 {
-	pthread_t threads[16];
+	pthread_t threads[STORM];
 	atomic_uint nr_bad = 0;
 
 	let_events_end(1u << 30);
-	for (int i = 0; i < 16; i++)
+	for (int i = 0; i < STORM; i++)
 		assert_int_equal(pthread_create(&threads[i], NULL,
 						ride_on_and_on, &nr_bad),
 				 0);
-	for (int i = 0; i < 16; i++)
+	for (int i = 0; i < STORM; i++)
 		pthread_join(threads[i], NULL);
 	assert_int_equal(nr_bad, 0);
 }
