@@ -176,8 +176,11 @@ static size_t small_at(unsigned i, unsigned lap)
 
 #define NR_LAPS 3
 
+#define NR_BESIDE 8
+
 struct small_reads {
 	enum th_mem_kind kind;
+	pthread_barrier_t lap; /* all NR_BESIDE read at once */
 	struct th_bad bad;
 };
 
@@ -200,6 +203,7 @@ static void read_small_ones(void *arg, unsigned i)
 		ssize_t n;
 
 		th_mem_set(&own, 0xa5);
+		pthread_barrier_wait(&reads->lap);
 		n = cuFileRead(mw_fh, own.ptr, TH_MIB, (off_t)at, (off_t)to);
 		th_mem_get(&own, 0, bytes, 4 * TH_MIB);
 		if (n != (ssize_t)TH_MIB ||
@@ -213,7 +217,15 @@ static void read_small_ones(void *arg, unsigned i)
 	free(bytes);
 }
 
-#define NR_BESIDE 8
+static void read_beside(enum th_mem_kind kind)
+{
+	struct small_reads reads = { .kind = kind };
+
+	pthread_barrier_init(&reads.lap, NULL, NR_BESIDE);
+	th_threads(NR_BESIDE, read_small_ones, &reads);
+	pthread_barrier_destroy(&reads.lap);
+	th_bad_check(&reads.bad);
+}
 
 static void small_reads_of_many_threads_have_their_bytes(void **state)
 {
@@ -221,12 +233,8 @@ static void small_reads_of_many_threads_have_their_bytes(void **state)
 						  TH_MANAGED };
 
 	mw_begin_hot();
-	for (size_t i = 0; i < sizeof(kinds) / sizeof(kinds[0]); i++) {
-		struct small_reads reads = { .kind = kinds[i] };
-
-		th_threads(NR_BESIDE, read_small_ones, &reads);
-		th_bad_check(&reads.bad);
-	}
+	for (size_t i = 0; i < sizeof(kinds) / sizeof(kinds[0]); i++)
+		read_beside(kinds[i]);
 	mw_end();
 }
 
@@ -236,15 +244,13 @@ static void small_reads_of_many_threads_have_their_bytes(void **state)
  */
 static unsigned long together(enum th_mem_kind kind, long *spared)
 {
-	struct small_reads reads = { .kind = kind };
 	unsigned long calls = th_need_fake()->calls("cuMemcpyBatchAsync");
 	unsigned long waits = th_fake()->calls("cuEventSynchronize");
 	uint64_t used = mw_counts().used;
 
 	th_fake()->copy_delay_us(20000);
-	th_threads(NR_BESIDE, read_small_ones, &reads);
+	read_beside(kind);
 	th_fake()->copy_delay_us(0);
-	th_bad_check(&reads.bad);
 	used = mw_counts().used - used;
 	waits = th_fake()->calls("cuEventSynchronize") - waits;
 	*spared = (long)used - (long)waits;
@@ -277,13 +283,10 @@ static void a_call_that_fails_costs_nobody_a_byte(void **state)
 	th_need_fake()->copy_delay_us(500);
 	for (size_t i = 0; i < sizeof(calls) / sizeof(calls[0]); i++)
 		for (unsigned nr = 1; nr < 8; nr += 3) {
-			struct small_reads reads = { .kind = TH_DEVICE };
-
 			snprintf(plan, sizeof(plan), "%s:%u=1", calls[i], nr);
 			assert_int_equal(th_fake()->plan(plan), 0);
-			th_threads(NR_BESIDE, read_small_ones, &reads);
+			read_beside(TH_DEVICE);
 			th_fake()->plan_clear();
-			th_bad_check(&reads.bad);
 		}
 	th_fake()->copy_delay_us(0);
 	/* the first copy, its event and the wait for it were the lift's */
