@@ -9,8 +9,8 @@
  * a time, and threads that call it together only wait for each other. A helper
  * makes no driver call at all.
  *
- * Where the piece is larger than the ring, each slot has an event that says
- * when its copies are done and its places are free again.
+ * Where there are more parts than places, each slot has an event that says when
+ * its copies are done and its places are free again.
  */
 #include "path/relay.h"
 
@@ -112,6 +112,14 @@ static size_t count_ready(const struct relay *relay)
 	return nr - relay->sent;
 }
 
+/* There are more parts than places: some are filled anew. */
+static bool goes_round(const struct relay *relay)
+{
+	const struct cf_feed *feed = relay->feed;
+
+	return feed->skew + feed->size > relay->ring * feed->step;
+}
+
 /* The slot of the parts before `sent` is full: it is free after this. */
 static CUresult mark_slot(struct relay *relay)
 {
@@ -141,7 +149,7 @@ static int send_parts(struct relay *relay, size_t nr)
 	}
 	relay->sent += nr;
 	if (res == CF_CU_SUCCESS && relay->sent % relay->per_slot == 0 &&
-	    relay->feed->size > relay->ring * relay->feed->step)
+	    goes_round(relay))
 		res = mark_slot(relay);
 	return cf_cuda_code(res);
 }

@@ -314,6 +314,33 @@ static void a_registration_does_not_outlive_its_allocation(void **state)
 	th_close();
 }
 
+#define SLOT (256 * TH_KIB)
+
+/* Of as many bytes as so many slots have, or of one more or less. */
+static void reads_that_just_fill_slots_end(void **state)
+{
+	enum th_mem_kind kind = *(enum th_mem_kind *)*state;
+	static const size_t nr_slots[] = { 1, 2, 7, 8, 9 };
+	static const size_t offs[] = { 0, 1, 777, 4095, 4096 };
+	struct bench b = { 0 };
+
+	th_mem_need(kind);
+	th_slots_of(SLOT);
+	th_open();
+	for (size_t i = 0; i < 2; i++) {
+		bench_init(&b, kind, end_kinds[i], 10 * SLOT, 10 * SLOT);
+		for (size_t k = 0; k < 25; k++) {
+			size_t off = offs[k % 5], size = nr_slots[k / 5] * SLOT;
+
+			read_at(&b, off, size - 1);
+			read_at(&b, off, size);
+			read_at(&b, off, size + 1);
+		}
+		bench_fini(&b);
+	}
+	th_close();
+}
+
 #define EACH(test, kind) \
 	{ \
 		.name = #test " (" #kind ")", .test_func = test, \
@@ -344,6 +371,8 @@ int main(void)
 		EVERY(range_beyond_the_registration_is_5017),
 		EVERY(interior_pointers_of_a_registration_work),
 		EACH(a_registration_does_not_outlive_its_allocation, TH_DEVICE),
+		/* in slots of another size from here on */
+		EVERY(reads_that_just_fill_slots_end),
 	};
 
 	th_start(120);

@@ -44,8 +44,16 @@ static void world_make(struct world *w, size_t size, size_t slot, size_t ring)
 
 static int world_read(struct world *w, size_t step, struct cf_crew *crew)
 {
-	cf_feed_init(&w->feed, w->pair.size, 0, step);
+	cf_feed_init(&w->feed, w->piece.size, (size_t)w->piece.file_off & 4095,
+		     step);
 	return cf_relay_read(w->dev, &w->piece, &w->feed, crew, &w->begun);
+}
+
+/* From there to the end of the file. */
+static void begins_at(struct world *w, size_t off)
+{
+	w->piece.size -= off;
+	w->piece.file_off = (off_t)off;
 }
 
 static void world_end(struct world *w)
@@ -63,11 +71,13 @@ static void world_end(struct world *w)
 
 static void all_is_there(struct world *w)
 {
-	assert_int_equal(cf_feed_result(&w->feed), (ssize_t)w->pair.size);
+	size_t size = w->piece.size, off = (size_t)w->piece.file_off;
+
+	assert_int_equal(cf_feed_result(&w->feed), (ssize_t)size);
 	th_mem_get(&w->pair.mem, 0, w->pair.got, w->pair.size + 2 * PAD);
 	th_all("before", w->pair.got, 0xa5, PAD);
-	th_equal("the bytes", w->pair.got + PAD, w->pair.bytes, w->pair.size);
-	th_all("behind", w->pair.got + PAD + w->pair.size, 0xa5, PAD);
+	th_equal("the bytes", w->pair.got + PAD, w->pair.bytes + off, size);
+	th_all("behind", w->pair.got + PAD + size, 0xa5, PAD + off);
 }
 
 /* ------------------------------------------------------------- demoting */
@@ -201,6 +211,26 @@ static void a_place_is_filled_anew_when_its_copy_is_done(void **state)
 	}
 }
 
+/* Of a read that begins within a block the first part is a short one. */
+static void a_ring_one_part_too_small_for_a_read_does_for_it(void **state)
+{
+	static const size_t skews[] = { 0, 1, 777, 4095 };
+	struct world w;
+
+	for (size_t size = 2 * SLOT - 1; size <= 2 * SLOT + 1; size++)
+		for (int i = 0; i < 8; i++) {
+			size_t skew = skews[i % 4];
+
+			world_make(&w, size + skew, SLOT, 2 * SLOT);
+			begins_at(&w, skew);
+			assert_int_equal(
+				world_read(&w, STEP, i < 4 ? &nobody : &one),
+				0);
+			all_is_there(&w);
+			world_end(&w);
+		}
+}
+
 static void more_parts_than_a_ring_has_places_for_go_through_it(void **state)
 {
 	struct world w;
@@ -322,6 +352,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		TEST(who_waits_for_a_slow_read_yields_and_sleeps),
 		TEST(a_place_is_filled_anew_when_its_copy_is_done),
+		TEST(a_ring_one_part_too_small_for_a_read_does_for_it),
 		TEST(more_parts_than_a_ring_has_places_for_go_through_it),
 		TEST(a_small_piece_is_one_copy_unless_its_slots_are_smaller),
 		TEST(the_ends_of_a_read_leave_the_cores_caches),
