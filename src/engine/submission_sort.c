@@ -281,11 +281,17 @@ static unsigned count_carriers(struct cf_submission *sub, unsigned gpus)
 	return carriers + (nr ? cf_plan_carriers(cost_ns, nr, gpus) : 0);
 }
 
-/* What differs in its place alone is of the sort of the one before it. */
+/*
+ * What differs in its place alone is of the sort of the one before it, and of
+ * its streak unless it takes more or less of a slot from there.
+ */
 static bool goes_with(const struct cf_entry *entry,
 		      const struct cf_entry *before)
 {
-	return entry->like && entry->req.piece.size == before->req.piece.size;
+	const struct cf_piece *piece = &entry->req.piece;
+
+	return entry->like && piece->size == before->req.piece.size &&
+	       cf_bundle_need(piece) == cf_bundle_need(&before->req.piece);
 }
 
 void cf_submission_sort(struct cf_submission *sub)

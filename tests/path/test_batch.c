@@ -310,6 +310,36 @@ static void four_thousand_entries_pass_through_two_slots(void **state)
 	th_close();
 }
 
+/* Eight and no byte more fill the slot, and the next is not another's. */
+static void entries_at_odd_places_stay_in_their_slot(void **state)
+{
+	const size_t each = 64 * TH_KIB;
+	CUfileIOParams_t params[64];
+	CUfileBatchHandle_t batch;
+	struct field f;
+
+	th_need_gpu();
+	set_size(CUFILE_PARAM_PROPERTIES_PER_BUFFER_CACHE_SIZE_KB, 512);
+	set_size(CUFILE_PARAM_PROPERTIES_MAX_DEVICE_CACHE_SIZE_KB, 512);
+	th_open();
+	field_init(&f, TH_DEVICE, TH_BUFFERED, 64 * (each + 16));
+	batch = batch_of(64);
+	for (size_t gap = 0; gap <= 16; gap++) {
+		for (size_t i = 0, at = 0; i < 64; i++, at += each + gap) {
+			/* by the base, all of them */
+			params[i] =
+				move(&f, gap & 1 ? CUFILE_WRITE : CUFILE_READ,
+				     at, at, each, 0);
+			params[i].cookie = (void *)i;
+		}
+		run_batch(batch, params, 64);
+	}
+	field_check(&f);
+	cuFileBatchIODestroy(batch);
+	field_fini(&f);
+	th_close();
+}
+
 /* What hangs the reference for ever. */
 static void one_buffer_takes_128_entries_of_16_kib_from_anywhere(void **state)
 {
@@ -958,6 +988,7 @@ int main(void)
 		TEST(all_kinds_travel_in_one_batch),
 		TEST(more_files_are_written_than_are_kept_apart),
 		TEST(four_thousand_entries_pass_through_two_slots),
+		TEST(entries_at_odd_places_stay_in_their_slot),
 		TEST(one_buffer_takes_128_entries_of_16_kib_from_anywhere),
 		TEST(entries_larger_than_a_slot_pass_through_it),
 		TEST(cached_reads_come_by_crews),
