@@ -28,7 +28,7 @@ static void cut(struct cf_carrier *c, char *mem, size_t size)
 static bool may_be_near(const struct cf_carrier *c)
 {
 	return c->piece->op == CF_READ && cf_ferry_is_near(c->ferry) &&
-	       !cf_file_is_direct(c->piece->handle, c->piece->via);
+	       !c->direct;
 }
 
 static void take_near_slot(struct cf_carrier *c)
@@ -86,6 +86,8 @@ bool cf_carrier_begin(struct cf_carrier *c, const struct cf_piece *piece,
 	*c = (struct cf_carrier){ .piece = piece,
 				  .feed = feed,
 				  .ferry = piece->ferry,
+				  .direct = cf_file_is_direct(piece->handle,
+							      piece->via),
 				  .first = piece->size };
 	if (take_slot(c))
 		return true;

@@ -31,6 +31,7 @@ struct cf_carrier {
 	struct cf_ferry *ferry;
 	struct cf_pool *pool;
 	struct cf_slot *slot; /* NULL: has the ferry's hold */
+	bool direct; /* what its berths are laid out for; files change */
 	char *near;  /* what stands for either in an aperture, or NULL */
 	char *spare; /* of the slot, see cf_slot_fill_past; or NULL */
 	struct cf_berth berths[CF_CARRIER_BERTHS];

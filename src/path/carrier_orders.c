@@ -3,7 +3,6 @@
 #include "path/carrier.h"
 
 #include "core/ferry.h"
-#include "core/file.h"
 #include "path/slot_io.h"
 
 static uint64_t in_device(const struct cf_carrier *c,
@@ -21,9 +20,7 @@ static char *berth_for(const struct cf_carrier *c, const struct cf_berth *b,
 {
 	uint64_t first = in_device(c, part) - cf_slot_delta(c->piece, part);
 
-	return cf_file_is_direct(c->piece->handle, c->piece->via) ?
-		       b->mem :
-		       b->mem + first % VECTOR;
+	return c->direct ? b->mem : b->mem + first % VECTOR;
 }
 
 static char *in_berth(const struct cf_carrier *c, const struct cf_berth *b,

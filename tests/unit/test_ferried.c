@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /* ferried - a carrier with a kernel that this test plays. */
 #include "ferried_world.h"
+#include "seam/os.h"
 
 /* -------------------------------------------------------------- the hold */
 
@@ -35,6 +36,43 @@ static void a_write_puts_down_what_the_kernel_has_brought(void **state)
 	th_equal("file", got, w.memory, SIZE);
 	hold_is_free(&w);
 	world_end(&w);
+	free(got);
+}
+
+static ssize_t refuse_direct(int fd, const void *buf, size_t size, off_t off)
+{
+	return fcntl(fd, F_GETFL) & O_DIRECT ?
+		       -EINVAL :
+		       cf_os_real.pwrite(fd, buf, size, off);
+}
+
+/* Its kernel has been told by then where the next bytes belong. */
+static void a_write_whose_file_refuses_o_direct_brings_the_same(void **state)
+{
+	static const size_t offs[] = { 0, 1, 8, 15 };
+	unsigned char *got = malloc(SIZE);
+	static struct cf_os os;
+
+	os = cf_os_real;
+	os.pwrite = refuse_direct;
+	for (size_t i = 0; i < 4; i++) {
+		struct world w;
+
+		cf_os = &os;
+		world_make_on(&w, CF_WRITE, TH_ODIRECT);
+		w.piece.via = CF_VIA_DIRECT;
+		w.piece.mem.addr += offs[i];
+		w.piece.size = SIZE - 16;
+		cf_feed_init(&w.feed, w.piece.size, 0, STEP);
+		assert_int_equal(world_run(&w), w.piece.size);
+		assert_false(cf_file_is_direct(w.piece.handle, CF_VIA_DIRECT));
+		th_file_get(&w.file, 0, got, SIZE);
+		th_equal("file", got, w.memory + offs[i], w.piece.size);
+		th_equal("behind it", got + w.piece.size,
+			 w.bytes + w.piece.size, 16);
+		world_end(&w);
+		cf_os = &cf_os_real;
+	}
 	free(got);
 }
 
@@ -424,6 +462,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		TEST(a_read_comes_back_when_all_of_it_has_been_moved),
 		TEST(a_write_puts_down_what_the_kernel_has_brought),
+		TEST(a_write_whose_file_refuses_o_direct_brings_the_same),
 		TEST(parts_larger_than_the_hold_go_in_pieces),
 		TEST(a_file_that_ends_ends_the_read_there),
 		TEST(a_helper_without_room_leaves_it_to_the_others),
