@@ -43,6 +43,11 @@ uint64_t cf_config_size(const struct cf_config *c, enum cf_cfg id)
 	return cf_value_number(&c->values[id]);
 }
 
+uint64_t cf_config_size_loaded(const struct cf_config *c, enum cf_cfg id)
+{
+	return c->values[id].loaded;
+}
+
 bool cf_config_bool(const struct cf_config *c, enum cf_cfg id)
 {
 	return cf_value_number(&c->values[id]) != 0;

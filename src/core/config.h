@@ -58,6 +58,8 @@ int cf_config_load(struct cf_config *c, const struct cf_config_staged *staged);
 void cf_config_free(struct cf_config *c);
 
 uint64_t cf_config_size(const struct cf_config *c, enum cf_cfg id);
+/* As it was before any runtime setter. */
+uint64_t cf_config_size_loaded(const struct cf_config *c, enum cf_cfg id);
 bool cf_config_bool(const struct cf_config *c, enum cf_cfg id);
 /* Never NULL; lives as long as the configuration, as the lists do. */
 const char *cf_config_string(const struct cf_config *c, enum cf_cfg id);

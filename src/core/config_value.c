@@ -33,6 +33,8 @@ void cf_value_set_number(struct cf_value *v, uint64_t number,
 			 enum cf_cfg_source source)
 {
 	atomic_store_explicit(&v->number, number, memory_order_relaxed);
+	if (source != CF_CFG_FROM_RUNTIME)
+		v->loaded = number;
 	set_source(v, source);
 }
 

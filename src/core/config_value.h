@@ -19,6 +19,7 @@
 struct cf_value {
 	_Atomic uint64_t number;
 	_Atomic int source;
+	uint64_t loaded; /* number, but for the runtime setters */
 	char *text;
 	uint64_t *sizes;
 	char **strings;

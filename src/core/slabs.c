@@ -50,7 +50,8 @@ static bool cache_keys_asked(const struct cf_config *config)
 					   CF_CFG_MAX_DEVICE_CACHE_SIZE_KB };
 
 	for (int i = 0; i < 2; i++)
-		if (cf_config_size(config, ids[i]) != cf_config_default(ids[i]))
+		if (cf_config_size_loaded(config, ids[i]) !=
+		    cf_config_default(ids[i]))
 			return true;
 	return false;
 }
@@ -84,10 +85,6 @@ bool cf_slabs_asked(const struct cf_config *config, struct cf_slabs *slabs)
 	struct array posix = array_of(config, CF_CFG_POSIX_POOL_SLAB_SIZE_KB,
 				      CF_CFG_POSIX_POOL_SLAB_COUNT);
 
-	/* the setter of a running driver has the last word */
-	if (cf_config_source(config, CF_CFG_MAX_DEVICE_CACHE_SIZE_KB) ==
-	    CF_CFG_FROM_RUNTIME)
-		return false;
 	if (bounce.nr && !is_shipped_bounce(&bounce)) {
 		*slabs = sum(&bounce);
 		return true;

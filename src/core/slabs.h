@@ -22,7 +22,8 @@ struct cf_slabs {
 /*
  * The slabs somebody asked for: those of GPU bounce memory, else those of the
  * POSIX pool. False where the arrays say no more than NVIDIA's defaults do, or
- * where the cache keys were asked for instead.
+ * where the cache keys were asked for instead. The setters of a running driver
+ * change nothing of it: slots have one size from its open to its close.
  */
 bool cf_slabs_asked(const struct cf_config *config, struct cf_slabs *slabs);
 

@@ -118,7 +118,10 @@ size_t cf_plan_staging_bytes(const struct cf_config *config)
 {
 	struct cf_slabs slabs;
 
-	if (cf_slabs_asked(config, &slabs))
+	/* the setter of a running driver has the last word */
+	if (cf_config_source(config, CF_CFG_MAX_DEVICE_CACHE_SIZE_KB) !=
+		    CF_CFG_FROM_RUNTIME &&
+	    cf_slabs_asked(config, &slabs))
 		return slabs.bytes;
 	return cf_config_size(config, CF_CFG_MAX_DEVICE_CACHE_SIZE_KB) * KIB;
 }

@@ -341,6 +341,30 @@ static void reads_that_just_fill_slots_end(void **state)
 	th_close();
 }
 
+/* Those that are there were made for other parts. */
+static void slots_stay_as_they_are_when_their_bound_is_raised(void **state)
+{
+	enum th_mem_kind kind = *(enum th_mem_kind *)*state;
+	size_t kib[] = { 64 }, counts[] = { 16 };
+	struct bench b = { 0 };
+
+	th_mem_need(kind);
+	assert_int_equal(
+		cuFileSetParameterPosixPoolSlabArray(kib, counts, 1).err, 0);
+	th_open();
+	for (size_t i = 0; i < 2; i++) {
+		bench_init(&b, kind, end_kinds[i], 3 * TH_MIB, 4 * TH_MIB);
+		read_at(&b, 1, 2 * TH_MIB);
+		assert_int_equal(
+			cuFileDriverSetMaxCacheSize(65536 * (i + 1)).err, 0);
+		read_at(&b, 0, 3 * TH_MIB);
+		read_at(&b, 777, 200 * TH_KIB);
+		grow_at(&b, 5, 3 * TH_MIB);
+		bench_fini(&b);
+	}
+	th_close();
+}
+
 #define EACH(test, kind) \
 	{ \
 		.name = #test " (" #kind ")", .test_func = test, \
@@ -371,8 +395,8 @@ int main(void)
 		EVERY(range_beyond_the_registration_is_5017),
 		EVERY(interior_pointers_of_a_registration_work),
 		EACH(a_registration_does_not_outlive_its_allocation, TH_DEVICE),
-		/* in slots of another size from here on */
 		EVERY(reads_that_just_fill_slots_end),
+		EVERY(slots_stay_as_they_are_when_their_bound_is_raised),
 	};
 
 	th_start(120);

@@ -7,6 +7,7 @@
 
 #include <stdlib.h>
 #include "core/slabs.h"
+#include "engine/plan_limits.h"
 
 #define KIB 1024ul
 
@@ -136,19 +137,31 @@ static void bounce_slabs_go_before_cache_keys_and_those_before_posix_slabs(
 	assert_slabs(128 * KIB, 2048 * KIB);
 }
 
+/* Of the bytes; what there is of slots has its size. */
 static void the_setter_of_a_running_driver_has_the_last_word(void **state)
 {
 	static const uint64_t kib[] = { 128 }, counts[] = { 16 };
 	struct cf_config *config;
-	struct cf_slabs slabs;
+	size_t slot;
 
-	stage_bounce(kib, counts, 1);
-	config = load();
-	assert_true(cf_slabs_asked(config, &slabs));
-	cf_config_set_runtime_size(config, CF_CFG_MAX_DEVICE_CACHE_SIZE_KB,
-				   4096);
-	assert_false(cf_slabs_asked(config, &slabs));
-	cf_config_free(config);
+	for (int asked = 0; asked < 4; asked++) {
+		if (asked == 1)
+			stage_bounce(kib, counts, 1);
+		if (asked >= 2)
+			stage_posix(kib, counts, 1);
+		if (asked == 3)
+			cf_staged_set_size(cf_config_staged(),
+					   CF_CFG_MAX_DEVICE_CACHE_SIZE_KB,
+					   65536);
+		config = load();
+		slot = cf_plan_slot_size(config);
+		assert_int_equal(slot == 128 * KIB, asked == 1 || asked == 2);
+		cf_config_set_runtime_size(
+			config, CF_CFG_MAX_DEVICE_CACHE_SIZE_KB, 4096);
+		assert_int_equal(cf_plan_slot_size(config), slot);
+		assert_int_equal(cf_plan_staging_bytes(config), 4096 * KIB);
+		cf_config_free(config);
+	}
 }
 
 int main(void)
