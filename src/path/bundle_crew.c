@@ -95,11 +95,14 @@ int cf_bundle_read_together(struct cf_bundle *b)
 	struct cf_bundle_hops hops;
 	struct work work = { .b = b, .hops = &hops };
 	CUresult res;
+	int err;
 
 	cf_shares_init(&work.shares, b);
 	cf_bundle_hops_init(&hops, &work.shares);
 	b->crew->work(b->crew, lead, help, &work);
-	cf_bundle_hops_end(&hops);
+	err = cf_bundle_hops_end(&hops);
+	if (!work.err)
+		work.err = err;
 	res = cf_cuda_entered()->stream_synchronize(b->lane->stream);
 	return res == CF_CU_SUCCESS ?
 		       work.err :

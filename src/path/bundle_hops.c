@@ -9,9 +9,11 @@
  */
 #include "path/bundle_hops.h"
 
+#include <errno.h>
 #include <stdatomic.h>
 #include "core/device.h"
 #include "path/bundle_near.h"
+#include "path/copies.h"
 #include "path/hops.h"
 
 static bool has_large(const struct cf_bundle *b)
@@ -85,14 +87,41 @@ void cf_bundle_hops_help(struct cf_bundle_hops *hops)
 
 	if (atomic_fetch_add_explicit(&hops->nr, 1, memory_order_relaxed) <
 		    hops->most &&
-	    cf_hops_take(&seats, hops->shares->b->dev))
+	    cf_hops_take(&seats, hops->shares->b->dev)) {
+		seats.leaves = true; /* the caller has the bundle's slot */
 		cf_hops_carry(&seats, next, &hopper);
+	}
 }
 
-void cf_bundle_hops_end(struct cf_bundle_hops *hops)
-{
-	const struct cf_bundle *b = hops->shares->b;
+/* -------------------------------------------------------------- the caller */
 
-	for (unsigned i = cf_shares_end(hops->shares); i < b->nr; i++)
+/* Its place in the slot is its own all the same. */
+static int carry_left(struct cf_bundle *b, unsigned i)
+{
+	b->results[i] = (ssize_t)b->pieces[i]->size;
+	cf_bundle_move_files(b, i, i + 1);
+	return cf_copies_move(&(struct cf_copies){
+		.dev = b->dev,
+		.lane = b->lane,
+		.pieces = b->pieces + i,
+		.at = b->at + i,
+		.results = b->results + i,
+		.nr = 1,
+	});
+}
+
+int cf_bundle_hops_end(struct cf_bundle_hops *hops)
+{
+	struct cf_bundle *b = hops->shares->b;
+	int err = 0;
+
+	for (unsigned i = cf_shares_end(hops->shares); i < b->nr; i++) {
 		b->results[i] = cf_feed_result(&hops->feeds[i]);
+		if (hops->feeds[i].code == -EAGAIN) {
+			int left = carry_left(b, i);
+
+			err = err ? err : left;
+		}
+	}
+	return err;
 }

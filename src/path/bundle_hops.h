@@ -22,7 +22,11 @@ void cf_bundle_hops_init(struct cf_bundle_hops *hops, struct cf_shares *shares);
 /* For a helper; it may do nothing. */
 void cf_bundle_hops_help(struct cf_bundle_hops *hops);
 
-/* When all helpers have come back: the results of what was taken. */
-void cf_bundle_hops_end(struct cf_bundle_hops *hops);
+/*
+ * When all helpers have come back, for the caller: the results of what was
+ * taken, which goes by the slot if it could not hop. 0; or a negative code: the
+ * lane is to be settled.
+ */
+int cf_bundle_hops_end(struct cf_bundle_hops *hops);
 
 #endif

@@ -4,7 +4,8 @@
  *
  * A part whose order is taken back goes the staged way, by itself: the others
  * may be through. A seat whose order broke with its context is nobody's, and
- * what would have gone by it goes the staged way, too.
+ * what would have gone by it goes the staged way, too. That waits for a slot,
+ * which nobody may do for whom one waits that has a slot: he leaves it.
  */
 #include "path/hops.h"
 
@@ -52,26 +53,35 @@ static void carry_plainly(const struct cf_leg *leg)
 	end_short(leg, n, inner.code);
 }
 
-static void end_hop(struct cf_device *dev, struct cf_hop *hop)
+static void go_another_way(const struct cf_hops *hops, const struct cf_leg *leg)
+{
+	if (hops->leaves)
+		end_short(leg, 0, -EAGAIN);
+	else
+		carry_plainly(leg);
+}
+
+static void end_hop(const struct cf_hops *hops, struct cf_hop *hop)
 {
 	int err;
 
 	if (!hop->under_way)
 		return;
 	hop->under_way = false;
-	err = cf_shuttle_end(dev->shuttle, &hop->ride);
+	err = cf_shuttle_end(hops->dev->shuttle, &hop->ride);
 	if (err == -ENOTSUP) {
-		carry_plainly(&hop->leg);
+		go_another_way(hops, &hop->leg);
 	} else if (err) {
 		hop->lost = cf_is_cuda_error(err);
-		cf_device_failed(dev, err);
+		cf_device_failed(hops->dev, err);
 		end_short(&hop->leg, 0, err);
 	}
 }
 
-static void begin_hop(struct cf_device *dev, struct cf_hop *hop,
+static void begin_hop(const struct cf_hops *hops, struct cf_hop *hop,
 		      const struct cf_leg *leg)
 {
+	struct cf_shuttle *shuttle = hops->dev->shuttle;
 	const struct cf_piece *piece = leg->piece;
 	const char *from;
 	ssize_t n = cf_express_fill(piece, &leg->part, &hop->seat, &from);
@@ -82,16 +92,16 @@ static void begin_hop(struct cf_device *dev, struct cf_hop *hop,
 	hop->leg = *leg;
 	hop->leg.part.size = (size_t)n;
 	hop->under_way = cf_express_is_there(piece) &&
-			 !cf_shuttle_begin(dev->shuttle, &hop->seat, from,
+			 !cf_shuttle_begin(shuttle, &hop->seat, from,
 					   piece->mem.addr + leg->part.at,
 					   (size_t)n, &hop->ride);
 	/* who frees the memory meanwhile waits for a trip that is on its way;
 	 * one that came later would find the order, and no memory, as it still
 	 * may if this one leaves while the order is on its way */
 	if (hop->under_way)
-		cf_shuttle_call(dev->shuttle);
+		cf_shuttle_call(shuttle);
 	else
-		carry_plainly(&hop->leg);
+		go_another_way(hops, &hop->leg);
 }
 
 /* --------------------------------------------------------------- carriers */
@@ -121,14 +131,14 @@ void cf_hops_carry(struct cf_hops *hops,
 	for (unsigned i = 0; next(arg, &leg); i++) {
 		struct cf_hop *hop = &hops->hops[i % hops->nr];
 
-		end_hop(hops->dev, hop);
+		end_hop(hops, hop);
 		if (hop->lost)
-			carry_plainly(&leg);
+			go_another_way(hops, &leg);
 		else
-			begin_hop(hops->dev, hop, &leg);
+			begin_hop(hops, hop, &leg);
 	}
 	for (unsigned i = 0; i < hops->nr; i++)
-		end_hop(hops->dev, &hops->hops[i]);
+		end_hop(hops, &hops->hops[i]);
 	leave_seats(hops);
 }
 

@@ -35,6 +35,7 @@ struct cf_hops {
 	struct cf_device *dev;
 	struct cf_hop hops[CF_HOPS];
 	unsigned nr;
+	bool leaves; /* what cannot hop, to who holds a slot: -EAGAIN */
 };
 
 /* Seats of the device's shuttle; false: there is none. */

@@ -8,6 +8,7 @@
 
 #include "core/clock.h"
 #include "core/cold.h"
+#include "core/device.h"
 #include "core/shuttle.h"
 #include "hops_world.h"
 
@@ -119,11 +120,22 @@ int __wrap_cf_shuttle_end(struct cf_shuttle *shuttle,
 	return err;
 }
 
-/* While the shuttle rests all goes by the slot: several come fast after it. */
+/*
+ * While the shuttle rests all goes by the slot: several come fast after it. No
+ * other slot is free; who has that one waits for who would wait for another.
+ */
 static void an_order_that_is_taken_back_is_copied(void **state)
 {
+	struct cf_pool *pool;
+	struct cf_device *dev;
+	struct cf_slot *slot;
+
 	(void)state;
 	make_pieces(LARGE / 2 + 1, LARGE);
+	assert_int_equal(cf_device_find(&piece[0].mem, &dev), 0);
+	pool = cf_gpu_pool(dev->gpu, CF_SHUTTLE_MAX_SIZE);
+	cf_pool_limit(pool, 1);
+	assert_int_equal(cf_slot_lease(pool, &slot), 0);
 	run_until_hops(3, true);
 	atomic_store(&taken_back, 0);
 	assert_int_equal(th_fake()->plan("cuLaunchKernel:*=701"), 0);
@@ -136,6 +148,7 @@ static void an_order_that_is_taken_back_is_copied(void **state)
 		}
 	}
 	th_fake()->plan_clear();
+	cf_slot_give_back(pool, slot);
 }
 
 /* The kernel would read ahead of each of its parts. */
