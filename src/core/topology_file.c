@@ -153,9 +153,12 @@ static int write_text(int fd, const char *text, size_t size)
 	return 0;
 }
 
+/* Not into a pipe nobody reads: without O_NONBLOCK the open would wait. */
 static int make_file(const char *path, const char *text, size_t size)
 {
-	int fd = cf_os->open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC,
+	int fd = cf_os->open(path,
+			     O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC |
+				     O_NONBLOCK | O_NOCTTY,
 			     0644);
 	int err, close_err;
 

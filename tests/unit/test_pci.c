@@ -317,6 +317,12 @@ static void names_that_cannot_be_written_are_refused(void **state)
 			 CU_FILE_INVALID_VALUE);
 	assert_int_equal(cuFileExportPCIeTopology(root).err,
 			 CU_FILE_INVALID_VALUE);
+	/* a pipe nobody reads */
+	snprintf(file, sizeof(file), "%s/pipe", root);
+	assert_int_equal(mkfifo(file, 0600), 0);
+	assert_int_equal(cuFileExportPCIeTopology(file).err,
+			 CU_FILE_INVALID_VALUE);
+	assert_int_equal(unlink(file), 0);
 }
 
 /* --------------------------------------------------------------- faults */
