@@ -974,6 +974,7 @@ static void parts_push_out_what_is_idle_for_long(void **state)
 	assert_int_equal(mw_counts().opened, 2);
 	read_parts(60 * 16);
 	assert_int_equal(mw_counts().opened, 2);
+	wait_for_room_however_long();
 	read_parts(6 * 16);
 	assert_int_equal(mw_counts().opened, 3);
 	mw_end();
@@ -1132,15 +1133,21 @@ static void a_registration_that_fails_is_not_tried_again(void **state)
 static void without_memory_to_pin_it_waits_a_while(void **state)
 {
 	const struct th_fake *fake = th_need_fake();
+	unsigned long asked;
+	uint64_t begun;
 	char plan[64];
 
 	mw_begin();
 	mw_read_all();
 	snprintf(plan, sizeof(plan), "%s:3=2", registers());
 	assert_int_equal(fake->plan(plan), 0);
+	begun = th_now_ns();
 	mw_read_all(); /* two chunks mapped, the rest staged */
 	assert_int_equal(mw_counts().used, 2);
+	asked = fake->calls(registers());
 	mw_read_all();
+	if (th_now_ns() - begun < 1000000000)
+		assert_int_equal(fake->calls(registers()), asked);
 	assert_int_equal(mw_counts().refused, 1);
 	fake->plan_clear();
 	th_sleep_ms(1100);

@@ -37,8 +37,11 @@ static void run_until_hops(unsigned helpers, bool first)
 {
 	unsigned long orders = th_shuttle_orders();
 
-	for (int i = 0; i < 40 && th_shuttle_orders() == orders; i++)
+	for (int i = 1; i <= 160 && th_shuttle_orders() == orders; i++) {
 		run(helpers, first);
+		if (i % 40 == 0) /* launches were slow, and it rests */
+			pass_time();
+	}
 	assert_true(th_shuttle_orders() > orders);
 }
 
