@@ -199,6 +199,11 @@ static bool waits_for_others(struct cf_draws *draws)
 {
 	if (cf_windows_mode() == CF_WINDOWS_AUTO || draws->naps == MAX_NAPS)
 		return false;
+	/* whose copies go with ours wait until we let them out */
+	if (draws->by_lift && draws->begun != draws->ended) {
+		wait_oldest(draws);
+		return true;
+	}
 	draws->naps++;
 	nanosleep(&(struct timespec){ .tv_nsec = CF_NAP_NS }, NULL);
 	return true;
