@@ -211,8 +211,7 @@ run_kvikio() {
 }
 
 # KvikIO's own tests, with CuPy on a GPU and a stand-in for it without. The
-# stand-in has not CuPy's file functions, which no cuFile is behind. What is
-# deselected wants EPERM of a read from a file that is open for writing only.
+# stand-in has not CuPy's file functions, which no cuFile is behind.
 run_kvikio-tests() {
 	local tests=$clients/kvikio stand_in='' filter='test_'
 	[ -f "$tests/test_basic_io.py" ] || { skip kvikio-tests "no $tests"; return; }
@@ -224,7 +223,6 @@ run_kvikio-tests() {
 	PYTHONPATH=$stand_in${PYTHONPATH:+:$PYTHONPATH} FAKECUDA_GPUS=2 \
 		KVIKIO_COMPAT_MODE=OFF CUFILE_ENV_PATH_JSON=$config TMPDIR=$work \
 		suite kvikio-tests 4 -W ignore -k "$filter" \
-		--deselect kvikio-tests/test_async_io.py::test_read_write \
 		kvikio-tests/test_{basic_io,async_io,mmap,numpy}.py \
 		kvikio-tests/test_{defaults,cufile_driver,utils,version}.py
 }

@@ -2,6 +2,8 @@
 /* errand - reads the numbers, serves the call, writes the result. */
 #include "engine/errand.h"
 
+#include <errno.h>
+#include <fcntl.h>
 #include "core/handle.h"
 #include "core/log.h"
 #include "engine/call.h"
@@ -20,6 +22,12 @@ static void read_numbers(const struct cf_errand *errand, unsigned fixed,
 void cf_errand_accept(struct cf_errand *errand)
 {
 	read_numbers(errand, 0, &errand->call);
+}
+
+/* KvikIO's users read the text of a count; cuFile has one for that. */
+static bool is_unreadable(const struct cf_handle *handle, enum cf_op op)
+{
+	return op == CF_READ && (handle->open_flags & O_ACCMODE) == O_WRONLY;
 }
 
 ssize_t cf_errand_run(const struct cf_errand *errand)
@@ -41,6 +49,8 @@ ssize_t cf_errand_run(const struct cf_errand *errand)
 	if (errand->int_p && call.size > CF_ERRAND_INT_MAX)
 		call.size = CF_ERRAND_INT_MAX;
 	n = cf_call_serve(&call, CF_DOOR_STREAM);
+	if (n == -EBADF && is_unreadable(handle, call.op))
+		n = -CU_FILE_INVALID_FILE_OPEN_FLAG;
 	cf_handle_put(handle);
 	return n;
 }
