@@ -35,7 +35,7 @@ static int register_file(CUfileHandle_t *fh, const CUfileDescr_t *descr)
 {
 	CUfileHandle_t made;
 	bool forced, counted;
-	int err = cf_session_open_implicit();
+	int err = cf_session_open_to_register();
 
 	if (err)
 		return err;

@@ -59,6 +59,8 @@
 
 static pthread_mutex_t session_lock = PTHREAD_MUTEX_INITIALIZER;
 static atomic_long uses; /* written under session_lock */
+/* What was set, or made, without a use may be there. Under session_lock. */
+static atomic_bool in_use;
 /* NULL: closed. Written under session_lock; released complete, so that a
  * request that acquires it reads whole values. */
 static struct cf_config *_Atomic running;
@@ -173,7 +175,6 @@ static int open_locked(void)
 		cf_config_free(config);
 		return err;
 	}
-	cf_staged_clear(staged);
 	cf_stats_open((int)cf_config_size(config, CF_CFG_STATS_LEVEL));
 	cf_rings_configure(cf_config_bool(config, CF_CFG_IO_URING));
 	cf_explain_configure(config);
@@ -192,12 +193,13 @@ static int open_locked(void)
 	return 0;
 }
 
-/* session_lock held */
-static void close_locked(void)
+/* session_lock held; what parameters were set stays, for an open to come */
+static void shut_locked(void)
 {
 	struct cf_config *config =
 		atomic_load_explicit(&running, memory_order_relaxed);
 
+	atomic_store_explicit(&in_use, false, memory_order_relaxed);
 	cf_streams_close();
 	cf_batches_close();
 	cf_handles_close();
@@ -222,6 +224,13 @@ static void close_locked(void)
 	cf_config_free(config);
 }
 
+/* session_lock held */
+static void close_locked(void)
+{
+	shut_locked();
+	cf_staged_clear(cf_config_staged());
+}
+
 int cf_session_open(void)
 {
 	int err;
@@ -234,16 +243,29 @@ int cf_session_open(void)
 	return err;
 }
 
-int cf_session_open_implicit(void)
+/* Told under the lock, where a failed registration looks before it shuts. */
+static int open_implicitly(bool uses_it)
 {
 	int err;
 
-	if (cf_session_is_open())
-		return 0;
 	pthread_mutex_lock(&session_lock);
 	err = open_locked();
+	if (!err && uses_it)
+		atomic_store_explicit(&in_use, true, memory_order_release);
 	unlock_and_settle();
 	return err;
+}
+
+int cf_session_open_implicit(void)
+{
+	if (atomic_load_explicit(&in_use, memory_order_acquire))
+		return 0;
+	return open_implicitly(true);
+}
+
+int cf_session_open_to_register(void)
+{
+	return cf_session_is_open() ? 0 : open_implicitly(false);
 }
 
 int cf_session_begin_register(bool *counted)
@@ -272,8 +294,11 @@ static int close_use_locked(void)
 
 void cf_session_end_register(bool counted, bool failed)
 {
-	if (counted && failed)
-		(void)close_use_locked();
+	if (counted && failed) {
+		atomic_store_explicit(&uses, 0, memory_order_relaxed);
+		if (!atomic_load_explicit(&in_use, memory_order_relaxed))
+			shut_locked();
+	}
 	unlock_and_settle();
 }
 

@@ -24,14 +24,18 @@ int cf_session_open(void);
  */
 int cf_session_close(void);
 
-/* Opens if closed; not a use. */
+/* Opens if closed, for a caller that will be in it; that counts as no use. */
 int cf_session_open_implicit(void);
+
+/* The same for what has to be done before cf_session_begin_register locks. */
+int cf_session_open_to_register(void);
 
 /*
  * For calls that register something: opens if closed, counts a use if there
  * is none, and answers 0 with the session locked, so that nobody closes it
  * meanwhile. cf_session_end_register unlocks, and takes the use back if the
- * registration failed.
+ * registration failed: where nobody was in it otherwise, it is closed as if it
+ * had never been open.
  */
 int cf_session_begin_register(bool *counted);
 void cf_session_end_register(bool counted, bool failed);

@@ -323,6 +323,48 @@ static void a_failed_register_before_open_counts_no_use(void **state)
 	assert_code(cuFileDriverClose_v2(), CU_FILE_DRIVER_NOT_INITIALIZED);
 }
 
+/* What setters, parameters and batches without a use have left is kept. */
+static void a_failed_register_leaves_what_is_open(void **state)
+{
+	CUfileBatchHandle_t batch;
+	CUfileIOEvents_t event;
+	unsigned nr = 1;
+	CUfileHandle_t fh;
+
+	assert_ok(cuFileSetParameterSizeT(CUFILE_PARAM_PROPERTIES_IO_BATCHSIZE,
+					  64));
+	assert_ok(cuFileDriverSetMaxDirectIOSize(1024));
+	assert_ok(cuFileBatchIOSetUp(&batch, 1));
+	assert_code(fresh_register(-1, &fh), BAD);
+	assert_int_equal(cuFileUseCount(), 0);
+	assert_ok(cuFileBatchIOGetStatus(batch, 0, &nr, &event, NULL));
+	assert_ok(cuFileDriverOpen());
+	assert_int_equal(cuFileUseCount(), 1);
+	assert_int_equal(properties().max_batch_io_size, 64);
+	assert_int_equal(properties().nvfs.max_direct_io_size, 1024);
+	cuFileBatchIODestroy(batch);
+	assert_ok(cuFileDriverClose_v2());
+	assert_code(cuFileDriverClose_v2(), CU_FILE_DRIVER_NOT_INITIALIZED);
+}
+
+/* As if the first call of a process had not been made. */
+static void a_failed_first_register_leaves_the_driver_closed(void **state)
+{
+	CUfileHandle_t fh;
+	static char buf[64];
+
+	assert_ok(cuFileSetParameterSizeT(CUFILE_PARAM_PROPERTIES_IO_BATCHSIZE,
+					  64));
+	assert_code(fresh_register(-1, &fh), BAD);
+	assert_code(cuFileBufRegister(buf, 0, 0), BAD);
+	assert_ok(cuFileSetParameterBool(CUFILE_PARAM_PROPERTIES_USE_POLL_MODE,
+					 true));
+	assert_ok(cuFileDriverOpen());
+	assert_int_equal(properties().max_batch_io_size, 64);
+	assert_int_equal(properties().nvfs.dcontrolflags, 0x3);
+	assert_ok(cuFileDriverClose_v2());
+}
+
 /* Contract 3.3: deregistering gives no use back. */
 static void deregistering_keeps_the_use_of_an_implicit_open(void **state)
 {
@@ -532,6 +574,8 @@ static const struct fresh_test tests[] = {
 	FRESH(a_handle_register_before_open_counts_one_use),
 	FRESH(a_buffer_register_before_open_counts_one_use),
 	FRESH(a_failed_register_before_open_counts_no_use),
+	FRESH(a_failed_register_leaves_what_is_open),
+	FRESH(a_failed_first_register_leaves_the_driver_closed),
 	FRESH(deregistering_keeps_the_use_of_an_implicit_open),
 	FRESH(buffer_deregister_while_closed_is_refused_5006),
 	FRESH(reads_before_any_open_are_refused),
