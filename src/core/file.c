@@ -8,6 +8,7 @@
 #include "core/file.h"
 
 #include <errno.h>
+#include <limits.h>
 #include <stdatomic.h>
 #include <unistd.h>
 #include "core/cached.h"
@@ -50,6 +51,14 @@ ssize_t cf_file_cached(struct cf_handle *handle, size_t size, off_t off)
 	return err ? err : (ssize_t)(stat.cached * page);
 }
 
+/* Whole blocks at the last offset of all would be more than it can say. */
+static size_t end_of(const struct cf_transfer *t)
+{
+	size_t end = (size_t)t->off + t->size;
+
+	return end > LLONG_MAX ? LLONG_MAX : end;
+}
+
 /*
  * Where the direct run from pos, a block boundary, ends: with the last whole
  * block, but where a write has an edge behind it, with the last whole page.
@@ -57,7 +66,7 @@ ssize_t cf_file_cached(struct cf_handle *handle, size_t size, off_t off)
  */
 static size_t direct_end(const struct cf_transfer *t)
 {
-	size_t end = (size_t)t->off + t->size;
+	size_t end = end_of(t);
 	size_t mask = t->handle->dio_align - 1;
 
 	if (t->write && end & mask)
@@ -107,7 +116,7 @@ static int next_part(struct cf_transfer *t)
 {
 	size_t pos = (size_t)t->off + t->at, end = direct_end(t);
 	size_t mask = t->handle->dio_align - 1;
-	size_t most = t->size - t->at;
+	size_t most = end_of(t) - pos;
 
 	t->direct = false;
 	if (cf_file_is_direct(t->handle, t->via) &&

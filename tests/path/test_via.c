@@ -5,6 +5,7 @@
  */
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <linux/magic.h>
 #include <opencufile.h>
 #include <stdatomic.h>
@@ -438,6 +439,26 @@ static void a_file_that_cannot_be_opened_again_stays_as_it_is(void **state)
 	stays_as_it_is(&no_open);
 }
 
+/* One block further would be more than an offset can say. */
+static void the_last_offsets_leave_a_direct_file_direct(void **state)
+{
+	unsigned char *host;
+
+	init("off", TH_ODIRECT);
+	host = malloc(SIZE);
+	assert_non_null(host);
+	for (size_t size = 1; size <= 2 * BLOCK; size = size * 2 + 1) {
+		off_t off = LLONG_MAX - (off_t)size;
+
+		assert_int_equal(cuFileRead(fh, mem.ptr, size, off, 0), 0);
+		assert_int_equal(cuFileRead(fh, host, size, off, 0), 0);
+	}
+	free(host);
+	read_at(0, TH_MIB);
+	went(TH_MIB, 0);
+	fini();
+}
+
 static void a_buffered_file_is_read_through_the_page_cache(void **state)
 {
 	init(NULL, TH_BUFFERED);
@@ -489,6 +510,7 @@ int main(void)
 		TEST(a_kernel_that_cannot_tell_changes_nothing),
 		TEST(an_overlay_that_says_nothing_is_cached_is_not_believed),
 		TEST(a_file_that_cannot_be_opened_again_stays_as_it_is),
+		TEST(the_last_offsets_leave_a_direct_file_direct),
 		TEST(a_buffered_file_is_read_through_the_page_cache),
 		TEST(a_large_cold_read_goes_direct_if_asked_for),
 	};
