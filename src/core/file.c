@@ -12,6 +12,7 @@
 #include <stdatomic.h>
 #include <unistd.h>
 #include "core/cached.h"
+#include "core/file_around.h"
 #include "core/log.h"
 #include "core/probe.h"
 #include "core/remote.h"
@@ -19,6 +20,8 @@
 #include "seam/frames.h"
 #include "seam/nvtx.h"
 #include "seam/os.h"
+
+#define MUST_GO_AROUND 1 /* and no -errno */
 
 /* relaxed: a request that is under way may keep the old bound */
 static _Atomic size_t max_part = 16 << 20;
@@ -130,6 +133,9 @@ static int next_part(struct cf_transfer *t)
 	t->part = atomic_load_explicit(&max_part, memory_order_relaxed);
 	if (t->part > most)
 		t->part = most;
+	if (!t->direct && !t->write && !t->alias &&
+	    cf_file_must_go_around(t->handle))
+		return MUST_GO_AROUND;
 	t->fd = cf_twin_fd(t->handle, t->direct ? CF_VIA_DIRECT : CF_VIA_CACHE);
 	return t->fd < 0 ? t->fd : 0;
 }
@@ -143,14 +149,22 @@ static void end(struct cf_transfer *t, ssize_t n)
 		t->result = -EIO;
 }
 
-static void refuse_direct(struct cf_transfer *t)
+static void refuse_direct(struct cf_transfer *t, ssize_t n)
 {
 	if (!atomic_exchange(&t->handle->dio_refused, true))
 		cf_log(CF_LOG_WARN,
 		       "handle %u off %lld len %zu: O_DIRECT refused "
-		       "(EINVAL), using the page cache",
+		       "(%s), using the page cache",
 		       cf_handle_number(t->handle),
-		       (long long)t->off + (long long)t->at, t->size - t->at);
+		       (long long)t->off + (long long)t->at, t->size - t->at,
+		       n == -EINVAL ? "EINVAL" : "no descriptor for it");
+}
+
+/* By the file system, or there is none for it where it was forced. */
+static bool refuses_direct(const struct cf_transfer *t, ssize_t n)
+{
+	return t->direct && !t->alias &&
+	       (n == -EINVAL || (t->fd < 0 && n != -EBADF));
 }
 
 /* What is answered by things that are no files, and may mean just that. */
@@ -169,8 +183,8 @@ void cf_transfer_took(struct cf_transfer *t, ssize_t n)
 		return;
 	if (wrong_kind(n) && t->fd >= 0 && !cf_twin_is(t->handle, t->fd))
 		n = -EBADF;
-	if (n == -EINVAL && t->direct && !t->alias)
-		refuse_direct(t);
+	if (refuses_direct(t, n))
+		refuse_direct(t, n);
 	else
 		end(t, n);
 }
@@ -178,7 +192,7 @@ void cf_transfer_took(struct cf_transfer *t, ssize_t n)
 bool cf_transfer_next(struct cf_transfer *t)
 {
 	while (!t->over && t->at < t->size) {
-		int err;
+		ssize_t err;
 
 		t->fd = -1;
 		t->part = t->size - t->at;
@@ -189,6 +203,10 @@ bool cf_transfer_next(struct cf_transfer *t)
 		err = next_part(t);
 		if (!err)
 			return true;
+		if (err == MUST_GO_AROUND)
+			err = cf_file_read_around(t->handle, t->buf + t->at,
+						  t->part,
+						  t->off + (off_t)t->at);
 		cf_transfer_took(t, err);
 	}
 	if (!t->over)

@@ -439,6 +439,72 @@ static void a_file_that_cannot_be_opened_again_stays_as_it_is(void **state)
 	stays_as_it_is(&no_open);
 }
 
+static void write_at(size_t off, size_t size)
+{
+	th_fill(content + off, size);
+	th_mem_put(&mem, 0, content + off, size);
+	assert_int_equal(cuFileWrite(fh, mem.ptr, size, (off_t)off, 0), size);
+	read_at(off, size);
+}
+
+/* As where a process may not open it any more, or has no descriptor left. */
+static void a_forced_file_that_cannot_be_opened_again_is_cached(void **state)
+{
+	init(NULL, TH_FORCED);
+	no_open = true;
+	read_at(0, 8 * TH_MIB);
+	went(0, 8 * TH_MIB);
+	write_at(BLOCK, 4 * TH_MIB);
+	write_at(100, 1000);
+	assert_string_equal(reason(), "the file system refused O_DIRECT");
+	fini();
+}
+
+/* Bytes that make no whole block have no descriptor of the page cache. */
+static void what_cannot_be_opened_again_is_read_in_blocks(void **state)
+{
+	static const struct {
+		size_t off, size;
+	} rows[] = {
+		{ 0, 1 },
+		{ 1, BLOCK - 1 },
+		{ 100, 1000 },
+		{ BLOCK - 1, 2 },
+		{ 100, 5 * TH_MIB + 7 },
+		{ BLOCK, 2 * TH_MIB + 1 },
+		{ SIZE - 1, 1 },
+		{ SIZE - BLOCK - 5, BLOCK + 5 },
+		{ SIZE - TH_MIB - 3, TH_MIB + 3 },
+	};
+	unsigned char *host;
+
+	init("off", TH_ODIRECT);
+	no_open = true;
+	host = malloc(SIZE);
+	assert_non_null(host);
+	for (size_t i = 0; i < 2 * sizeof(rows) / sizeof(rows[0]); i++) {
+		size_t off = rows[i / 2].off, size = rows[i / 2].size;
+		/* in the block as the file's bytes are, and not */
+		unsigned char *at = host + (i % 2 ? off % BLOCK : 3);
+
+		memset(host, 0xa5, SIZE);
+		assert_int_equal(cuFileRead(fh, at, size, (off_t)off, 0), size);
+		th_equal("read", at, content + off, size);
+		th_all("before it", host, 0xa5, (size_t)(at - host));
+		th_all("behind it", at + size, 0xa5, BLOCK);
+		read_at(off, size);
+	}
+	/* behind the end there is nothing, and before it what there is */
+	assert_int_equal(cuFileRead(fh, host, 100, SIZE + 1, 0), 0);
+	assert_int_equal(cuFileRead(fh, host, 100, SIZE - 9, 0), 9);
+	th_equal("the end", host, content + SIZE - 9, 9);
+	/* there it would have to write neighbours */
+	assert_int_equal(cuFileWrite(fh, host, 100, 50, 0), -1);
+	assert_int_equal(errno, EMFILE);
+	free(host);
+	fini();
+}
+
 /* One block further would be more than an offset can say. */
 static void the_last_offsets_leave_a_direct_file_direct(void **state)
 {
@@ -510,6 +576,8 @@ int main(void)
 		TEST(a_kernel_that_cannot_tell_changes_nothing),
 		TEST(an_overlay_that_says_nothing_is_cached_is_not_believed),
 		TEST(a_file_that_cannot_be_opened_again_stays_as_it_is),
+		TEST(a_forced_file_that_cannot_be_opened_again_is_cached),
+		TEST(what_cannot_be_opened_again_is_read_in_blocks),
 		TEST(the_last_offsets_leave_a_direct_file_direct),
 		TEST(a_buffered_file_is_read_through_the_page_cache),
 		TEST(a_large_cold_read_goes_direct_if_asked_for),

@@ -1,0 +1,53 @@
+// SPDX-License-Identifier: Apache-2.0
+/* file_around - see file_around.h. */
+#include "core/file_around.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <stdlib.h>
+#include <string.h>
+#include "core/twin.h"
+#include "seam/frames.h"
+#include "seam/os.h"
+
+#define MOST ((size_t)1 << 20) /* at a time */
+#define MEMORY_ALIGN ((size_t)4096)
+
+bool cf_file_must_go_around(struct cf_handle *handle)
+{
+	return handle->open_flags & O_DIRECT &&
+	       !cf_twin_ready(handle, CF_VIA_CACHE);
+}
+
+static size_t round_up(size_t size, size_t align)
+{
+	return (size + align - 1) & ~(align - 1);
+}
+
+CF_APART ssize_t cf_file_read_around(struct cf_handle *handle, char *buf,
+				     size_t size, off_t off)
+{
+	size_t align = handle->dio_align;
+	size_t before = (size_t)off & (align - 1);
+	size_t whole = round_up(before + (size < MOST ? size : MOST), align);
+	size_t first = (size_t)off - before;
+	int fd = cf_twin_fd(handle, CF_VIA_DIRECT);
+	ssize_t n = -EBADF;
+	void *mem;
+
+	if (first + whole > LLONG_MAX)
+		return 0;
+	if (posix_memalign(&mem, align > MEMORY_ALIGN ? align : MEMORY_ALIGN,
+			   whole))
+		return -ENOMEM;
+	if (fd >= 0 && cf_twin_is(handle, fd))
+		n = cf_os->pread(fd, mem, whole, (off_t)first);
+	if (n > 0) {
+		n = n > (ssize_t)before ? n - (ssize_t)before : 0;
+		n = n < (ssize_t)size ? n : (ssize_t)size;
+		memcpy(buf, (char *)mem + before, (size_t)n);
+	}
+	free(mem);
+	return n;
+}
