@@ -282,14 +282,14 @@ typedef struct cufileRDMAInfo {
 typedef struct CUfileFSOps {
 	/*
 	 * Name of the file system, for denylist.filesystems; NULL: none. Asked
-	 * once, at registration, and may not call cuFile.
+	 * once, at registration, and may neither call cuFile nor fork.
 	 */
 	const char *(*fs_type)(const void *handle);
 	/*
 	 * Addresses of this machine's NICs that the server may use: *hostaddrs
 	 * is an array of the file system's, the answer their number (IPv4;
 	 * eight count). No function or no array: all; negative: none. Asked
-	 * once, at registration, if properties.rdma_dev_addr_list names any.
+	 * once, as fs_type, if properties.rdma_dev_addr_list names any.
 	 */
 	int (*getRDMADeviceList)(const void *handle, sockaddr_t **hostaddrs);
 	/* Rank of one for a range, the highest is taken; -1: no preference. */
@@ -316,7 +316,7 @@ enum CUfileFileHandleType {
 	CU_FILE_HANDLE_TYPE_USERSPACE_FS = 3
 };
 
-/* What to register; needed only during the call. */
+/* What to register; it and fs_ops are needed only during the call. */
 typedef struct CUfileDescr {
 	enum CUfileFileHandleType type;
 	union {

@@ -241,7 +241,9 @@ static void publish(struct entry *entry, const struct cf_handle *made,
 	handle->denied = made->denied;
 	handle->nvfs = made->nvfs;
 	handle->nvfs_target = made->nvfs_target;
-	handle->fs_ops = made->fs_ops;
+	if (made->fs_ops)
+		handle->fs_table = *made->fs_ops;
+	handle->fs_ops = made->fs_ops ? &handle->fs_table : NULL;
 	handle->fs_handle = made->fs_handle;
 	handle->hosts = made->hosts;
 	atomic_store_explicit(&handle->twin, -1, memory_order_relaxed);

@@ -66,6 +66,7 @@ struct cf_handle {
 	_Atomic uint64_t reread;     /* bytes again, core/windows_look.c's */
 	_Atomic unsigned drawn;	     /* or might be, in streams: path/draws.h */
 	_Atomic bool lost;	     /* fd was closed, and is another's twin */
+	CUfileFSOps_t fs_table;	     /* fs_ops: the client's may be gone */
 };
 
 /*

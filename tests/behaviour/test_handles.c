@@ -176,6 +176,24 @@ static void a_user_space_file_with_empty_ops_answers_enosys(void **state)
 	assert_errno(cuFileWrite(fh, &byte, 1, 0, 0), ENOSYS);
 }
 
+/* Of the description nothing need outlive the call, contract 3.6. */
+static void the_ops_may_go_once_registered(void **state)
+{
+	struct user_file file = { .bytes = "0123" };
+	CUfileFSOps_t *ops = malloc(sizeof(*ops));
+	CUfileHandle_t fh;
+	char buf[5] = "";
+
+	assert_non_null(ops);
+	*ops = (CUfileFSOps_t){ .read = user_read };
+	fh = user_handle(&file, ops);
+	memset(ops, 0, sizeof(*ops));
+	free(ops);
+	assert_int_equal(cuFileRead(fh, buf, 4, 0, 0), 4);
+	assert_string_equal(buf, "0123");
+	cuFileHandleDeregister(fh);
+}
+
 /* The same object twice: only fds are one to a handle. */
 static void one_user_space_file_may_be_registered_twice(void **state)
 {
@@ -814,6 +832,7 @@ static const struct fresh_test tests[] = {
 	FRESH(a_user_space_file_without_ops_is_refused_5008),
 	FRESH(a_user_space_file_is_read_and_written_by_its_ops),
 	FRESH(a_user_space_file_with_empty_ops_answers_enosys),
+	FRESH(the_ops_may_go_once_registered),
 	FRESH(one_user_space_file_may_be_registered_twice),
 	FRESH(strict_mode_refuses_a_denied_file_5034_and_keeps_nothing),
 	FRESH(strict_mode_refuses_what_no_path_can_carry_5008),
