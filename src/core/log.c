@@ -61,18 +61,22 @@ static bool wanted(const struct cf_config *c)
 	       cf_config_string(c, CF_CFG_LOGFILE_PATH)[0];
 }
 
-/* False where the path does not fit. */
+/*
+ * From the root, for a full log is opened again by its path, and by then the
+ * program may be in another directory. False where the path does not fit.
+ */
 static bool make_path_locked(const struct cf_config *c)
 {
 	const char *path = cf_config_string(c, CF_CFG_LOGFILE_PATH);
 	const char *dir = cf_config_string(c, CF_CFG_LOGGING_DIR);
+	const char *name = path[0] ? path : dir[0] ? dir : ".";
+	char from[PATH_SIZE] = "";
 	int n;
 
-	if (path[0])
-		n = snprintf(the_log.path, PATH_SIZE, "%s", path);
-	else
-		n = snprintf(the_log.path, PATH_SIZE, "%s/cufile.log",
-			     dir[0] ? dir : ".");
+	if (name[0] != '/' && !getcwd(from, sizeof(from)))
+		from[0] = '\0';
+	n = snprintf(the_log.path, PATH_SIZE, "%s%s%s%s", from,
+		     from[0] ? "/" : "", name, path[0] ? "" : "/cufile.log");
 	return n > 0 && n < PATH_SIZE;
 }
 
@@ -168,19 +172,23 @@ static void open_locked(void)
 }
 
 /* Several processes may write: only the file knows its size. */
-static void truncate_if_full_locked(size_t line_size)
+static bool is_full_locked(size_t line_size)
 {
 	struct stat st;
 
-	if (!the_log.owned || cf_os->fstat(the_log.fd, &st) ||
-	    !S_ISREG(st.st_mode))
+	return the_log.owned && !cf_os->fstat(the_log.fd, &st) &&
+	       S_ISREG(st.st_mode) &&
+	       (uint64_t)st.st_size + line_size > the_log.limit;
+}
+
+static void truncate_if_full_locked(size_t line_size)
+{
+	if (!is_full_locked(line_size))
 		return;
-	if ((uint64_t)st.st_size + line_size <= the_log.limit)
-		return;
-	/* what is at the path may be another file by now */
+	/* what is at the path may be another file by now, begun anew */
 	close_locked();
 	open_locked();
-	if (the_log.owned)
+	if (is_full_locked(line_size))
 		(void)cf_os->resize(the_log.fd, 0);
 }
 

@@ -389,6 +389,49 @@ static void a_full_log_empties_no_file_that_took_its_place(void **state)
 	unlink("precious");
 }
 
+/* Another process has begun it anew. */
+static void a_full_log_that_was_moved_away_leaves_the_next_one(void **state)
+{
+	(void)state;
+	env_path = path;
+	env_limit = "1";
+	configure();
+	cf_log(CF_LOG_ERROR, "first");
+	assert_int_equal(truncate(path, 1 << 20), 0);
+	assert_int_equal(rename(path, "old.log"), 0);
+	write_file(path, "another process's line\n");
+	cf_log(CF_LOG_ERROR, "next");
+	assert_true(file_has(path, "another process's line"));
+	assert_true(file_has(path, "next"));
+	unlink("old.log");
+}
+
+/* Of a path from the directory in which the driver was opened. */
+static void a_full_log_stays_in_its_directory(void **state)
+{
+	struct stat st;
+
+	(void)state;
+	assert_int_equal(mkdir("elsewhere", 0700), 0);
+	write_file("elsewhere/here.log", "precious");
+	assert_int_equal(truncate("elsewhere/here.log", 1 << 20), 0);
+	env_path = "here.log";
+	env_limit = "1";
+	configure();
+	cf_log(CF_LOG_ERROR, "first");
+	assert_int_equal(truncate("here.log", 1 << 20), 0);
+	assert_int_equal(chdir("elsewhere"), 0);
+	cf_log(CF_LOG_ERROR, "next");
+	assert_int_equal(stat("here.log", &st), 0);
+	assert_int_equal(st.st_size, 1 << 20);
+	assert_true(file_has("here.log", "precious"));
+	assert_int_equal(chdir(".."), 0);
+	assert_true(file_has("here.log", "next"));
+	unlink("here.log");
+	unlink("elsewhere/here.log");
+	rmdir("elsewhere");
+}
+
 static void a_directory_that_may_not_be_written_costs_the_lines(void **state)
 {
 	(void)state;
@@ -695,6 +738,8 @@ int main(void)
 		test(links_directories_and_pipes_are_refused),
 		test(a_second_name_of_a_file_is_refused),
 		test(a_full_log_empties_no_file_that_took_its_place),
+		test(a_full_log_that_was_moved_away_leaves_the_next_one),
+		test(a_full_log_stays_in_its_directory),
 		test(a_directory_that_may_not_be_written_costs_the_lines),
 		test(an_address_is_shown_by_a_tag_and_its_place_in_its_page),
 		test(dev_stderr_is_our_own_stderr_and_stays_open),
