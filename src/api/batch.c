@@ -13,12 +13,12 @@ CUfileError_t cuFileBatchIOSetUp(CUfileBatchHandle_t *batch_idp, unsigned nr)
 {
 	int err = -CU_FILE_INVALID_VALUE;
 
-	if (!batch_idp || !nr || nr > CF_BATCH_MAX)
-		return cf_error(err);
-	cf_session_lock();
-	if (cf_session_is_open())
-		err = cf_batch_new(nr, batch_idp);
-	cf_session_unlock();
+	if (batch_idp && nr && nr <= CF_BATCH_MAX) {
+		cf_session_lock();
+		if (cf_session_is_open())
+			err = cf_batch_new(nr, batch_idp);
+		cf_session_unlock();
+	}
 	cf_stats_call(CF_STATS_BATCH_SETUP, !err);
 	return cf_error(err);
 }

@@ -392,6 +392,7 @@ static void entries_are_counted_among_those_of_batches(void **state)
 	batch = batch_of(NR);
 	b.params[0].u.batch.devPtr_base = (void *)0x10000;
 	b.params[0].u.batch.devPtr_offset = 0;
+	assert_code(cuFileBatchIOSetUp(NULL, NR), CU_FILE_INVALID_VALUE);
 	assert_ok(cuFileBatchIOSubmit(batch, NR, b.params, 0));
 	assert_ok(cuFileBatchIOGetStatus(batch, NR, &b.nr, b.events, NULL));
 	assert_code(cuFileBatchIOSubmit(batch, 0, b.params, 0), 5040);
@@ -399,6 +400,7 @@ static void entries_are_counted_among_those_of_batches(void **state)
 	cuFileBatchIODestroy(batch);
 	assert_ok(cuFileGetStatsL1(&stats));
 	assert_int_equal(stats.batch_setup_ops.ok, 1);
+	assert_int_equal(stats.batch_setup_ops.err, 1);
 	assert_int_equal(stats.batch_submit_ops.ok, 1);
 	assert_int_equal(stats.batch_submit_ops.err, 1);
 	assert_int_equal(stats.batch_cancel_ops.ok, 1);
