@@ -34,6 +34,7 @@ static inline bool medium_is_uncached(enum medium medium)
 	return medium == MEDIUM_UNCACHED || medium == MEDIUM_SCAN;
 }
 enum align { ALIGN_ALL, ALIGN_OFFSET, ALIGN_SIZE, ALIGN_BUFFER };
+#define SHORT 13 /* bytes that an unaligned size is less */
 enum mode { MODE_SYNC, MODE_BATCH, MODE_STREAM };
 
 /* One place in the grid. Travels through a pipe as it is. */

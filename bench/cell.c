@@ -16,7 +16,6 @@
 
 #define MAX_SAMPLES (1u << 20)
 #define SKEW 777 /* bytes: no power of two divides it */
-#define SHORT 13 /* bytes that an unaligned size is less */
 #define WARM_TURNS 3
 #define WARM_SECONDS 0.2
 
@@ -114,13 +113,8 @@ static bool wants_drop(const struct runner *r)
 
 static void measure(struct runner *r)
 {
-	double at, end;
+	double end = r->period->end, at = now_s();
 
-	/* or a library might find the file there, and leave the disk alone */
-	if (r->cell->medium == MEDIUM_DIRECT || r->cell->medium == MEDIUM_SCAN)
-		drop_pages(r);
-	at = now_s();
-	end = at + r->cell->seconds;
 	do {
 		double before = at;
 
@@ -137,7 +131,9 @@ static void measure(struct runner *r)
 				(float)((at - before) * 1e6);
 		r->seconds += at - before;
 		r->nr_turns++;
+		r->nr_in_time += at <= end;
 	} while (at < end);
+	r->ended = at;
 }
 
 /* Slots pinned, threads awake, pages in. */
@@ -221,10 +217,14 @@ static void *run(void *arg)
 		r->mover->thread_begin(r->cell);
 	r->way->begin(r);
 	warm_up(r);
-	pthread_barrier_wait(r->start);
+	/* or a library might find the file there, and leave the disk alone */
+	if (r->cell->medium == MEDIUM_DIRECT || r->cell->medium == MEDIUM_SCAN)
+		drop_pages(r);
+	pthread_barrier_wait(&r->period->ready);
+	pthread_barrier_wait(&r->period->start);
 	if (!*r->error)
 		measure(r);
-	pthread_barrier_wait(r->stop);
+	pthread_barrier_wait(&r->period->stop);
 	if (!*r->error && r->cell->check && !r->mover->moves_nothing)
 		check(r);
 	r->way->end(r);
@@ -232,50 +232,6 @@ static void *run(void *arg)
 		r->mover->thread_end();
 	tear_down(r);
 	return NULL;
-}
-
-static int by_value(const void *a, const void *b)
-{
-	float x = *(const float *)a, y = *(const float *)b;
-
-	return x < y ? -1 : x > y;
-}
-
-static void add_up(const struct runner *runners, const struct cell *cell,
-		   double cpu, struct result *result)
-{
-	size_t nr = 0, at = 0;
-	double ops = 0;
-	float *all;
-
-	for (unsigned i = 0; i < cell->threads; i++)
-		nr += runners[i].nr_samples;
-	all = malloc((nr + 1) * sizeof(*all));
-	for (unsigned i = 0; i < cell->threads; i++) {
-		const struct runner *r = &runners[i];
-		double mine = (double)r->nr_turns * r->nr_lots;
-
-		if (*r->error && !*result->error)
-			memcpy(result->error, r->error, sizeof(result->error));
-		if (r->nr_samples)
-			memcpy(all + at, r->samples,
-			       r->nr_samples * sizeof(*all));
-		at += r->nr_samples;
-		ops += mine;
-		cpu -= r->untimed_cpu_s;
-		result->stale |= r->stale;
-		if (r->seconds > 0)
-			result->ops_per_s += mine / r->seconds;
-	}
-	qsort(all, nr, sizeof(*all), by_value);
-	result->bytes_per_s = result->ops_per_s * (double)cell_request(cell);
-	if (nr) {
-		result->p50_us = all[nr / 2];
-		result->p99_us = all[nr * 99 / 100];
-		result->cpu_s_per_gb =
-			cpu / (ops * (double)cell_request(cell) * 1e-9);
-	}
-	free(all);
 }
 
 /* Scans share the file out. */
@@ -289,29 +245,32 @@ void cell_run(const struct mover *mover, const struct cell *cell,
 {
 	struct runner *runners = calloc(cell->threads, sizeof(*runners));
 	pthread_mutex_t writing = PTHREAD_MUTEX_INITIALIZER;
-	pthread_barrier_t start, stop;
+	struct period period;
 	double cpu, steal;
 
 	memset(result, 0, sizeof(*result));
-	pthread_barrier_init(&start, NULL, cell->threads + 1);
-	pthread_barrier_init(&stop, NULL, cell->threads + 1);
+	pthread_barrier_init(&period.ready, NULL, cell->threads + 1);
+	pthread_barrier_init(&period.start, NULL, cell->threads + 1);
+	pthread_barrier_init(&period.stop, NULL, cell->threads + 1);
 	for (unsigned i = 0; i < cell->threads; i++) {
 		runners[i] = (struct runner){ .nr = i,
 					      .mover = mover,
 					      .cell = cell,
 					      .way = way_of(cell),
-					      .start = &start,
-					      .stop = &stop,
+					      .period = &period,
 					      .writing = &writing,
 					      .fd = -1,
 					      .random = i * 77 + 1,
 					      .next = first_place(cell, i) };
 		pthread_create(&runners[i].thread, NULL, run, &runners[i]);
 	}
-	pthread_barrier_wait(&start);
+	pthread_barrier_wait(&period.ready);
 	steal = steal_now_s();
 	cpu = cpu_now_s();
-	pthread_barrier_wait(&stop);
+	period.begin = now_s();
+	period.end = period.begin + cell->seconds;
+	pthread_barrier_wait(&period.start);
+	pthread_barrier_wait(&period.stop);
 	cpu = cpu_now_s() - cpu;
 	result->steal_s = steal_now_s() - steal;
 	for (unsigned i = 0; i < cell->threads; i++)
@@ -320,6 +279,7 @@ void cell_run(const struct mover *mover, const struct cell *cell,
 	for (unsigned i = 0; i < cell->threads; i++)
 		free(runners[i].samples);
 	free(runners);
-	pthread_barrier_destroy(&start);
-	pthread_barrier_destroy(&stop);
+	pthread_barrier_destroy(&period.ready);
+	pthread_barrier_destroy(&period.start);
+	pthread_barrier_destroy(&period.stop);
 }

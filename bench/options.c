@@ -227,6 +227,16 @@ static void defaults(struct options *o)
 	};
 }
 
+/* Nothing would be left of a smaller one. */
+static bool is_large_enough(const struct options *o, size_t size)
+{
+	if (size > SHORT || !list_has(&o->aligns, ALIGN_SIZE))
+		return true;
+	fprintf(stderr, "ocf-bench: --align size: %zu is no more than %d\n",
+		size, SHORT);
+	return false;
+}
+
 bool options_parse(struct options *o, int argc, char **argv)
 {
 	int word;
@@ -243,8 +253,11 @@ bool options_parse(struct options *o, int argc, char **argv)
 	}
 	if (o->host)
 		o->memories = (struct list){ 1, { MEMORY_HOST } };
-	for (int i = 0; i < o->sizes.nr; i++)
+	for (int i = 0; i < o->sizes.nr; i++) {
 		if (o->sizes.value[i] > o->file_size)
 			o->file_size = o->sizes.value[i];
+		if (!is_large_enough(o, o->sizes.value[i]))
+			return false;
+	}
 	return true;
 }

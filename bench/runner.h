@@ -20,6 +20,12 @@ struct lot {
 
 struct runner;
 
+/* What all runners of a cell share. The times are set between two barriers. */
+struct period {
+	pthread_barrier_t ready, start, stop;
+	double begin, end;
+};
+
 /* How a turn is run; one each in sync.c, batch.c and stream.c. */
 struct way {
 	/* All report through fail(). turn() returns false after a failure. */
@@ -36,8 +42,8 @@ struct runner {
 	const struct mover *mover;
 	const struct cell *cell;
 	const struct way *way;
-	pthread_barrier_t *start, *stop; /* shared by the cell's runners */
-	pthread_mutex_t *writing;	 /* while a write is checked */
+	struct period *period;
+	pthread_mutex_t *writing; /* while a write is checked */
 	uint64_t random;
 	size_t next; /* place, of a scan */
 	int fd;
@@ -48,7 +54,10 @@ struct runner {
 	void *state;	/* the way's */
 	float *samples; /* us, of every turn up to MAX_SAMPLES */
 	size_t nr_samples, nr_turns;
-	double seconds, untimed_cpu_s;
+	size_t nr_in_time; /* turns that ended within the period */
+	double ended;	   /* the last one */
+	double seconds;	   /* of all turns */
+	double untimed_cpu_s;
 	bool stale;
 	char error[ERROR_SIZE];
 };
@@ -60,5 +69,8 @@ void fail_call(struct runner *r, const char *what, int code);
 
 void choose_lots(struct runner *r); /* random places for the next turn */
 void check(struct runner *r);	    /* check.c: one more turn, verified */
+/* sum.c; cpu: seconds of all processors, those untimed among them. */
+void add_up(const struct runner *runners, const struct cell *cell, double cpu,
+	    struct result *result);
 
 #endif

@@ -4,6 +4,7 @@
  * a way of its own, to see that the benchmark notices.
  */
 #include <cufile.h>
+#include <pthread.h>
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
@@ -14,6 +15,7 @@
 #define LIES (16 << 10)	   /* the right count, one wrong byte */
 #define SHORT (20 << 10)   /* a byte too few */
 #define OVERRUN (24 << 10) /* a byte too many into the buffer */
+#define SLOW (28 << 10)	   /* right, one at a time, in a millisecond or more */
 
 static CUfileError_t result(CUfileOpError code)
 {
@@ -45,6 +47,15 @@ CUfileError_t cuFileBufDeregister(const void *base)
 	return result(CU_FILE_SUCCESS);
 }
 
+static void be_slow(void)
+{
+	static pthread_mutex_t one = PTHREAD_MUTEX_INITIALIZER;
+
+	pthread_mutex_lock(&one);
+	usleep(1000);
+	pthread_mutex_unlock(&one);
+}
+
 static ssize_t spoil(char *mem, size_t size)
 {
 	switch (size) {
@@ -58,6 +69,9 @@ static ssize_t spoil(char *mem, size_t size)
 		return (ssize_t)size;
 	case SHORT:
 		return (ssize_t)size - 1;
+	case SLOW:
+		be_slow();
+		return (ssize_t)size;
 	case OVERRUN:
 		mem[size] ^= 1;
 		return (ssize_t)size;

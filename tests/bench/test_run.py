@@ -157,6 +157,20 @@ def test_a_library_that_goes_wrong_has_no_number(bench, size, error):
     assert error in out
 
 
+def test_threads_that_wait_for_each_other_are_no_faster_than_one(bench):
+    rows, _ = bench("--sizes", "28K", "--threads", "1,64", "--ops", "read", "--media", "cached",
+                    "--host", libraries=(f"bad={BAD}",))
+    for row in cells(rows):
+        assert row["error"] == "" and 0 < row["gb_per_s"] <= 28 * 1024 / 1e-3 * 1e-9, row
+
+
+def test_a_size_of_which_nothing_would_be_left_is_refused(bench):
+    for size in ("8", "13"):
+        bench("--sizes", f"4K,{size}", "--align", "size", status=2)
+    rows, _ = bench("--sizes", "14", "--align", "size", "--ops", "read", "--media", "cached")
+    assert_measured(cells(rows))
+
+
 def test_a_write_of_wrong_bytes_is_noticed(bench):
     rows, _ = bench("--sizes", "16K,4K", "--ops", "write", "--media", "cached", "--host",
                     libraries=(f"bad={BAD}",))
