@@ -25,6 +25,7 @@
 
 struct cf_depth;
 struct cf_parcel;
+struct cf_place;
 struct cf_stream_ref;
 
 /* What an operation and its stream tell each other; in pinned memory. */
@@ -92,16 +93,16 @@ static inline bool cf_sop_may_write(const struct cf_sop *sop)
  */
 struct cf_sop_call {
 	struct cf_errand errand;
-	CUstream stream;
+	CUstream stream; /* as the client calls it */
 	struct cf_parcel *parcel;
 };
 
 /*
- * Puts the operation into the stream, whose context is current; ref may be
- * NULL. 0, and it will happen; or a negative code, and it will not.
+ * Puts the operation into the stream at its place, whose context is current;
+ * ref may be NULL. 0, and it will happen; or a negative code, and it will not.
  */
-int cf_sop_submit(const struct cf_sop_call *call, CUcontext ctx,
-		  unsigned long long ctx_id, struct cf_stream_ref *ref);
+int cf_sop_submit(const struct cf_sop_call *call, const struct cf_place *at,
+		  struct cf_stream_ref *ref);
 
 /* What its ferry needs of it. */
 extern const struct cf_ferry_ops cf_sop_ferry;

@@ -201,7 +201,7 @@ static int submit(const struct cf_cuda *cuda, const struct cf_sop_call *call)
 	if (err)
 		return err;
 	ref = find_ref(cuda, &at);
-	err = cf_sop_submit(call, at.ctx, at.ctx_id, ref);
+	err = cf_sop_submit(call, &at, ref);
 	if (ref)
 		cf_stream_ref_put(ref);
 	cf_context_leave(&scope);

@@ -10,6 +10,7 @@
 #include "engine/drawn.h"
 #include "engine/enqueue.h"
 #include "engine/parcel.h"
+#include "engine/place.h"
 #include "engine/session.h"
 #include "engine/sop.h"
 #include "engine/stream_ref.h"
@@ -161,12 +162,12 @@ static bool begins_at_once(const struct cf_cuda *cuda, const struct cf_sop *sop,
 }
 
 /* May wait for room in the stream. */
-static int submit(const struct cf_cuda *cuda, struct cf_sop *sop, CUcontext ctx,
-		  CUstream stream)
+static int submit(const struct cf_cuda *cuda, struct cf_sop *sop,
+		  const struct cf_place *at)
 {
 	bool bells = cf_dock_has_bells(sop->dock);
 	int err = cf_depth_enter(
-		ctx, stream, sop->dock,
+		at->ctx, at->stream, sop->dock,
 		bells ? CF_DEPTH_BELLS : CF_DEPTH_HOST_FUNCTIONS, &sop->depth);
 
 	if (err) {
@@ -178,25 +179,24 @@ static int submit(const struct cf_cuda *cuda, struct cf_sop *sop, CUcontext ctx,
 	sop->belled = bells;
 	if (bells && comes_ahead(sop)) {
 		cf_bell_twice(sop);
-		sop->ferry.at_once = begins_at_once(cuda, sop, stream);
+		sop->ferry.at_once = begins_at_once(cuda, sop, at->stream);
 	}
-	return bells ? cf_enqueue_ringing(cuda, sop, stream) :
-		       cf_enqueue_gated(cuda, sop, stream);
+	return bells ? cf_enqueue_ringing(cuda, sop, at->stream) :
+		       cf_enqueue_gated(cuda, sop, at->stream);
 }
 
 /*
  * A stream that is busy may wait for what the client does next, and to load
  * the kernel may be to wait for the stream. Asked only as long as it counts.
  */
-static bool is_idle(const struct cf_cuda *cuda, CUstream stream, CUcontext ctx,
-		    unsigned long long ctx_id)
+static bool is_idle(const struct cf_cuda *cuda, const struct cf_place *at)
 {
-	return cf_dock_may_load(ctx, ctx_id) &&
-	       cuda->stream_query(stream) == CF_CU_SUCCESS;
+	return cf_dock_may_load(at->ctx, at->ctx_id) &&
+	       cuda->stream_query(at->stream) == CF_CU_SUCCESS;
 }
 
-int cf_sop_submit(const struct cf_sop_call *call, CUcontext ctx,
-		  unsigned long long ctx_id, struct cf_stream_ref *ref)
+int cf_sop_submit(const struct cf_sop_call *call, const struct cf_place *at,
+		  struct cf_stream_ref *ref)
 {
 	const struct cf_cuda *cuda = cf_cuda_loaded();
 	struct cf_sop *sop;
@@ -206,18 +206,16 @@ int cf_sop_submit(const struct cf_sop_call *call, CUcontext ctx,
 
 	if (!cuda)
 		return CF_ECUDA(CF_CU_DEINITIALIZED);
-	err = ask_capture(cuda, call->stream, &captured, &graph);
+	err = ask_capture(cuda, at->stream, &captured, &graph);
 	/* a replay would find no room in the batch, and nobody who reaps */
 	if (!err && captured && call->parcel)
 		err = CF_ECUDA(CF_CU_STREAM_CAPTURE_UNSUPPORTED);
 	if (!err)
-		err = cf_dock_lease(
-			ctx, ctx_id,
-			!captured && is_idle(cuda, call->stream, ctx, ctx_id),
-			&sop);
+		err = cf_dock_lease(at->ctx, at->ctx_id,
+				    !captured && is_idle(cuda, at), &sop);
 	if (err)
 		return err;
-	fill(cuda, sop, call, ctx, captured, ref);
-	return captured ? cf_enqueue_in_graph(cuda, sop, call->stream, graph) :
-			  submit(cuda, sop, ctx, call->stream);
+	fill(cuda, sop, call, at->ctx, captured, ref);
+	return captured ? cf_enqueue_in_graph(cuda, sop, at->stream, graph) :
+			  submit(cuda, sop, at);
 }

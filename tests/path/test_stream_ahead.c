@@ -301,13 +301,16 @@ static void reads_that_overlap_end_in_their_order(void **state)
 	world_fini(&w);
 }
 
-/* Memory to the file, and from there to another place in memory. */
-static void a_read_sees_the_write_before_it(void **state)
-{
-	const size_t size = 48 * TH_KIB + 3;
-	struct world w;
+#define WRITTEN (48 * TH_KIB + 3)
 
-	begin(&w, 4 * size, FIXED);
+/*
+ * Memory to the file, and from there to another place in memory: the write in
+ * that stream, the reads in the world's.
+ */
+static void read_behind_writes(struct world *w, CUstream writes)
+{
+	const size_t size = WRITTEN;
+
 	atomic_store(&slow_writes, true);
 	for (int round = 0; round < TH_SCALE(24); round++) {
 		struct io out = { size, 0, GUARD, -1 }, in = out, before = out;
@@ -317,24 +320,52 @@ static void a_read_sees_the_write_before_it(void **state)
 		in.buf_off = (off_t)(GUARD + size);
 		before.file_off = (off_t)(4 * size);
 		before.buf_off = (off_t)(GUARD + 2 * size);
-		th_fill(w.want + GUARD, size);
-		th_mem_put(&w.mem, GUARD, w.want + GUARD, size);
-		read_async(&w, &before);
-		assert_int_equal(cuFileWriteAsync(w.fh, w.mem.ptr, &out.size,
+		th_fill(w->want + GUARD, size);
+		th_mem_put(&w->mem, GUARD, w->want + GUARD, size);
+		read_async(w, &before);
+		assert_int_equal(cuFileWriteAsync(w->fh, w->mem.ptr, &out.size,
 						  &out.file_off, &out.buf_off,
-						  &out.n, w.stream)
+						  &out.n, writes)
 					 .err,
 				 0);
-		read_async(&w, &in);
-		synchronise(&w);
+		read_async(w, &in);
+		synchronise(w);
 		assert_int_equal(out.n, size);
-		memcpy(w.bytes + to, w.want + GUARD, size);
-		expect(&w, &before);
-		expect(&w, &in);
-		check(&w);
+		memcpy(w->bytes + to, w->want + GUARD, size);
+		expect(w, &before);
+		expect(w, &in);
+		check(w);
 	}
 	atomic_store(&slow_writes, false);
+}
+
+static void a_read_sees_the_write_before_it(void **state)
+{
+	struct world w;
+
+	begin(&w, 4 * WRITTEN, FIXED);
+	read_behind_writes(&w, w.stream);
 	world_fini(&w);
+}
+
+/* It is one stream, and only its name differs. */
+static void in_the_default_stream_by_either_name(void **state)
+{
+	static const CUstream names[] = { NULL, CF_CU_STREAM_LEGACY };
+
+	for (int i = 0; i < 2; i++) {
+		struct world w;
+		CUstream own;
+
+		begin(&w, 4 * WRITTEN, 0);
+		own = w.stream;
+		w.stream = names[i];
+		assert_int_equal(cuFileStreamRegister(NULL, FIXED).err, 0);
+		read_behind_writes(&w, names[!i]);
+		assert_int_equal(cuFileStreamDeregister(NULL).err, 0);
+		w.stream = own;
+		world_fini(&w);
+	}
 }
 
 struct change {
@@ -502,6 +533,8 @@ int main(void)
 		cmocka_unit_test_teardown(reads_that_overlap_end_in_their_order,
 					  th_teardown_close),
 		cmocka_unit_test_teardown(a_read_sees_the_write_before_it,
+					  th_teardown_close),
+		cmocka_unit_test_teardown(in_the_default_stream_by_either_name,
 					  th_teardown_close),
 		cmocka_unit_test_teardown(
 			a_read_sees_what_a_host_function_wrote,
