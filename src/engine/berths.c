@@ -156,9 +156,15 @@ void cf_chunk_bring_near(struct cf_chunk *chunk,
 	cf_aperture_settle(&sops[0].ferry.near->state);
 }
 
-CUdeviceptr cf_chunk_open_gate(const struct cf_chunk *chunk)
+/* Behind the bells, where everything stays 0. */
+CUresult cf_chunk_put_wait(const struct cf_cuda *cuda,
+			   const struct cf_chunk *chunk, CUstream stream)
 {
-	return chunk->sops[0].gate;
+	CUdeviceptr none =
+		chunk->sops[0].door + 2 * CF_BOARD_BELLS * sizeof(uint32_t);
+
+	return cuda->stream_wait_value32(stream, none, 0,
+					 CF_CU_STREAM_WAIT_VALUE_GEQ);
 }
 
 /* -------------------------------------------------------------- the line */

@@ -39,8 +39,9 @@ void cf_berths_init(struct cf_berths *berths);
  */
 int cf_chunk_new(const struct cf_cuda *cuda, struct cf_dock *dock, bool ferries,
 		 struct cf_chunk **chunk);
-/* The GPU's address of a gate that is open. */
-CUdeviceptr cf_chunk_open_gate(const struct cf_chunk *chunk);
+/* A wait that is over, into a stream; the chunk stays until that is idle. */
+CUresult cf_chunk_put_wait(const struct cf_cuda *cuda,
+			   const struct cf_chunk *chunk, CUstream stream);
 /* Its operations go to the front, where the next look finds them. */
 void cf_berths_add(struct cf_berths *berths, struct cf_chunk *chunk);
 /* Its ferries share an aperture of so many bytes from now on, and the slots. */

@@ -41,12 +41,15 @@ static bool knows_memops(const struct cf_cuda *cuda)
 	       cuda->mem_host_get_device_pointer;
 }
 
-/* A wait that is over at once tells whether this device can wait at all. */
+/*
+ * To be asked for a wait tells whether this device can wait at all. Nobody
+ * waits for it: the probe may be held up by streams of the client's, and these
+ * by what the client does next.
+ */
 static int try_memops(const struct cf_cuda *cuda, struct cf_dock *dock,
-		      CUdeviceptr open_gate)
+		      const struct cf_chunk *chunk)
 {
-	CUresult res = cuda->stream_wait_value32(dock->probe, open_gate, 0,
-						 CF_CU_STREAM_WAIT_VALUE_GEQ);
+	CUresult res = cf_chunk_put_wait(cuda, chunk, dock->probe);
 
 	if (res == CF_CU_NOT_SUPPORTED) {
 		cf_log(CF_LOG_WARN,
@@ -57,9 +60,6 @@ static int try_memops(const struct cf_cuda *cuda, struct cf_dock *dock,
 		pthread_mutex_unlock(&cf_docks.lock);
 		return 0;
 	}
-	/* before the gate is used, and the probe is asked */
-	if (res == CF_CU_SUCCESS)
-		cf_lane_settle_stream(cuda, dock->probe);
 	return cf_cuda_code(res);
 }
 
@@ -112,7 +112,7 @@ int cf_dock_grow(const struct cf_cuda *cuda, struct cf_dock *dock, bool ferry)
 	pthread_mutex_unlock(&cf_docks.lock);
 	if (tried)
 		return 0;
-	err = try_memops(cuda, dock, cf_chunk_open_gate(chunk));
+	err = try_memops(cuda, dock, chunk);
 	pthread_mutex_lock(&cf_docks.lock);
 	dock->tried = !err;
 	add_locked(dock, ferry, chunk);
@@ -148,7 +148,7 @@ bool cf_dock_alive(const struct cf_dock *dock)
 		return false;
 	res = cuda->stream_query(dock->probe);
 	cf_context_leave(&scope);
-	/* the trial of memory operations may still be in it */
+	/* a wait that is over may still be in it */
 	return res == CF_CU_SUCCESS || res == CF_CU_NOT_READY;
 }
 
@@ -173,7 +173,7 @@ bool cf_dock_wait(const struct cf_dock *dock, pthread_cond_t *cond,
 /* Its context is current, unless cuda is NULL. */
 static void dock_free(const struct cf_cuda *cuda, struct cf_dock *dock)
 {
-	/* a trial that nobody could wait for still looks at a gate */
+	/* a wait that nobody waited for still looks at a chunk */
 	if (dock->probe && cuda) {
 		cf_lane_settle_stream(cuda, dock->probe);
 		cuda->stream_destroy(dock->probe);

@@ -24,6 +24,7 @@ struct cf_dock {
 	struct cf_aperture aperture;  /* of the ferries of the first chunk */
 	struct cf_near_slots slots;   /* behind theirs, in it */
 	CUstream probe;		      /* asks whether the context is well */
+	bool held_up;		      /* it was, by others; of who is loading */
 	struct cf_berths berths[2];   /* lock; without a ferry, and with */
 	struct cf_dock *next;	      /* lock */
 };
@@ -69,8 +70,11 @@ static inline bool cf_dock_may_load_locked(const struct cf_dock *dock)
 		 cf_berths_where(&dock->berths[true]) == CF_HOME));
 }
 
-/* Loads what the dock lacks first, if it may be loaded now. */
-void cf_dock_load(const struct cf_cuda *cuda, struct cf_dock *dock);
+/*
+ * Loads what the dock lacks first, if it may be loaded now. False: that would
+ * be to wait for streams of the client's, and is put off.
+ */
+bool cf_dock_load(const struct cf_cuda *cuda, struct cf_dock *dock);
 
 bool cf_dock_is_gone(const struct cf_cuda *cuda, const struct cf_dock *dock);
 

@@ -6,9 +6,14 @@
  * Either may wait for the context, or for a stream of ours in it.
  */
 #include "core/context.h"
+#include "core/lane.h"
 #include "core/log.h"
 #include "core/log_tag.h"
 #include "engine/dock_internal.h"
+
+/* A wait that is over is passed, on a machine that is busy, too; and later. */
+#define PASSED_NS (500 * 1000 * 1000)
+#define PASSED_LATER_NS (1000 * 1000)
 
 /* Without it copies have streams of their own, and may wait behind gates. */
 static void load_kernel(const struct cf_cuda *cuda, struct cf_dock *dock)
@@ -29,6 +34,23 @@ static void load_kernel(const struct cf_cuda *cuda, struct cf_dock *dock)
 			       "");
 }
 
+/*
+ * What is tried in the probe may be held up there by streams that wait for what
+ * the client does next, and it is waited for: a wait that is over goes first.
+ */
+static bool probe_gets_on(const struct cf_cuda *cuda, struct cf_dock *dock,
+			  const struct cf_chunk *chunk)
+{
+	bool again = dock->held_up;
+
+	dock->held_up =
+		!cf_lane_ends_by(cuda, dock->probe, again ? 0 : PASSED_NS) ||
+		cf_chunk_put_wait(cuda, chunk, dock->probe) != CF_CU_SUCCESS ||
+		!cf_lane_ends_by(cuda, dock->probe,
+				 again ? PASSED_LATER_NS : PASSED_NS);
+	return !dock->held_up;
+}
+
 /* Without it a kernel looks over the bus. */
 static void make_aperture(const struct cf_cuda *cuda, struct cf_dock *dock,
 			  struct cf_chunk *chunk)
@@ -46,10 +68,10 @@ static void make_aperture(const struct cf_cuda *cuda, struct cf_dock *dock,
 	cf_chunk_bring_near(chunk, a, &dock->slots);
 }
 
-void cf_dock_load(const struct cf_cuda *cuda, struct cf_dock *dock)
+bool cf_dock_load(const struct cf_cuda *cuda, struct cf_dock *dock)
 {
+	bool may, kernel, done = true;
 	struct cf_chunk *chunk;
-	bool may, kernel;
 
 	pthread_mutex_lock(&cf_docks.lock);
 	may = cf_dock_may_load_locked(dock);
@@ -61,13 +83,17 @@ void cf_dock_load(const struct cf_cuda *cuda, struct cf_dock *dock)
 	chunk = dock->berths[true].chunks;
 	pthread_mutex_unlock(&cf_docks.lock);
 	if (!may)
-		return;
+		return true;
 	if (kernel)
 		load_kernel(cuda, dock);
-	else
+	else if (probe_gets_on(cuda, dock, chunk))
 		make_aperture(cuda, dock, chunk);
+	else
+		done = false;
 	pthread_mutex_lock(&cf_docks.lock);
 	dock->loading = false;
+	dock->neared &= done;
 	pthread_cond_broadcast(&cf_docks.loaded);
 	pthread_mutex_unlock(&cf_docks.lock);
+	return done;
 }

@@ -97,7 +97,7 @@ static int lease(CUcontext ctx, unsigned long long ctx_id, bool may_load,
 		if (*sop)
 			return 0;
 		if (load)
-			cf_dock_load(cuda, dock);
+			may_load = cf_dock_load(cuda, dock);
 		else
 			err = dock ? cf_dock_grow(cuda, dock, ferry) :
 				     make(cuda, ctx, ctx_id);
@@ -145,7 +145,7 @@ void cf_dock_prepare(const struct cf_cuda *cuda, CUcontext ctx,
 	dock = find_locked(ctx, ctx_id);
 	pthread_mutex_unlock(&cf_docks.lock);
 	if (dock)
-		cf_dock_load(cuda, dock);
+		(void)cf_dock_load(cuda, dock);
 }
 
 /* To look is enough: what is taken is given back as if it had been used. */

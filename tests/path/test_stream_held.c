@@ -384,6 +384,93 @@ static void threads_read_while_many_streams_do(void **state)
 	held_fini(&m.h);
 }
 
+/* -------------------------------------------------- the first operation */
+
+#define QUEUES 8
+#define SUBMITTED_MS 20000 /* or it waits for what the client does next */
+
+struct waiting {
+	struct held h;
+	CUstream streams[QUEUES];
+	uint32_t *word; /* what they wait for */
+	_Atomic int submitted;
+};
+
+static void waiting_init(struct waiting *w)
+{
+	held_init(&w->h, 1, SMALL);
+	renew(&w->h);
+	atomic_store(&w->submitted, 0);
+	assert_int_equal(cuMemHostAlloc((void **)&w->word, 4096, 0), 0);
+	*w->word = 0;
+	for (int i = 0; i < QUEUES; i++) {
+		CUstream *s = &w->streams[i];
+
+		assert_int_equal(cuStreamCreate(s, CF_CU_STREAM_NON_BLOCKING),
+				 0);
+		assert_int_equal(
+			cuStreamWaitValue32(*s, (uintptr_t)w->word, 1,
+					    CF_CU_STREAM_WAIT_VALUE_EQ),
+			0);
+	}
+	th_sleep_ms(20); /* they have come to it */
+}
+
+static void waiting_fini(struct waiting *w)
+{
+	for (int i = 0; i < QUEUES; i++)
+		assert_int_equal(cuStreamDestroy(w->streams[i]), 0);
+	assert_int_equal(cuMemFreeHost(w->word), 0);
+	held_fini(&w->h);
+}
+
+static void submit_or_open(void *arg, unsigned i)
+{
+	struct waiting *w = arg;
+
+	if (i == 0) {
+		if (submit(&w->h, &w->h.lanes[0], false).err)
+			th_bad_note(&w->h.bad, "the read is refused");
+		atomic_store(&w->submitted, 1);
+		return;
+	}
+	for (int ms = 0; ms < SUBMITTED_MS && !atomic_load(&w->submitted); ms++)
+		th_sleep_ms(1);
+	if (!atomic_load(&w->submitted))
+		th_bad_note(&w->h.bad, "it waits for the others");
+	__atomic_store_n(w->word, 1, __ATOMIC_RELEASE);
+}
+
+/* What it could not try then is tried later. */
+static void read_until_near(struct waiting *w)
+{
+	struct lane *l = &w->h.lanes[0];
+	unsigned long before = th_ferry_near();
+
+	while (th_ferry_near() == before) {
+		renew(&w->h);
+		assert_int_equal(submit(&w->h, l, false).err, 0);
+		assert_int_equal(cuStreamSynchronize(l->stream), 0);
+		assert_int_equal(l->n, l->size);
+		check_lane(&w->h, l, w->h.got);
+	}
+}
+
+/* Ours too, while they hold all queues. */
+static void the_first_operation_of_a_context_waits_for_no_stream(void **state)
+{
+	struct waiting w;
+
+	waiting_init(&w);
+	th_threads(2, submit_or_open, &w);
+	assert_int_equal(cuStreamSynchronize(w.h.lanes[0].stream), 0);
+	assert_int_equal(w.h.lanes[0].n, w.h.size);
+	check_lane(&w.h, &w.h.lanes[0], w.h.got);
+	if (th_fake() && getenv("FAKECUDA_VERSION"))
+		read_until_near(&w);
+	waiting_fini(&w);
+}
+
 /* opencufile.stream_ferry; a few streams get on without it. */
 static void the_kernel_is_in_streams_unless_it_is_switched_off(void **state)
 {
@@ -423,6 +510,7 @@ int main(int argc, char **argv)
 		TEST(a_dozen_streams_have_batches_at_once),
 		TEST(a_client_frees_and_unregisters_while_streams_read),
 		TEST(threads_read_while_many_streams_do),
+		TEST(the_first_operation_of_a_context_waits_for_no_stream),
 		TEST(the_kernel_is_in_streams_unless_it_is_switched_off),
 	};
 
