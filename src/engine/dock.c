@@ -95,27 +95,31 @@ static void add_locked(struct cf_dock *dock, bool ferry, struct cf_chunk *chunk)
 	cf_berths_list_bells(&dock->berths[ferry]);
 }
 
-/* The first chunk tells whether streams can wait for words. */
+/*
+ * The first chunk tells whether streams can wait for words. Nobody leases
+ * before that is known.
+ */
 int cf_dock_grow(const struct cf_cuda *cuda, struct cf_dock *dock, bool ferry)
 {
 	struct cf_chunk *chunk;
-	bool tried;
+	bool first;
 	int err = cf_chunk_new(cuda, dock, ferry, &chunk);
 
 	if (err)
 		return err;
 	pthread_mutex_lock(&cf_docks.lock);
-	tried = dock->tried || !dock->memops;
+	first = dock->memops && !dock->tried;
+	dock->trying |= first;
 	dock->tried = true;
-	if (tried)
-		add_locked(dock, ferry, chunk);
+	add_locked(dock, ferry, chunk);
 	pthread_mutex_unlock(&cf_docks.lock);
-	if (tried)
+	if (!first)
 		return 0;
 	err = try_memops(cuda, dock, chunk);
 	pthread_mutex_lock(&cf_docks.lock);
+	dock->trying = false;
 	dock->tried = !err;
-	add_locked(dock, ferry, chunk);
+	pthread_cond_broadcast(&cf_docks.settled);
 	pthread_mutex_unlock(&cf_docks.lock);
 	return err;
 }

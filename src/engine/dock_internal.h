@@ -15,10 +15,12 @@
 struct cf_dock {
 	CUcontext ctx;
 	unsigned long long ctx_id;
-	bool memops, bells, ferries;  /* memops: lock */
+	_Atomic bool memops; /* lock to write; tried before a lease */
+	bool bells, ferries;
 	bool loaded;		      /* lock; or it was tried: the kernel, */
 	bool neared;		      /* lock; and the aperture */
 	bool loading;		      /* lock; nobody leases meanwhile */
+	bool trying;		      /* lock; likewise: */
 	bool tried;		      /* lock; whether it has memops */
 	struct cf_ferry_kernel ferry; /* lock; stays once it is there */
 	struct cf_aperture aperture;  /* of the ferries of the first chunk */
@@ -33,7 +35,7 @@ struct cf_docks {
 	pthread_mutex_t lock;
 	struct cf_dock *first;	     /* lock */
 	bool memops, bells, ferries; /* lock */
-	pthread_cond_t loaded;	     /* some dock is no longer loading */
+	pthread_cond_t settled;	     /* some dock no longer loads or tries */
 };
 extern CF_HIDDEN struct cf_docks cf_docks;
 

@@ -93,7 +93,7 @@ bool cf_dock_load(const struct cf_cuda *cuda, struct cf_dock *dock)
 	pthread_mutex_lock(&cf_docks.lock);
 	dock->loading = false;
 	dock->neared &= done;
-	pthread_cond_broadcast(&cf_docks.loaded);
+	pthread_cond_broadcast(&cf_docks.settled);
 	pthread_mutex_unlock(&cf_docks.lock);
 	return done;
 }

@@ -17,7 +17,7 @@
 
 struct cf_docks cf_docks = {
 	.lock = PTHREAD_MUTEX_INITIALIZER,
-	.loaded = PTHREAD_COND_INITIALIZER,
+	.settled = PTHREAD_COND_INITIALIZER,
 	.memops = true,
 };
 
@@ -62,13 +62,13 @@ static int make(const struct cf_cuda *cuda, CUcontext ctx,
 	return err;
 }
 
-/* The dock, once it is not loading; or NULL. */
+/* The dock, once it neither loads nor tries; or NULL. */
 static struct cf_dock *await_locked(CUcontext ctx, unsigned long long ctx_id)
 {
 	struct cf_dock *dock = find_locked(ctx, ctx_id);
 
-	while (dock && dock->loading) {
-		pthread_cond_wait(&cf_docks.loaded, &cf_docks.lock);
+	while (dock && (dock->loading || dock->trying)) {
+		pthread_cond_wait(&cf_docks.settled, &cf_docks.lock);
 		dock = find_locked(ctx, ctx_id);
 	}
 	return dock;
@@ -261,6 +261,6 @@ void cf_docks_fork_parent(void)
 void cf_docks_fork_child(void)
 {
 	cf_docks.first = NULL;
-	pthread_cond_init(&cf_docks.loaded, NULL);
+	pthread_cond_init(&cf_docks.settled, NULL);
 	pthread_mutex_unlock(&cf_docks.lock);
 }

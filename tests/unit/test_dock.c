@@ -16,6 +16,7 @@
 struct world {
 	CUcontext ctx;
 	unsigned long long id;
+	_Atomic unsigned with_memops; /* were lent */
 };
 
 static void world_make(struct world *w)
@@ -100,6 +101,54 @@ static void one_whose_stream_is_still_in_it_is_not_lent(void **state)
 	th_close();
 }
 
+static struct cf_cuda real;
+static atomic_bool trying;
+static _Atomic unsigned lent;
+
+/* No GPU that can wait; told when another had time enough not to mind. */
+static CUresult say_no_late(CUstream stream, CUdeviceptr at, uint32_t value,
+			    unsigned flags)
+{
+	(void)stream, (void)at, (void)value, (void)flags;
+	atomic_store(&trying, true);
+	for (int ms = 0; ms < 200 && !atomic_load(&lent); ms++)
+		th_sleep_ms(1);
+	return CF_CU_NOT_SUPPORTED;
+}
+
+static void lease_one(void *arg, unsigned i)
+{
+	struct world *w = arg;
+	struct cf_sop *sop;
+
+	while (i && !atomic_load(&trying))
+		th_sleep_ms(1);
+	if (cf_dock_lease(w->ctx, w->id, false, &sop))
+		return;
+	sop->ferried = false;
+	w->with_memops += cf_dock_has_memops(sop->dock);
+	atomic_fetch_add(&lent, 1);
+	give_back(sop);
+}
+
+/* Who had one would put a wait into a stream, which the driver refuses. */
+static void none_is_lent_before_it_is_known_what_streams_can(void **state)
+{
+	struct cf_cuda *cuda;
+	struct world w = { .with_memops = 0 };
+
+	th_need_fake();
+	world_make(&w);
+	cuda = (struct cf_cuda *)cf_cuda_loaded();
+	real = *cuda;
+	cuda->stream_wait_value32 = say_no_late;
+	th_threads(2, lease_one, &w);
+	cuda->stream_wait_value32 = real.stream_wait_value32;
+	assert_int_equal(lent, 2);
+	assert_int_equal(w.with_memops, 0);
+	th_close();
+}
+
 static void *await_bytes(void *arg)
 {
 	cf_dock_await_bytes(arg);
@@ -140,6 +189,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		TEST(each_use_has_a_ticket_of_its_own_and_none_is_0),
 		TEST(one_whose_stream_is_still_in_it_is_not_lent),
+		TEST(none_is_lent_before_it_is_known_what_streams_can),
 		TEST(what_is_over_is_awaited_until_its_kernel_is_gone),
 	};
 
