@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * depth - counts by context and stream; per-thread streams by thread too.
+ * depth - counts by context and stream; per-thread streams by thread too. A
+ * context that was reset keeps its name: what was out in it counts no more.
  *
  * Lock: depths.lock, innermost; no driver call under it.
  */
@@ -18,9 +19,8 @@
 #define BUCKETS 64
 
 struct cf_depth {
-	CUcontext ctx;
-	CUstream stream;
-	pthread_t owner; /* of a per-thread stream */
+	struct cf_place at; /* but for the stream's id */
+	pthread_t owner;    /* of a per-thread stream */
 	unsigned out, waiting;
 	_Atomic int writing; /* of those that are out */
 	struct cf_depth *next;
@@ -43,26 +43,26 @@ static struct cf_depth **bucket_of(CUstream stream)
 	return &depths.buckets[(bits >> 4 ^ bits >> 12) % BUCKETS];
 }
 
-static bool is_it(const struct cf_depth *d, CUcontext ctx, CUstream stream)
+static bool is_it(const struct cf_depth *d, const struct cf_place *at)
 {
-	return d->ctx == ctx && d->stream == stream &&
-	       (stream != CF_CU_STREAM_PER_THREAD ||
+	return d->at.ctx == at->ctx && d->at.ctx_id == at->ctx_id &&
+	       d->at.stream == at->stream &&
+	       (at->stream != CF_CU_STREAM_PER_THREAD ||
 		pthread_equal(d->owner, pthread_self()));
 }
 
-static struct cf_depth *get_locked(CUcontext ctx, CUstream stream)
+static struct cf_depth *get_locked(const struct cf_place *at)
 {
-	struct cf_depth **bucket = bucket_of(stream), *d = *bucket;
+	struct cf_depth **bucket = bucket_of(at->stream), *d = *bucket;
 
-	while (d && !is_it(d, ctx, stream))
+	while (d && !is_it(d, at))
 		d = d->next;
 	if (d)
 		return d;
 	d = calloc(1, sizeof(*d));
 	if (!d)
 		return NULL;
-	d->ctx = ctx;
-	d->stream = stream;
+	d->at = *at;
 	d->owner = pthread_self();
 	d->next = *bucket;
 	*bucket = d;
@@ -71,7 +71,7 @@ static struct cf_depth *get_locked(CUcontext ctx, CUstream stream)
 
 static void put_locked(struct cf_depth *d)
 {
-	struct cf_depth **p = bucket_of(d->stream);
+	struct cf_depth **p = bucket_of(d->at.stream);
 
 	if (d->out || d->waiting)
 		return;
@@ -96,14 +96,14 @@ static int wait_for_room_locked(struct cf_depth *d, const struct cf_dock *dock,
 	return alive ? 0 : CF_ECUDA(CF_CU_CONTEXT_IS_DESTROYED);
 }
 
-int cf_depth_enter(CUcontext ctx, CUstream stream, const struct cf_dock *dock,
+int cf_depth_enter(const struct cf_place *at, const struct cf_dock *dock,
 		   unsigned max, struct cf_depth **depth)
 {
 	struct cf_depth *d;
 	int err = -ENOMEM;
 
 	pthread_mutex_lock(&depths.lock);
-	d = get_locked(ctx, stream);
+	d = get_locked(at);
 	if (d)
 		err = d->out < max ? 0 : wait_for_room_locked(d, dock, max);
 	if (!err)

@@ -11,7 +11,7 @@
 #define CF_ENGINE_DEPTH_H
 
 #include <stdbool.h>
-#include "seam/cuda.h"
+#include "engine/place.h"
 
 /* Beside them there is room for what the application puts in between. */
 #define CF_DEPTH_BELLS 1000
@@ -21,11 +21,12 @@ struct cf_depth;
 struct cf_dock;
 
 /*
- * Counts one more in the stream. Where there are max, waits until one ends.
- * 0; -ENOMEM, -CU_FILE_DRIVER_CLOSING or, where the context of dock died
- * meanwhile, a CUDA code: then it is not counted.
+ * Counts one more in the stream of that place, whose id is not looked at. Where
+ * there are max, waits until one ends. 0; -ENOMEM, -CU_FILE_DRIVER_CLOSING or,
+ * where the context of dock died meanwhile, a CUDA code: then it is not
+ * counted.
  */
-int cf_depth_enter(CUcontext ctx, CUstream stream, const struct cf_dock *dock,
+int cf_depth_enter(const struct cf_place *at, const struct cf_dock *dock,
 		   unsigned max, struct cf_depth **depth);
 /* Any thread. NULL: nothing. */
 void cf_depth_leave(struct cf_depth *depth);

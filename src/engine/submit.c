@@ -167,8 +167,8 @@ static int submit(const struct cf_cuda *cuda, struct cf_sop *sop,
 {
 	bool bells = cf_dock_has_bells(sop->dock);
 	int err = cf_depth_enter(
-		at->ctx, at->stream, sop->dock,
-		bells ? CF_DEPTH_BELLS : CF_DEPTH_HOST_FUNCTIONS, &sop->depth);
+		at, sop->dock, bells ? CF_DEPTH_BELLS : CF_DEPTH_HOST_FUNCTIONS,
+		&sop->depth);
 
 	if (err) {
 		cf_sop_never_mind(sop);

@@ -10,26 +10,38 @@
 #include <stdatomic.h>
 #include <string.h>
 
-#define CTX ((CUcontext)0x10)
 #define STREAM ((CUstream)0x2000)
 
-static struct cf_depth *enter(CUstream stream, unsigned max)
+static const struct cf_place known = { .stream = STREAM,
+				       .ctx = (CUcontext)0x10,
+				       .ctx_id = 7 };
+
+static struct cf_depth *enter_at(const struct cf_place *at, unsigned max)
 {
 	struct cf_depth *depth;
 
-	assert_int_equal(cf_depth_enter(CTX, stream, NULL, max, &depth), 0);
+	assert_int_equal(cf_depth_enter(at, NULL, max, &depth), 0);
 	assert_non_null(depth);
 	return depth;
+}
+
+static struct cf_depth *enter(CUstream stream, unsigned max)
+{
+	struct cf_place at = known;
+
+	at.stream = stream;
+	return enter_at(&at, max);
 }
 
 static void each_stream_is_counted_by_itself(void **state)
 {
 	struct cf_depth *a = enter(STREAM, 1), *b = enter((CUstream)0x3000, 1);
+	struct cf_place other = known;
 	struct cf_depth *c;
 
 	assert_ptr_not_equal(a, b);
-	assert_int_equal(cf_depth_enter((CUcontext)0x20, STREAM, NULL, 1, &c),
-			 0);
+	other.ctx = (CUcontext)0x20;
+	c = enter_at(&other, 1);
 	assert_ptr_not_equal(a, c);
 	assert_false(cf_depth_writes(a));
 	cf_depth_write(a, 1);
@@ -46,6 +58,19 @@ static void each_stream_is_counted_by_itself(void **state)
 	cf_depth_leave(NULL);
 }
 
+/* It bears the name of the one that was there before. */
+static void a_context_that_was_reset_begins_anew(void **state)
+{
+	struct cf_depth *before = enter(STREAM, 1), *after;
+	struct cf_place reset = known;
+
+	reset.ctx_id++;
+	after = enter_at(&reset, 2);
+	cf_depth_leave(before);
+	cf_depth_leave(after);
+	assert_ptr_not_equal(before, after);
+}
+
 struct waiter {
 	pthread_t thread;
 	struct cf_depth *depth;
@@ -58,7 +83,7 @@ static void *wait_for_room(void *arg)
 	struct waiter *w = arg;
 
 	atomic_store(&w->asked, true);
-	w->err = cf_depth_enter(CTX, STREAM, NULL, 1, &w->depth);
+	w->err = cf_depth_enter(&known, NULL, 1, &w->depth);
 	atomic_store(&w->in, true);
 	return NULL;
 }
@@ -129,6 +154,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(each_stream_is_counted_by_itself),
+		cmocka_unit_test(a_context_that_was_reset_begins_anew),
 		cmocka_unit_test(who_waits_is_let_in_when_one_leaves),
 		cmocka_unit_test(a_close_lets_nobody_in),
 		cmocka_unit_test(streams_that_are_over_leave_no_memory),
