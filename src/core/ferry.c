@@ -3,6 +3,8 @@
 #include "core/ferry.h"
 
 #include "core/aperture.h"
+#include "core/context.h"
+#include "core/gpu.h"
 #include "core/numbers.h"
 
 void cf_ferry_init(struct cf_ferry *ferry, const struct cf_ferry_ops *ops)
@@ -18,6 +20,17 @@ bool cf_ferry_reaches(CUcontext ctx, int ordinal, const struct cf_memory *mem)
 		return false;
 	return mem->kind == CF_MEMORY_MANAGED ||
 	       (mem->ordinal == ordinal && (!mem->ctx || mem->ctx == ctx));
+}
+
+/* A driver without ids could not tell, and may not answer now. */
+void cf_ferry_look_at_gpu(struct cf_ferry *ferry)
+{
+	const struct cf_cuda *cuda = cf_cuda_loaded();
+	const struct cf_gpu *gpu = ferry->gpu;
+
+	if (gpu && cuda && cuda->ctx_get_id &&
+	    cf_context_id(cuda, gpu->primary) != gpu->primary_id)
+		ferry->gpu = NULL;
 }
 
 static bool lies_in(const char *at, const void *mem, size_t size)

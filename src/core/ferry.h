@@ -154,6 +154,12 @@ static inline bool cf_ferry_is_near(const struct cf_ferry *ferry)
 	return ferry->rings && ferry->near;
 }
 
+/*
+ * As its run begins: slots of a GPU whose primary context was reset since the
+ * submission are not pinned any more, and a kernel would stray.
+ */
+void cf_ferry_look_at_gpu(struct cf_ferry *ferry);
+
 /* What orders call a byte of a hold, of the aperture's, or of a slot, which
  * may be a near one. */
 uint64_t cf_ferry_addr(const struct cf_ferry *ferry, const char *at);

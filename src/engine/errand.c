@@ -4,6 +4,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include "core/ferry.h"
 #include "core/handle.h"
 #include "core/log.h"
 #include "engine/call.h"
@@ -46,6 +47,8 @@ ssize_t cf_errand_run(const struct cf_errand *errand)
 	read_numbers(errand, errand->fixed, &call);
 	call.facts = &errand->facts;
 	call.ferry = errand->ferry;
+	if (call.ferry)
+		cf_ferry_look_at_gpu(call.ferry);
 	if (errand->int_p && call.size > CF_ERRAND_INT_MAX)
 		call.size = CF_ERRAND_INT_MAX;
 	n = cf_call_serve(&call, CF_DOOR_STREAM);

@@ -11,6 +11,7 @@
 
 #include <stdlib.h>
 #include <string.h>
+#include "core/ferry.h"
 #include "core/handle.h"
 #include "core/log.h"
 #include "core/stats.h"
@@ -201,6 +202,8 @@ static void fill(struct cf_submission *sub, struct cf_parcel *parcel,
 	struct cf_facts last = { .known.base = NULL };
 
 	sub->nr = 0;
+	if (ferry)
+		cf_ferry_look_at_gpu(ferry);
 	for (unsigned i = 0; i < parcel->nr; i++) {
 		const CUfileIOParams_t *params = &parcel->params[i];
 		struct cf_entry *entry = &sub->entries[sub->nr];

@@ -6,6 +6,7 @@
  * old bytes.
  */
 #include <fcntl.h>
+#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 #include "harness.h"
@@ -230,10 +231,51 @@ static void a_held_stream_holds_no_other(void **state)
 	bench_fini(&b);
 }
 
+/* Its slots are pinned in the one that goes, and it takes them afterwards. */
+static void a_reset_of_the_primary_context_harms_no_other(void **state)
+{
+	const size_t size = TH_MIB;
+	struct io io = { size, 0, 0, -1 };
+	struct th_gate gate = { false };
+	CUcontext again;
+	CUstream stream;
+	struct th_pair p;
+
+	(void)th_need_fake();
+	th_pair_make(&p, TH_BUFFERED, size, 0);
+	th_mem_free(&p.mem);
+	th_mem_alloc(&p.mem, TH_SECOND, size);
+	assert_int_equal(cuCtxPushCurrent(th_second_ctx()), 0);
+	assert_int_equal(cuStreamCreate(&stream, CF_CU_STREAM_NON_BLOCKING), 0);
+	for (int i = 0; i < 2; i++) {
+		io.n = -1;
+		if (i == 1)
+			th_gate_put(&gate, stream);
+		assert_int_equal(cuFileReadAsync(p.fh, p.mem.ptr, &io.size,
+						 &io.file_off, &io.buf_off,
+						 &io.n, stream)
+					 .err,
+				 0);
+		if (i == 1)
+			assert_int_equal(cuDevicePrimaryCtxReset(0), 0);
+		atomic_store(&gate.open, true);
+		assert_int_equal(cuStreamSynchronize(stream), 0);
+		assert_int_equal(io.n, size);
+		atomic_store(&gate.open, false);
+	}
+	th_mem_get(&p.mem, 0, p.got, size);
+	th_equal("memory", p.got, p.bytes, size);
+	assert_int_equal(cuStreamDestroy(stream), 0);
+	assert_int_equal(cuCtxPopCurrent(&again), 0);
+	assert_int_equal(cuDevicePrimaryCtxRetain(&again, 0), 0);
+	assert_int_equal(cuCtxSetCurrent(again), 0);
+	th_pair_end(&p);
+}
+
 int main(void)
 {
 	static char names[NR_WAYS][120];
-	static struct CMUnitTest tests[NR_WAYS + 2];
+	static struct CMUnitTest tests[NR_WAYS + 3];
 	size_t nr = 0;
 
 	th_start(120);
@@ -254,6 +296,9 @@ int main(void)
 		events_order_operations_between_streams, th_teardown_close);
 	tests[nr++] = (struct CMUnitTest)cmocka_unit_test_teardown(
 		a_held_stream_holds_no_other, th_teardown_close);
+	tests[nr++] = (struct CMUnitTest)cmocka_unit_test_teardown(
+		a_reset_of_the_primary_context_harms_no_other,
+		th_teardown_close);
 	return th_finish(
 		cmocka_run_group_tests_name("stream_order", tests, NULL, NULL));
 }
