@@ -71,6 +71,16 @@ static bool reaches(CUcontext ctx, const struct cf_memory *mem,
 	       ctx == dev->gpu->primary;
 }
 
+/*
+ * The GPU of the stream, which is current. Memory that was found to be in its
+ * reach lies there, unless it is managed: that may be another's.
+ */
+static int ordinal_of(const struct cf_cuda *cuda, const struct cf_memory *mem)
+{
+	return mem->kind == CF_MEMORY_MANAGED ? cf_context_ordinal(cuda) :
+						mem->ordinal;
+}
+
 static bool find_ferry(const struct cf_cuda *cuda, struct cf_sop *sop,
 		       CUcontext ctx)
 {
@@ -94,7 +104,7 @@ static bool find_ferry(const struct cf_cuda *cuda, struct cf_sop *sop,
 	errand->ferry = &sop->ferry;
 	find_slots(cuda, &sop->ferry, gpu, size);
 	sop->ferry.ctx = ctx;
-	sop->ferry.ordinal = mem->ordinal;
+	sop->ferry.ordinal = ordinal_of(cuda, mem);
 	cf_ferry_shape(&sop->ferry, size,
 		       !sop->parcel && cf_drawn_expect(&errand->call));
 	/* a batch's entries may be anywhere */

@@ -6,6 +6,7 @@
  */
 #include <errno.h>
 #include <fcntl.h>
+#include <opencufile.h>
 #include <stdlib.h>
 #include <string.h>
 #include "core/gpu.h"
@@ -452,6 +453,73 @@ static void one_batch_reads_into_all_gpus(void **state)
 	}
 }
 
+/* Two reads as a batch in a stream of the second GPU, into what may be the
+ * first's. */
+static void carry_in_second_stream(const struct work *w, void *const *bases)
+{
+	CUfileIOParams_t params[2];
+	CUfileIOEvents_t events[2];
+	CUfileBatchHandle_t batch;
+	CUstream stream;
+	unsigned nr = 2;
+
+	for (unsigned i = 0; i < nr; i++) {
+		params[i] = (CUfileIOParams_t){ .mode = CUFILE_BATCH,
+						.fh = w->fh,
+						.opcode = CUFILE_READ };
+		params[i].u.batch.devPtr_base = bases[i];
+		params[i].u.batch.file_offset = (off_t)(i * w->part);
+		params[i].u.batch.size = w->part;
+	}
+	assert_int_equal(cuFileBatchIOSetUp(&batch, nr).err, 0);
+	enter(1);
+	assert_int_equal(cuStreamCreate(&stream, CF_CU_STREAM_NON_BLOCKING), 0);
+	assert_int_equal(
+		ocf_batch_submit_stream(batch, nr, params, 0, stream).err, 0);
+	assert_int_equal(cuStreamSynchronize(stream), 0);
+	assert_int_equal(cuStreamDestroy(stream), 0);
+	leave();
+	assert_int_equal(
+		cuFileBatchIOGetStatus(batch, nr, &nr, events, NULL).err, 0);
+	for (unsigned i = 0; i < nr; i++)
+		assert_int_equal(events[i].ret, w->part);
+	cuFileBatchIODestroy(batch);
+}
+
+/*
+ * Managed memory is reached from any GPU, and mapped memory from its own alone,
+ * which is where managed memory of the same batch may lie, too.
+ */
+static void a_kernel_reaches_for_mapped_memory_of_its_own_gpu(void **state)
+{
+	static const enum th_mem_kind kinds[] = { TH_MANAGED, TH_VMM };
+	struct work w = { .part = 4096 };
+	unsigned long before = th_ferry_orders();
+	unsigned char *got = malloc(w.part);
+	struct th_mem mem[2];
+	void *bases[2];
+
+	(void)state;
+	need_gpus();
+	th_mem_need(TH_VMM);
+	work_begin(&w, 2 * w.part);
+	for (int i = 0; i < 2; i++) {
+		th_mem_alloc(&mem[i], kinds[i], w.part);
+		bases[i] = mem[i].ptr;
+	}
+	carry_in_second_stream(&w, bases);
+	if (th_fake()) /* whose kernels stray without a trace */
+		assert_int_equal(th_ferry_orders() - before, 1);
+	for (int i = 0; i < 2; i++) {
+		th_mem_get(&mem[i], 0, got, w.part);
+		th_equal(th_mem_name(kinds[i]), got, w.content + i * w.part,
+			 w.part);
+		th_mem_free(&mem[i]);
+	}
+	free(got);
+	work_end(&w);
+}
+
 /* Behaviour, principle 5: the default stream of each context there is. */
 static void one_batch_writes_what_all_gpus_did_before(void **state)
 {
@@ -674,6 +742,7 @@ int main(void)
 		OPENED(mappings_of_two_gpus_are_not_one_buffer),
 		OPENED(one_batch_reads_into_all_gpus),
 		OPENED(one_batch_writes_what_all_gpus_did_before),
+		OPENED(a_kernel_reaches_for_mapped_memory_of_its_own_gpu),
 		CLOSED(a_close_gives_every_gpu_back),
 		CLOSED(a_gpu_that_breaks_leaves_the_others_alone),
 	};
