@@ -11,7 +11,8 @@
 
 #define SIZE (512 * TH_KIB)
 /* A real driver holds some fifty host functions of a stream, no more. */
-#define LAUNCHES (th_fake() ? 100 : 10)
+#define MOST_LAUNCHES 100
+#define LAUNCHES (th_fake() ? MOST_LAUNCHES : 10)
 
 struct io {
 	size_t size;
@@ -144,8 +145,41 @@ static void each_launch_reads_its_parameters_anew(void **state)
 	bench_fini(&b);
 }
 
+/* A host function between two launches: what the next is to read. */
+struct turn {
+	struct io *io;
+	size_t size;
+	off_t file_off;
+	ssize_t n; /* of the launch before it */
+};
+
+static void take_turn(void *arg)
+{
+	struct turn *turn = arg;
+
+	turn->n = turn->io->n;
+	*turn->io = (struct io){ turn->size, turn->file_off, 0, -1 };
+}
+
+static void put_turn(struct turn *turn, struct io *io, CUstream stream)
+{
+	turn->io = io;
+	turn->size = 1 + th_below(SIZE / 2);
+	turn->file_off = (off_t)th_below(SIZE - turn->size);
+	assert_int_equal(cuLaunchHostFunc(stream, take_turn, turn), 0);
+}
+
+/* Each has read what its turn said; the last one's n is in the io. */
+static void check_turns(struct turn *turns, unsigned nr, const struct io *io)
+{
+	for (unsigned i = 0; i < nr; i++)
+		assert_int_equal(i + 1 < nr ? turns[i + 1].n : io->n,
+				 turns[i].size);
+}
+
 static void launches_without_a_wait_between_them_follow_each_other(void **state)
 {
+	struct turn turns[MOST_LAUNCHES], *last = &turns[LAUNCHES - 1];
 	CUgraphExec exec;
 	struct bench b;
 	CUgraph graph;
@@ -153,21 +187,37 @@ static void launches_without_a_wait_between_them_follow_each_other(void **state)
 	bench_init(&b);
 	graph = capture(&b, CF_CU_STREAM_CAPTURE_MODE_THREAD_LOCAL);
 	exec = instantiate(graph);
-	for (int i = 0; i < LAUNCHES; i++)
+	for (int i = 0; i < LAUNCHES; i++) {
+		put_turn(&turns[i], &b.r, b.stream);
 		assert_int_equal(cuGraphLaunch(exec, b.stream), 0);
+	}
 	assert_int_equal(cuStreamSynchronize(b.stream), 0);
+	check_turns(turns, LAUNCHES, &b.r);
 	assert_int_equal(b.w.n, SIZE);
 	th_file_get(&b.copy, 0, b.got, SIZE);
-	th_equal("copy", b.got, b.bytes, SIZE);
+	th_equal("copy", b.got, b.bytes + last->file_off, last->size);
+	th_all("behind", b.got + last->size, 0xee, SIZE - last->size);
 	assert_int_equal(cuGraphExecDestroy(exec), 0);
 	assert_int_equal(cuGraphDestroy(graph), 0);
 	bench_fini(&b);
 }
 
+/* Several launches of either, on a stream each, with nothing between them. */
+static void launch_both(struct bench *b, const CUgraphExec *execs,
+			CUstream other)
+{
+	for (int i = 0; i < LAUNCHES / 10; i++) {
+		assert_int_equal(cuGraphLaunch(execs[0], b->stream), 0);
+		assert_int_equal(cuGraphLaunch(execs[1], other), 0);
+	}
+	assert_int_equal(cuStreamSynchronize(b->stream), 0);
+	assert_int_equal(cuStreamSynchronize(other), 0);
+}
+
 /* Two execs of one capture share an operation, and may run it at once. */
 static void two_execs_of_one_capture_may_overlap(void **state)
 {
-	CUgraphExec first, second;
+	CUgraphExec execs[2];
 	CUstream other;
 	struct bench b;
 	CUgraph graph;
@@ -177,23 +227,23 @@ static void two_execs_of_one_capture_may_overlap(void **state)
 	assert_int_equal(cuStreamBeginCapture(b.stream, 2), 0);
 	put_read(&b);
 	assert_int_equal(cuStreamEndCapture(b.stream, &graph), 0);
-	first = instantiate(graph);
-	second = instantiate(graph);
+	execs[0] = instantiate(graph);
+	execs[1] = instantiate(graph);
 	if (th_fake())
 		th_fake()->copy_delay_us(300);
-	for (int i = 0; i < LAUNCHES; i++) {
-		assert_int_equal(cuGraphLaunch(first, b.stream), 0);
-		assert_int_equal(cuGraphLaunch(second, other), 0);
+	for (int round = 0; round < 10; round++) {
+		size_t from = th_below(SIZE / 2);
+
+		b.r = (struct io){ SIZE / 2, (off_t)from, 0, -1 };
+		launch_both(&b, execs, other);
+		assert_int_equal(b.r.n, SIZE / 2);
+		th_mem_get(&b.mem, 0, b.got, SIZE / 2);
+		th_equal("memory", b.got, b.bytes + from, SIZE / 2);
 	}
-	assert_int_equal(cuStreamSynchronize(b.stream), 0);
-	assert_int_equal(cuStreamSynchronize(other), 0);
-	assert_int_equal(b.r.n, SIZE);
 	if (th_fake())
 		th_fake()->copy_delay_us(0);
-	th_mem_get(&b.mem, 0, b.got, SIZE);
-	th_equal("memory", b.got, b.bytes, SIZE);
-	assert_int_equal(cuGraphExecDestroy(first), 0);
-	assert_int_equal(cuGraphExecDestroy(second), 0);
+	assert_int_equal(cuGraphExecDestroy(execs[0]), 0);
+	assert_int_equal(cuGraphExecDestroy(execs[1]), 0);
 	assert_int_equal(cuGraphDestroy(graph), 0);
 	assert_int_equal(cuStreamDestroy(other), 0);
 	bench_fini(&b);
