@@ -71,6 +71,7 @@ void cf_stats_buffer(enum cf_stats_op op, const struct cf_memory *mem, bool ok)
 		cf_stats_add(own, ok ? &gpu->map_ok : &gpu->map_err, 1);
 	else if (ok)
 		cf_stats_add(own, &gpu->unmap, 1);
+	cf_stats_file_meet(mem->ordinal);
 	cf_stats_file_buffers(mem->ordinal);
 }
 
@@ -105,15 +106,18 @@ void cf_stats_batch_begun(unsigned nr)
 
 void cf_stats_batch_ended(const struct cf_stats_io *io)
 {
+	int level = counting();
 	struct cf_stats_own own;
 
-	if (counting() < 1)
+	if (level < 1)
 		return;
 	own = cf_stats_own();
 	add_flow(own, &own.counts->batch[io->op], io->result,
 		 cf_stats_since(io->start));
 	if (io->p2p && io->result >= 0)
 		cf_stats_add(own, &own.counts->batch_p2p[io->op], 1);
+	if (level >= 3 && gpu_counts(own, io->ordinal))
+		cf_stats_file_meet(io->ordinal);
 }
 
 static unsigned bin_of(size_t size)

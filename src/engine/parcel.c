@@ -168,9 +168,9 @@ void cf_parcel_fail(struct cf_parcel *parcel, int code)
 static void count_failure(const struct cf_submission *sub, enum cf_op op,
 			  int code)
 {
-	struct cf_stats_io io = { .op = op,
-				  .result = code,
-				  .start = sub->start };
+	struct cf_stats_io io = {
+		.op = op, .result = code, .start = sub->start, .ordinal = -1
+	};
 
 	if (sub->start)
 		cf_stats_batch_ended(&io);

@@ -125,6 +125,14 @@ def test_level_3_prints_each_gpu_too(load):
     assert sum(int(n) for n in re.findall(r":0/(\d+)", found[1])) > 0
 
 
+def test_a_gpu_that_batches_alone_use_is_shown(load):
+    one = load(3, gpu=True)
+    one.tell("batch 2 65536")
+    status, out, err = run("-p", one.pid, "-l", 3)
+    assert (status, err) == (0, "")
+    assert "PER_GPU STATS:\nGPU 0(UUID" in out, out
+
+
 def test_without_a_level_all_that_is_counted_is_shown(load):
     one = load(2)
     assert "HISTOGRAM" in run("-p", one.pid)[1]
