@@ -53,6 +53,17 @@ def other(tmp_path, compiler):
     return library, program
 
 
+@pytest.mark.parametrize("name", ["a blank", "a:colon", "a\ttab"])
+def test_a_path_that_the_loader_would_cut_is_refused(tmp_path, name):
+    folder = tmp_path / name
+    folder.mkdir()
+    library = folder / "libcufile.so.0"
+    shutil.copy(LIBRARY, library)
+    done = run(sys.executable, "-c", "print('ran')", OPENCUFILE_LIBRARY=str(library))
+    assert (done.returncode, done.stdout) == (126, "")
+    assert str(library) in done.stderr
+
+
 def test_a_command_has_the_library_and_no_other(tmp_path):
     done = run(sys.executable, "-c", SAY, LD_LIBRARY_PATH=str(tmp_path))
     real = os.path.realpath(LIBRARY)
