@@ -621,6 +621,14 @@ def test_what_the_driver_refuses_is_told_with_call_and_code(fake):
     assert not (fake.folder / "a").exists()
 
 
+def test_a_link_to_no_file_is_kept_and_the_file_it_got_is_not(fake):
+    link = fake.folder / "a"
+    link.symlink_to("behind")
+    fake.refuses("-f", "a", "-s", "1M", "-I", 1, status=1,
+                 FAKECUDA_PLAN="cuMemAlloc_v2:1=2")
+    assert link.is_symlink() and not (fake.folder / "behind").exists()
+
+
 @pytest.mark.parametrize("call,args", [
     ("cuDeviceGet", []), ("cuDevicePrimaryCtxRetain", []),
     ("cuCtxSetCurrent", []), ("cuMemAlloc_v2", []),

@@ -128,10 +128,20 @@ bool target_register(struct target *target)
 	return target->has_handle;
 }
 
+/* The file, where the name is a link to where there was none. */
+static void remove_file(const char *name)
+{
+	char *real = realpath(name, NULL);
+
+	if (real)
+		(void)unlink(real);
+	free(real);
+}
+
 void target_close(struct target *target, bool undo)
 {
 	if (undo && target->was_made && target->plain_fd >= 0)
-		(void)unlink(target->name);
+		remove_file(target->name);
 	if (target->has_handle)
 		cuFileHandleDeregister(target->handle);
 	if (target->fd >= 0 && target->fd != target->plain_fd)
