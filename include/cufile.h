@@ -33,6 +33,8 @@
 #include <sys/types.h>
 #include <time.h>
 
+struct timespec; /* strict C99 has none */
+
 #if defined(CUDA_VERSION)
 #define CUFILE_HAVE_CUDA_H 1 /* the program has included <cuda.h> already */
 #elif !defined(CUFILE_NO_CUDA_H) && defined(__has_include)

@@ -83,7 +83,7 @@ static void print_help(void)
 	       "-f or -D begins a job; they may be given many times, each "
 	       "with its own\n-d -n -m -w -s -o -i -O. Reads with -V need "
 	       "what writes with -V and the\nsame -k have written; with -I 2 "
-	       "also the same -w -s -o -i.\n"
+	       "also the same -w -s -o -i -a -U.\n"
 	       "\n"
 	       "Exit status: 0 done, 1 an error or wrong data, 2 usage, "
 	       "130 interrupted.\n");
