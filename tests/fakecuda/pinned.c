@@ -3,11 +3,11 @@
  * pinned - bytes of pages that were registered read-only, or pinned.
  *
  * A GPU reads the pages that were pinned, whatever the file has in their place
- * by now. Pipes hold on to them for us, as far as they may be so large. A page
- * that leaves the page cache leaves the page table, and nobody touches a
- * registered mapping; so what is there is read where it lies, and what has gone
- * out of the pipe. What no pipe has gets poison, which is as wrong as the old
- * bytes, and easier to see.
+ * by now, and whatever lies at their addresses: a page that was replaced comes
+ * back there as another. Pipes hold on to them for us, as far as they may be so
+ * large. What no pipe has is read where it was, for as long as it is there and
+ * nobody touched it; else it gets poison, which is as wrong as the old bytes,
+ * and easier to see.
  *
  * Bytes are read by a system call: the page may go at any moment, and a load
  * would then be a SIGBUS, which a GPU does not get.
@@ -15,6 +15,7 @@
 #include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/syscall.h>
 #include <sys/uio.h>
 #include <unistd.h>
 
@@ -84,34 +85,35 @@ void fc_pages_let_go(struct fc_pages *pages)
 	free(pages);
 }
 
-/* All that it holds, once more: only so is what it holds still there. */
-static ssize_t read_again(int from, char *to)
+/*
+ * Reads n bytes behind skip others; what the pipe holds stays there. The plain
+ * system call: no sanitizer looks at what GPUs do in their own time.
+ */
+static bool read_again(int pipe, char *to, size_t skip, size_t n)
 {
-	ssize_t n = -1;
-	int ends[2];
+	int ends[2], nowhere = open("/dev/null", O_WRONLY | O_CLOEXEC);
+	ssize_t held = -1, gone = -1, got = -1;
 
 	open_pipe(ends);
-	if (ends[0] < 0)
-		return n;
-	if (tee(from, ends[1], PIECE, SPLICE_F_NONBLOCK) > 0)
-		n = read(ends[0], to, PIECE);
+	if (ends[0] >= 0)
+		held = tee(pipe, ends[1], skip + n, SPLICE_F_NONBLOCK);
+	if (held == (ssize_t)(skip + n))
+		gone = skip ? splice(ends[0], NULL, nowhere, NULL, skip, 0) : 0;
+	if (gone == (ssize_t)skip)
+		got = syscall(SYS_read, ends[0], to, n);
 	close_pipe(ends);
-	return n;
+	if (nowhere >= 0)
+		close(nowhere);
+	return got == (ssize_t)n;
 }
 
 static bool copy_held(const struct fc_pages *pages, char *to, const char *from,
 		      size_t n)
 {
 	size_t at = (size_t)(from - pages->mem);
-	int fd = pages->pipes[at / PIECE][0];
-	char *piece = fd < 0 ? NULL : malloc(PIECE);
-	ssize_t held = piece ? read_again(fd, piece) : -1;
-	bool good = held >= (ssize_t)(at % PIECE + n);
+	int pipe = pages->pipes[at / PIECE][0];
 
-	if (good)
-		memcpy(to, piece + at % PIECE, n);
-	free(piece);
-	return good;
+	return pipe >= 0 && read_again(pipe, to, at % PIECE, n);
 }
 
 static bool is_there(int fd, uintptr_t addr)
@@ -134,8 +136,8 @@ static bool copy_there(int fd, char *to, const char *from, size_t n)
 		       (ssize_t)n;
 }
 
-void fc_pages_copy(const struct fc_pages *pages, char *to, const char *from,
-		   size_t size)
+/* Where pipes may hold little. */
+static void copy_by_page(char *to, const char *from, size_t size)
 {
 	int fd = open("/proc/self/pagemap", O_RDONLY | O_CLOEXEC);
 
@@ -144,8 +146,7 @@ void fc_pages_copy(const struct fc_pages *pages, char *to, const char *from,
 
 		if (n > size)
 			n = size;
-		if (!copy_there(fd, to, from, n) &&
-		    !copy_held(pages, to, from, n))
+		if (!copy_there(fd, to, from, n))
 			memset(to, POISON, n);
 		to += n;
 		from += n;
@@ -153,4 +154,20 @@ void fc_pages_copy(const struct fc_pages *pages, char *to, const char *from,
 	}
 	if (fd >= 0)
 		close(fd);
+}
+
+void fc_pages_copy(const struct fc_pages *pages, char *to, const char *from,
+		   size_t size)
+{
+	while (size) {
+		size_t n = PIECE - (size_t)(from - pages->mem) % PIECE;
+
+		if (n > size)
+			n = size;
+		if (!copy_held(pages, to, from, n))
+			copy_by_page(to, from, n);
+		to += n;
+		from += n;
+		size -= n;
+	}
 }

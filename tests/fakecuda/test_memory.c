@@ -319,7 +319,7 @@ static void read_only_registration_is_no_target(void **state)
 	free(p);
 }
 
-/* A GPU reads the pages that were pinned. */
+/* A GPU reads the pages that were pinned, whatever the CPU has there by now. */
 static void copy_of_a_file_page_that_went_is_what_it_was(void **state)
 {
 	int fd = memfd_create("test", MFD_CLOEXEC);
@@ -343,6 +343,11 @@ static void copy_of_a_file_page_that_went_is_what_it_was(void **state)
 	assert_int_equal(fakecuda_read(d, got, sizeof(got)), 0);
 	assert_memory_equal(got, "new", 3);
 	assert_memory_equal(got + 4096, "old", 4);
+	assert_memory_equal(p + 4096, "\0\0\0", 4);
+	OK(cuMemcpyHtoDAsync(d, p + 4095, 4097, NULL));
+	OK(cuCtxSynchronize());
+	assert_int_equal(fakecuda_read(d, got, sizeof(got)), 0);
+	assert_memory_equal(got + 1, "old", 4);
 	assert_int_equal(fakecuda_descriptors(), 2);
 	OK(cuMemHostUnregister(p));
 	assert_int_equal(fakecuda_descriptors(), 0);
