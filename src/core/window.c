@@ -91,41 +91,73 @@ static int pin(struct cf_window *w, int ordinal, bool *held, const char **step)
 }
 
 /* What the child of a fork does not have it cannot touch by mistake. */
-static int fill(const struct cf_window *w, const char **step)
+static int map(const struct cf_window *w, int fd, off_t off, char **mem,
+	       const char **step)
+{
+	void *at;
+	int err;
+
+	*step = "mmap";
+	err = cf_os->map_file(fd, off, w->size, &at);
+	if (err)
+		return err;
+	*step = "madvise DONTFORK";
+	err = cf_os->madvise(at, w->size, MADV_DONTFORK);
+	if (err)
+		cf_os->unmap(at, w->size);
+	else
+		*mem = at;
+	return err;
+}
+
+/* The file's pages as they are now; and no others ever. */
+static int fill_witness(const struct cf_window *w, const char **step)
 {
 	int err;
 
-	*step = "madvise DONTFORK";
-	err = cf_os->madvise(w->mem, w->size, MADV_DONTFORK);
+	*step = "madvise POPULATE_READ";
+	err = cf_os->madvise(w->witness, w->size, MADV_POPULATE_READ);
 	if (err)
 		return err;
-	*step = "madvise POPULATE_READ";
-	err = cf_os->madvise(w->mem, w->size, MADV_POPULATE_READ);
+	*step = "mprotect";
+	err = cf_os->forbid(w->witness, w->size);
 	if (err)
 		return err;
 	*step = "pagemap";
-	err = cf_pagemap_present(w->mem, w->size);
+	err = cf_pagemap_present(w->witness, w->size);
 	return err < 0 ? err : err ? 0 : -EAGAIN;
+}
+
+/* What is pinned needs no mapping; a registration is one of addresses. */
+static int map_and_pin(struct cf_window *w, int fd, off_t off, int ordinal,
+		       const char **step)
+{
+	bool held = false;
+	int err = map(w, fd, off, &w->mem, step);
+
+	if (err)
+		return err;
+	err = pin(w, ordinal, &held, step);
+	if (err ? !held : w->pin.gpu != 0) {
+		cf_os->unmap(w->mem, w->size);
+		w->mem = NULL;
+	}
+	return err;
 }
 
 int cf_window_open(struct cf_window *w, int fd, off_t off,
 		   const struct cf_gpu *gpu, const char **step)
 {
-	bool held = false;
-	void *mem;
-	int err;
+	int err = map(w, fd, off, &w->witness, step);
 
-	*step = "mmap";
-	err = cf_os->map_file(fd, off, w->size, &mem);
 	if (err)
 		return err;
-	w->mem = mem;
 	w->ctx = gpu->primary;
-	err = fill(w, step);
+	err = fill_witness(w, step);
 	if (!err)
-		err = pin(w, gpu->ordinal, &held, step);
-	if (err && !held)
-		cf_os->unmap(mem, w->size);
+		err = map_and_pin(w, fd, off, gpu->ordinal, step);
+	if (err)
+		cf_os->unmap(w->witness, w->size);
 	return err;
 }
 
@@ -141,7 +173,7 @@ bool cf_window_is_reached(const struct cf_window *w, int ordinal)
 
 bool cf_window_is_current(const struct cf_window *w, size_t at, size_t size)
 {
-	return cf_pagemap_present(w->mem + at, size) == 1;
+	return cf_pagemap_present(w->witness + at, size) == 1;
 }
 
 /* Of no context, but a thread that captures may not be disturbed. */
@@ -178,18 +210,23 @@ static bool unregister(const struct cf_window *w)
 /* If it fails the file stays open until the close. */
 void cf_window_hide(struct cf_window *w)
 {
-	(void)cf_os->map_nothing(w->mem, w->size);
+	(void)cf_os->map_nothing(w->witness, w->size);
+	if (w->mem)
+		(void)cf_os->map_nothing(w->mem, w->size);
 }
 
 /*
- * What the driver may still hold stays mapped: whatever came to lie there
- * next would be taken for pinned, and copied from the old pages.
+ * What libcuda may still have registered stays mapped: whatever came to lie
+ * there next would be taken for it, and copied from the old pages.
  */
 void cf_window_close(struct cf_window *w)
 {
-	if (w->pin.gpu ? unpin(w) : unregister(w))
-		cf_os->unmap(w->mem, w->size);
-	else
+	bool gone = w->pin.gpu ? unpin(w) : unregister(w);
+
+	if (!gone)
 		cf_log(CF_LOG_WARN, "window " CF_TAG " size %zu: not unpinned",
-		       cf_tag(w->mem), w->size);
+		       cf_tag(w->witness), w->size);
+	if (gone && w->mem)
+		cf_os->unmap(w->mem, w->size);
+	cf_os->unmap(w->witness, w->size);
 }

@@ -2,15 +2,18 @@
 /*
  * window - pages of a file as the page cache holds them, pinned for copies.
  *
- * A read-only mapping of a piece of a file, its pages pinned (core/pins.h), or
- * else registered with the driver, so that a GPU copies straight out of the
- * page cache. What the CPU must never do is touch it: a truncated file has no
- * page there, and the touch would be a SIGBUS.
+ * The pages of a piece of a file are pinned (core/pins.h), or else their
+ * mapping is registered with the driver, so that a GPU copies straight out of
+ * the page cache. What the CPU must never do is touch that: a truncated file
+ * has no page there, and the touch would be a SIGBUS.
  *
  * The pinned pages stay what they are when the file gets others in their
- * place: after a truncation, a hole, a write with O_DIRECT. So bytes that were
- * copied out of a window count only if cf_window_is_current said so during the
- * read, and the file's stamp was still the one it had before.
+ * place: after a truncation, a hole, a write with O_DIRECT. A second mapping is
+ * the witness of that: it had the file's pages before any was pinned, nobody
+ * may touch it since, so that none comes back, and what has left the file has
+ * left it, too. So bytes that were copied out of a window count only if
+ * cf_window_is_current said so during the read, and the file's stamp was still
+ * the one it had before.
  */
 #ifndef CF_CORE_WINDOW_H
 #define CF_CORE_WINDOW_H
@@ -27,8 +30,9 @@ struct cf_gpu;
 struct cf_handle;
 
 struct cf_window {
-	char *mem;
-	size_t size; /* bytes, whole pages */
+	char *witness; /* a mapping that shows what is still the file's */
+	char *mem;     /* what is registered; NULL if it is pinned */
+	size_t size;   /* bytes, whole pages */
 	CUcontext ctx;
 	struct cf_pin pin;  /* or, if it has none: */
 	uint64_t buffer_id; /* by which the driver knows the registration */

@@ -2,8 +2,8 @@
 /*
  * draws - copies out of windows that are under way, on one lane or by a ferry.
  *
- * DESIGN  A window (core/windows.h) is a pinned mapping of pages in the page
- * cache, and the copy goes straight out of it. A few run while the next window
+ * DESIGN  A window (core/windows.h) is pinned pages of the page cache, and the
+ * copy goes straight out of it. A few run while the next window
  * is found or opened, and what comes behind them goes in one call of the driver
  * (core/copy_many.h). Those of small reads go by a lift, with those of other
  * threads (core/lift.h), out of windows that are pinned. A ferry carries each
@@ -21,17 +21,21 @@
  *  - A write through the page cache, and a store to a shared mapping, change
  *    the page itself, which the GPU sees as a CPU does.
  *  - A truncation, a hole, a collapsed or cloned range, and a write with
- *    O_DIRECT take pages out of the file. Their bits in the page table go,
- *    and stay away, because nobody touches the mapping; and ctime changes.
- *    A page that goes after the look keeps its bytes for as long as it is
- *    pinned, and the read is as one that was before what took it out.
+ *    O_DIRECT take pages out of the file. Their bits in the witness's page
+ *    table go, and stay away, because nobody can touch it: not a fault beside
+ *    it, that of pinning or of another window, nor mlockall. ctime does not
+ *    tell of each: a direct write sets it when it begins, and takes the pages
+ *    out when it ends, which may be long after the file looked settled. A page
+ *    that goes after the look keeps its bytes for as long as it is pinned, and
+ *    the read is as one that was before what took it out.
  *  - Reclaim, drop_caches, compaction and khugepaged leave a page with a
  *    reference in its file. They may take it out of the page table for a
  *    while, and then the bytes are read again for nothing.
- *  - A page that was replaced while it was being registered, so that the bit
- *    is there but the page is another: its change came after the stamp, which
- *    was taken before the mapping was made and is compared at each read. The
- *    same for whoever touches the mapping after all (mlockall, a debugger).
+ *  - A page that was replaced while it was being pinned, be it the old or the
+ *    new one that is: the witness had its pages before any was pinned, and so
+ *    has lost the old one's bit. What it still has is what was pinned.
+ *  - A debugger, and who writes to /proc/self/mem, may touch the witness. Then
+ *    only the stamp tells, which is compared at each read.
  *  - A change in the same tick as the stamp would not show in it: no window
  *    is opened on a file that changed so lately (cf_stamp_is_settled).
  *  - A name that another file took is no matter: the handle has its file. A

@@ -186,6 +186,11 @@ static int os_map_nothing(void *mem, size_t size)
 	return at == MAP_FAILED ? -errno : 0;
 }
 
+static int os_forbid(void *mem, size_t size)
+{
+	return mprotect(mem, size, PROT_NONE) < 0 ? -errno : 0;
+}
+
 static int os_madvise(void *mem, size_t size, int advice)
 {
 	return madvise(mem, size, advice) < 0 ? -errno : 0;
@@ -350,6 +355,7 @@ const struct cf_os cf_os_real = {
 	.map_shared = os_map_shared,
 	.map_file = os_map_file,
 	.map_nothing = os_map_nothing,
+	.forbid = os_forbid,
 	.madvise = os_madvise,
 	.unmap = os_unmap,
 	.prefer_node = os_prefer_node,

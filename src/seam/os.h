@@ -51,6 +51,8 @@ struct cf_os {
 	int (*map_file)(int fd, off_t off, size_t size, void **mem);
 	/* reserves the addresses of a mapping, which ends */
 	int (*map_nothing)(void *mem, size_t size);
+	/* nobody may touch a mapping any more; its pages stay */
+	int (*forbid)(void *mem, size_t size);
 	int (*madvise)(void *mem, size_t size, int advice);
 	int (*unmap)(void *mem, size_t size);
 	/* pages of [mem, mem + size) come from this node where it has any */

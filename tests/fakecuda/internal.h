@@ -31,6 +31,12 @@
 #error "the fake driver is compiled with -DCUFILE_NO_CUDA_H"
 #endif
 
+/* Linux 5.14 */
+#ifndef MADV_POPULATE_READ
+#define MADV_POPULATE_READ 22
+#define MADV_POPULATE_WRITE 23
+#endif
+
 enum { FC_MAX_GPUS = 16, FC_STACK = 64, FC_PAGE = 4096 };
 
 /* --- handles: what a client holds instead of a pointer to our objects */

@@ -11,11 +11,6 @@
 
 #include "internal.h"
 
-#ifndef MADV_POPULATE_READ
-#define MADV_POPULATE_READ 22
-#define MADV_POPULATE_WRITE 23
-#endif
-
 static int alloc(uint64_t *out, size_t size, enum fc_mem kind, const char *what)
 {
 	struct fc_ctx *c;

@@ -5,9 +5,9 @@
  * A GPU reads the pages that were pinned, whatever the file has in their place
  * by now, and whatever lies at their addresses: a page that was replaced comes
  * back there as another. Pipes hold on to them for us, as far as they may be so
- * large. What no pipe has is read where it was, for as long as it is there and
- * nobody touched it; else it gets poison, which is as wrong as the old bytes,
- * and easier to see.
+ * large. What no pipe has is read where a mapping of our own has it, as long as
+ * it is there and nobody touched it; else it gets poison, which is as wrong as
+ * the old bytes, and easier to see.
  *
  * Bytes are read by a system call: the page may go at any moment, and a load
  * would then be a SIGBUS, which a GPU does not get.
@@ -15,6 +15,7 @@
 #include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/syscall.h>
 #include <sys/uio.h>
 #include <unistd.h>
@@ -27,6 +28,8 @@
 
 struct fc_pages {
 	const char *mem;
+	size_t size;
+	char *ours; /* the same pages, if pipes hold too little; or NULL */
 	size_t nr;
 	int pipes[][2]; /* for a piece each; -1: none */
 };
@@ -57,6 +60,20 @@ static void open_pipe(int *ends)
 	(void)fcntl(ends[1], F_SETPIPE_SZ, (int)PIECE);
 }
 
+/* Of shared mappings there is a second one for the asking. */
+static void map_ours(struct fc_pages *pages)
+{
+	void *at = MAP_FAILED;
+
+	if (!pages->ours)
+		at = mremap((void *)(uintptr_t)pages->mem, 0, pages->size,
+			    MREMAP_MAYMOVE);
+	if (at != MAP_FAILED && !madvise(at, pages->size, MADV_POPULATE_READ))
+		pages->ours = at;
+	else if (at != MAP_FAILED)
+		munmap(at, pages->size);
+}
+
 struct fc_pages *fc_pages_hold(const void *mem, size_t size)
 {
 	size_t nr = (size + PIECE - 1) / PIECE;
@@ -64,6 +81,7 @@ struct fc_pages *fc_pages_hold(const void *mem, size_t size)
 		fc_zalloc(sizeof(*pages) + nr * sizeof(pages->pipes[0]));
 
 	pages->mem = mem;
+	pages->size = size;
 	pages->nr = nr;
 	for (size_t i = 0; i < nr; i++) {
 		size_t at = i * PIECE;
@@ -71,9 +89,10 @@ struct fc_pages *fc_pages_hold(const void *mem, size_t size)
 				       size - at < PIECE ? size - at : PIECE };
 
 		open_pipe(pages->pipes[i]);
-		if (pages->pipes[i][0] >= 0)
-			(void)!vmsplice(pages->pipes[i][1], &piece, 1,
-					SPLICE_F_NONBLOCK);
+		if (pages->pipes[i][0] < 0 ||
+		    vmsplice(pages->pipes[i][1], &piece, 1,
+			     SPLICE_F_NONBLOCK) != (ssize_t)piece.iov_len)
+			map_ours(pages);
 	}
 	return pages;
 }
@@ -82,6 +101,8 @@ void fc_pages_let_go(struct fc_pages *pages)
 {
 	for (size_t i = 0; pages && i < pages->nr; i++)
 		close_pipe(pages->pipes[i]);
+	if (pages && pages->ours)
+		munmap(pages->ours, pages->size);
 	free(pages);
 }
 
@@ -156,6 +177,11 @@ static void copy_by_page(char *to, const char *from, size_t size)
 		close(fd);
 }
 
+static const char *there(const struct fc_pages *pages, const char *from)
+{
+	return pages->ours ? pages->ours + (from - pages->mem) : from;
+}
+
 void fc_pages_copy(const struct fc_pages *pages, char *to, const char *from,
 		   size_t size)
 {
@@ -165,7 +191,7 @@ void fc_pages_copy(const struct fc_pages *pages, char *to, const char *from,
 		if (n > size)
 			n = size;
 		if (!copy_held(pages, to, from, n))
-			copy_by_page(to, from, n);
+			copy_by_page(to, there(pages, from), n);
 		to += n;
 		from += n;
 		size -= n;

@@ -53,6 +53,7 @@ const char *fault_name(enum fault_call call)
 		[FAULT_MAP_SHARED] = "map_shared",
 		[FAULT_MAP_FILE] = "map_file",
 		[FAULT_MAP_NOTHING] = "map_nothing",
+		[FAULT_FORBID] = "forbid",
 		[FAULT_MADVISE] = "madvise",
 		[FAULT_UNMAP] = "unmap",
 		[FAULT_PREFER_NODE] = "prefer_node",
@@ -252,6 +253,12 @@ static int fault_map_nothing(void *mem, size_t size)
 						behind->map_nothing(mem, size);
 }
 
+static int fault_forbid(void *mem, size_t size)
+{
+	return should_fail(FAULT_FORBID) ? -rule.err :
+					   behind->forbid(mem, size);
+}
+
 static int fault_madvise(void *mem, size_t size, int advice)
 {
 	return should_fail(FAULT_MADVISE) ? -rule.err :
@@ -399,6 +406,7 @@ static const struct cf_os faulty = {
 	.map_shared = fault_map_shared,
 	.map_file = fault_map_file,
 	.map_nothing = fault_map_nothing,
+	.forbid = fault_forbid,
 	.madvise = fault_madvise,
 	.unmap = fault_unmap,
 	.prefer_node = fault_prefer_node,

@@ -1,0 +1,114 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * Windows of files that change behind their times: a write with O_DIRECT sets
+ * them when it begins, and takes pages out of the cache when it ends. Times
+ * stand still here, so only pages can tell; and what can be touched is, as
+ * mlockall(2), a fault next to it or libcuda may do.
+ */
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+#include "core/rm_abi.h"
+#include "mapped_world.h"
+
+static struct cf_os os;
+static int direct;
+
+static void begin(void)
+{
+	mw_begin();
+	mw_let_pages_go();
+	direct = mw_open_direct();
+	os = *mw_usual;
+	os.statx = mw_statx_frozen;
+	cf_os = &os;
+}
+
+/* The table stays until all is closed: a thread of ours closes windows. */
+static void end(void)
+{
+	close(direct);
+	mw_end();
+}
+
+/* All that is readable of the file's mappings is there then. */
+static void touch_all(void)
+{
+	FILE *maps = fopen("/proc/self/maps", "r");
+	unsigned long from, to;
+	char line[4096], mode;
+
+	assert_non_null(maps);
+	while (fgets(line, sizeof(line), maps)) {
+		if (!strstr(line, strrchr(mw_file.path, '/')) ||
+		    sscanf(line, "%lx-%lx %c", &from, &to, &mode) != 3 ||
+		    mode != 'r')
+			continue;
+		for (; from < to; from += 4096)
+			(void)*(volatile char *)from;
+	}
+	fclose(maps);
+}
+
+static void replace_pages(void)
+{
+	mw_write_direct(direct, MW_CHUNK, MW_CHUNK);
+}
+
+static void pages_that_are_back_are_not_the_old_ones(void **state)
+{
+	begin();
+	mw_warm();
+	replace_pages();
+	touch_all();
+	mw_read_all();
+	assert_true(mw_counts().stale >= 1);
+	mw_read_all();
+	end();
+}
+
+static bool replaces; /* while the next window is opened */
+
+/* The kernel driver's pages are pinned by then, and it is let go of them. */
+static int ioctl_and_replace(int fd, unsigned long request, void *arg)
+{
+	int err = mw_usual->ioctl(fd, request, arg);
+
+	if (request == CF_RM_FREE && replaces) {
+		replaces = false;
+		replace_pages();
+		touch_all();
+	}
+	return err;
+}
+
+static void pages_may_be_replaced_while_they_are_pinned(void **state)
+{
+	if (!mw_pins)
+		th_skip("a registration is no call of the system's");
+	begin();
+	os.ioctl = ioctl_and_replace;
+	mw_read_all();
+	/* the second is pinned while its pages go */
+	mw_read_is(mw_fh, MW_CHUNK, 0, mw_content, MW_CHUNK);
+	replaces = true;
+	mw_read_is(mw_fh, MW_CHUNK, MW_CHUNK, mw_content + MW_CHUNK, MW_CHUNK);
+	assert_false(replaces);
+	mw_read_all();
+	mw_read_all();
+	end();
+}
+
+#define TEST(name) cmocka_unit_test_teardown(name, mw_teardown)
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		TEST(pages_that_are_back_are_not_the_old_ones),
+		TEST(pages_may_be_replaced_while_they_are_pinned),
+	};
+
+	mw_start();
+	return th_finish(cmocka_run_group_tests_name("mapped_witness", tests,
+						     NULL, NULL));
+}
