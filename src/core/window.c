@@ -128,6 +128,15 @@ static int fill_witness(const struct cf_window *w, const char **step)
 	return err < 0 ? err : err ? 0 : -EAGAIN;
 }
 
+/* The descriptor may have become another file's since the stamp. */
+static int look_again(const struct cf_window *w, int fd)
+{
+	struct cf_stamp now;
+	int err = cf_stamp_take(fd, &now);
+
+	return err || !cf_stamp_equal(&now, &w->stamp) ? -EAGAIN : 0;
+}
+
 /* What is pinned needs no mapping; a registration is one of addresses. */
 static int map_and_pin(struct cf_window *w, int fd, off_t off, int ordinal,
 		       const char **step)
@@ -137,7 +146,10 @@ static int map_and_pin(struct cf_window *w, int fd, off_t off, int ordinal,
 
 	if (err)
 		return err;
-	err = pin(w, ordinal, &held, step);
+	*step = "statx";
+	err = look_again(w, fd);
+	if (!err)
+		err = pin(w, ordinal, &held, step);
 	if (err ? !held : w->pin.gpu != 0) {
 		cf_os->unmap(w->mem, w->size);
 		w->mem = NULL;

@@ -58,7 +58,7 @@ size_t cf_window_unit(size_t chunk);
  * all others in use; a registration is portable, and good for all. 0, -errno or
  * a CUDA code, holding nothing; *step is what failed, for the log. A system or
  * file system that cannot do it says so here; -EBUSY only that others are at
- * it.
+ * it; -EAGAIN that pages went, or that fd is not what w->stamp is of.
  */
 int cf_window_open(struct cf_window *w, int fd, off_t off,
 		   const struct cf_gpu *gpu, const char **step);

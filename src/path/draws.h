@@ -39,7 +39,8 @@
  *  - A change in the same tick as the stamp would not show in it: no window
  *    is opened on a file that changed so lately (cf_stamp_is_settled).
  *  - A name that another file took is no matter: the handle has its file. A
- *    descriptor that names another file by now is not mapped.
+ *    descriptor that names another file by now is not mapped, and where it came
+ *    to do so while it was, there is no window.
  *  - File systems where one of these does not hold are not mapped at all
  *    (core/windows_look.c).
  */

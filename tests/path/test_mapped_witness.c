@@ -1,11 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * Windows of files that change behind their times: a write with O_DIRECT sets
- * them when it begins, and takes pages out of the cache when it ends. Times
- * stand still here, so only pages can tell; and what can be touched is, as
- * mlockall(2), a fault next to it or libcuda may do.
+ * What a window shows is what its file has, whatever its times and its number
+ * say.
+ *
+ * A write with O_DIRECT sets the times when it begins, and takes pages out of
+ * the cache when it ends. Here they stand still, so only pages can tell; and
+ * what can be touched is, as mlockall(2), a fault next to it or libcuda may do.
  */
+#include <fcntl.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 #include "core/rm_abi.h"
@@ -99,6 +103,47 @@ static void pages_may_be_replaced_while_they_are_pinned(void **state)
 	end();
 }
 
+/* ---------------------------------------------- another file, by its number */
+
+static struct th_file other;
+
+static bool becomes;
+
+/* As after a close(2) and an open(2) in another thread. */
+static int become_other_and_map(int fd, off_t off, size_t size, void **mem)
+{
+	if (becomes && fd == mw_file.fd)
+		assert_true(dup2(other.fd, fd) >= 0);
+	return mw_usual->map_file(fd, off, size, mem);
+}
+
+static void a_number_that_became_another_file_s_opens_no_window(void **state)
+{
+	unsigned char *bytes = th_bytes(MW_SIZE);
+	CUfileHandle_t second;
+
+	mw_begin();
+	os = *mw_usual;
+	os.map_file = become_other_and_map;
+	cf_os = &os;
+	th_file_make(&other, TH_BUFFERED, O_RDWR, bytes, MW_SIZE);
+	second = th_handle(mw_file.plain);
+	mw_read_all();
+	th_sleep_ms(MW_REST_MS);
+	becomes = true;
+	/* what it reads is for who took the number */
+	(void)!cuFileRead(mw_fh, mw_mem.ptr, MW_SIZE, 0, MW_PAD);
+	becomes = false;
+	assert_int_equal(mw_counts().open, 0);
+	for (int i = 0; i < 3; i++)
+		mw_read_is(second, MW_SIZE, 0, mw_content, MW_SIZE);
+	assert_true(mw_counts().used > 0);
+	cuFileHandleDeregister(second);
+	th_file_end(&other);
+	free(bytes);
+	mw_end();
+}
+
 #define TEST(name) cmocka_unit_test_teardown(name, mw_teardown)
 
 int main(void)
@@ -106,6 +151,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		TEST(pages_that_are_back_are_not_the_old_ones),
 		TEST(pages_may_be_replaced_while_they_are_pinned),
+		TEST(a_number_that_became_another_file_s_opens_no_window),
 	};
 
 	mw_start();
