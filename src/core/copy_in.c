@@ -2,13 +2,11 @@
 /* copy_in - rows of small copies. */
 #include "core/copy_in.h"
 
-#define SMALL ((size_t)32 << 10)
-
 /* Rows of memory whose mapping may end between them are nobody's promise. */
 bool cf_copy_in_is_small(const struct cf_memory *mem, size_t size)
 {
-	return size > 1 && size < SMALL && mem->kind == CF_MEMORY_DEVICE &&
-	       !mem->chained;
+	return size > 1 && size < CF_COPY_IN_SMALL &&
+	       mem->kind == CF_MEMORY_DEVICE && !mem->chained;
 }
 
 static CUresult copy_rows(const struct cf_cuda *cuda, CUdeviceptr dst,
@@ -50,4 +48,25 @@ CUresult cf_copy_in(const struct cf_cuda *cuda, const struct cf_memory *mem,
 	    copy_small(cuda, dst, from, size, stream) == CF_CU_SUCCESS)
 		return CF_CU_SUCCESS;
 	return cuda->memcpy_htod_async(dst, from, size, stream);
+}
+
+/* Of one byte there are no two rows. */
+bool cf_copy_in_goes_unread(const struct cf_cuda *cuda,
+			    const struct cf_memory *mem, size_t at, size_t size)
+{
+	return size >= CF_COPY_IN_SMALL ||
+	       (size > 1 && cuda->memcpy_2d_async &&
+		mem->kind == CF_MEMORY_DEVICE &&
+		(!mem->chained || mem->addr + at + size <= mem->end));
+}
+
+CUresult cf_copy_in_unread(const struct cf_cuda *cuda,
+			   const struct cf_memory *mem, size_t at,
+			   const char *from, size_t size, CUstream stream)
+{
+	CUdeviceptr dst = (CUdeviceptr)mem->addr + at;
+
+	return size < CF_COPY_IN_SMALL ?
+		       copy_small(cuda, dst, from, size, stream) :
+		       cuda->memcpy_htod_async(dst, from, size, stream);
 }

@@ -5,6 +5,7 @@
 #include <errno.h>
 #include <stdatomic.h>
 #include <time.h>
+#include "core/copy_in.h"
 #include "core/pause.h"
 #include "core/windows.h"
 
@@ -242,6 +243,20 @@ static bool should_send(const struct cf_draws *draws)
 	       draws->begun - draws->sent >= draws->depth / 2;
 }
 
+/* A file that is cut has no page where the CPU would read. */
+static bool goes_unread(const struct cf_draws *draws, const struct cf_draw *one)
+{
+	return draws->ferry || one->window->pin.gpu ||
+	       cf_copy_in_goes_unread(draws->cuda, &one->piece->mem, one->at,
+				      one->size);
+}
+
+static size_t leave_to_others(const struct cf_draw *one)
+{
+	cf_windows_put(one->window, false);
+	return 0;
+}
+
 size_t cf_draw_begin(struct cf_draws *draws, const struct cf_piece *piece,
 		     const struct cf_part *part, const char **why)
 {
@@ -258,10 +273,11 @@ size_t cf_draw_begin(struct cf_draws *draws, const struct cf_piece *piece,
 		return 0;
 	*why = "the file ends in no whole granule";
 	one.size = shown_of(&one);
-	if (!one.size) {
-		cf_windows_put(one.window, false);
-		return 0;
-	}
+	if (!one.size)
+		return leave_to_others(&one);
+	*why = "the CPU would read its pages";
+	if (!goes_unread(draws, &one))
+		return leave_to_others(&one);
 	draws->draws[draws->begun++ % draws->depth] = one;
 	draws->waiting += one.size;
 	if (should_send(draws))

@@ -41,6 +41,9 @@
  *  - A name that another file took is no matter: the handle has its file. A
  *    descriptor that names another file by now is not mapped, and where it came
  *    to do so while it was, there is no window.
+ *  - What is registered the CPU must not read: of a file that was cut it would
+ *    be a SIGBUS. The driver's does for small copies (core/copy_in.h), which go
+ *    in rows, or another way.
  *  - File systems where one of these does not hold are not mapped at all
  *    (core/windows_look.c).
  */

@@ -35,9 +35,9 @@ static CUresult copy(const struct cf_draws *draws, const struct cf_draw *one)
 		       draws->cuda->memcpy_dtod_async(target(one), source(one),
 						      one->size,
 						      draws->lane->stream) :
-		       cf_copy_in(draws->cuda, &one->piece->mem, one->at,
-				  w->mem + one->from, one->size,
-				  draws->lane->stream);
+		       cf_copy_in_unread(draws->cuda, &one->piece->mem, one->at,
+					 w->mem + one->from, one->size,
+					 draws->lane->stream);
 }
 
 static CUresult copy_each(struct cf_draws *draws)
@@ -49,13 +49,17 @@ static CUresult copy_each(struct cf_draws *draws)
 	return res;
 }
 
-/* Managed memory, and what is several mappings, wants to be told more of. */
+/*
+ * Managed memory, and what is several mappings, wants to be told more of. The
+ * CPU reads what is small, see core/copy_in.h.
+ */
 static bool may_be_one_of_many(const struct cf_draw *one)
 {
 	const struct cf_memory *mem = &one->piece->mem;
 
 	return mem->kind == CF_MEMORY_DEVICE &&
-	       (!mem->chained || target(one) + one->size <= mem->end);
+	       (!mem->chained || target(one) + one->size <= mem->end) &&
+	       (one->window->pin.gpu || one->size >= CF_COPY_IN_SMALL);
 }
 
 static bool may_go_together(struct cf_draws *draws)

@@ -8,7 +8,9 @@
  *  - other plain copies with a host side are complete;
  *  - asynchronous copies from pageable memory have taken their bytes, those to
  *    pageable memory are complete;
- *  - pinned and registered memory is read and written when the copy runs.
+ *  - pinned and registered memory is read and written when the copy runs;
+ *  - but up to 24 KiB are put into the commands, by the CPU: a file's page must
+ *    be there. What it read is not kept, so that all else is as for others.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -16,7 +18,7 @@
 #include "internal.h"
 #include "unseen.h"
 
-enum { STAGED_MAX = 64 << 10 };
+enum { STAGED_MAX = 64 << 10, COMMAND_MAX = 24 << 10 };
 
 enum host_side {
 	PAGEABLE,
@@ -98,6 +100,24 @@ static int submit(struct fc_op *op, bool sync, const char *what, CUstream h)
 	return r || !wait ? r : fc_wait(s, seq);
 }
 
+static bool is_pages(uint64_t addr)
+{
+	const struct fc_range *r = fc_range_at(addr);
+
+	return r && r->kind == MEM_REGISTERED && r->pages;
+}
+
+/* A fault that is not to come with the lock held. */
+static void read_into_command(const char *src, size_t size)
+{
+	const char *end = src + size;
+
+	if (!size || size > COMMAND_MAX || !FC_LOCKED(is_pages((uintptr_t)src)))
+		return;
+	for (; src < end; src += FC_PAGE - (uintptr_t)src % FC_PAGE)
+		(void)*(const volatile char *)src;
+}
+
 static int transfer(uint64_t dst, uint64_t src, size_t size, unsigned int need,
 		    bool sync, const char *what, CUstream h)
 {
@@ -145,6 +165,7 @@ CUresult cuMemcpyHtoDAsync_v2(CUdeviceptr dst, const void *src, size_t size,
 			      CUstream stream)
 {
 	FC_ENTER(FC_NORMAL);
+	read_into_command(src, size);
 	return transfer(dst, (uintptr_t)src, size, COPY_DST_KNOWN, false,
 			__func__, stream);
 }
@@ -266,6 +287,9 @@ static int batch(const struct batch *b, size_t *fail_idx, CUstream h)
 	if (bad != b->count)
 		return CF_CU_INVALID_VALUE;
 	bad = SIZE_MAX;
+	for (size_t i = 0; i < b->count; i++)
+		read_into_command((const char *)(uintptr_t)b->srcs[i],
+				  b->sizes[i]);
 	ops = batch_ops(b);
 	r = FC_LOCKED(batch_submit(ops, b->count, h, &bad));
 	free(ops);

@@ -144,6 +144,80 @@ static void a_number_that_became_another_file_s_opens_no_window(void **state)
 	mw_end();
 }
 
+/* ------------------------------------------------------------ who reads it */
+
+static bool cuts; /* the file, when it was looked at once more */
+
+static int statx_and_cut(int fd, unsigned mask, struct statx *stx)
+{
+	int err = mw_usual->statx(fd, mask, stx);
+
+	if (cuts)
+		assert_int_equal(ftruncate(mw_file.plain, 0), 0);
+	cuts = false;
+	return err;
+}
+
+/* The first part has so many bytes, at the end of a chunk. */
+static void read_as_it_is_cut(struct th_mem *mem, size_t part, size_t size,
+			      size_t at)
+{
+	mw_warm();
+	cuts = true;
+	assert_int_equal(cuFileRead(mw_fh, mem->ptr, size,
+				    (off_t)(MW_CHUNK - part), (off_t)at),
+			 0);
+	assert_false(cuts);
+	th_file_put(&mw_file, 0, mw_content, MW_SIZE);
+	th_sleep_ms(MW_REST_MS);
+}
+
+static void begin_to_cut(void)
+{
+	mw_begin();
+	mw_let_pages_go();
+	os = *mw_usual;
+	os.statx = statx_and_cut;
+	cf_os = &os;
+}
+
+static void small_parts_are_not_read_by_the_cpu(void **state)
+{
+	static const enum th_mem_kind kinds[] = { TH_DEVICE, TH_POOL,
+						  TH_MANAGED, TH_VMM };
+	static const size_t parts[] = { 1, 2, 4096, 4097, 20 * TH_KIB };
+
+	begin_to_cut();
+	for (size_t k = 0; k < sizeof(kinds) / sizeof(kinds[0]); k++) {
+		struct th_mem mem;
+
+		th_mem_alloc(&mem, kinds[k], TH_MIB);
+		for (size_t i = 0; i < sizeof(parts) / sizeof(parts[0]); i++) {
+			read_as_it_is_cut(&mem, parts[i], 64 * TH_KIB, 0);
+			/* the first mapping of two ends in it */
+			read_as_it_is_cut(&mem, parts[i], 64 * TH_KIB,
+					  mem.size / 2 - parts[i] / 2);
+		}
+		th_mem_free(&mem);
+	}
+	/* the last of several in one call of the driver */
+	read_as_it_is_cut(&mw_mem, 64 * TH_KIB,
+			  64 * TH_KIB + 2 * MW_CHUNK + 4096, 0);
+	mw_end();
+}
+
+static void nor_where_rows_are_refused(void **state)
+{
+	const struct th_fake *fake = th_need_fake();
+
+	begin_to_cut();
+	mw_warm();
+	assert_int_equal(fake->plan("cuMemcpy2DAsync_v2:*=801"), 0);
+	read_as_it_is_cut(&mw_mem, 4096, 64 * TH_KIB, 0);
+	fake->plan_clear();
+	mw_end();
+}
+
 #define TEST(name) cmocka_unit_test_teardown(name, mw_teardown)
 
 int main(void)
@@ -152,6 +226,8 @@ int main(void)
 		TEST(pages_that_are_back_are_not_the_old_ones),
 		TEST(pages_may_be_replaced_while_they_are_pinned),
 		TEST(a_number_that_became_another_file_s_opens_no_window),
+		TEST(small_parts_are_not_read_by_the_cpu),
+		TEST(nor_where_rows_are_refused),
 	};
 
 	mw_start();

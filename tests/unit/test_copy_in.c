@@ -154,6 +154,40 @@ static void the_last_word_is_the_plain_copys(void **state)
 	world_end(&w);
 }
 
+static void no_byte_is_read_by_the_cpu_of_rows_and_of_what_is_large(
+	void **state)
+{
+	struct cf_memory mem = { .kind = CF_MEMORY_DEVICE,
+				 .addr = 4096,
+				 .end = 4096 + 100 };
+	struct cf_cuda cuda, old = { 0 };
+	unsigned long plain;
+	struct world w;
+
+	world_make(&w, TH_DEVICE);
+	cuda = *w.cuda;
+	assert_false(cf_copy_in_goes_unread(&cuda, &mem, 0, 1));
+	assert_true(cf_copy_in_goes_unread(&cuda, &mem, 0, 2));
+	assert_true(cf_copy_in_goes_unread(&old, &mem, 0, KIB_32));
+	assert_false(cf_copy_in_goes_unread(&old, &mem, 0, KIB_32 - 1));
+	mem.chained = true;
+	assert_true(cf_copy_in_goes_unread(&cuda, &mem, 20, 80));
+	assert_false(cf_copy_in_goes_unread(&cuda, &mem, 20, 81));
+	assert_true(cf_copy_in_goes_unread(&cuda, &mem, 20, KIB_32));
+	mem.chained = false;
+	mem.kind = CF_MEMORY_MANAGED;
+	assert_false(cf_copy_in_goes_unread(&cuda, &mem, 0, 80));
+	/* and what is refused in rows is not copied */
+	assert_int_equal(th_fake()->plan("cuMemcpy2DAsync_v2:1=801"), 0);
+	plain = th_fake()->calls("cuMemcpyHtoDAsync_v2");
+	assert_int_equal(cf_copy_in_unread(&cuda, &w.facts, 0, (char *)w.bytes,
+					   4096, NULL),
+			 801);
+	assert_int_equal(th_fake()->calls("cuMemcpyHtoDAsync_v2"), plain);
+	th_fake()->plan_clear();
+	world_end(&w);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -164,6 +198,8 @@ int main(void)
 			what_is_refused_in_rows_is_copied_all_the_same),
 		cmocka_unit_test(a_driver_without_rows_copies_plainly),
 		cmocka_unit_test(the_last_word_is_the_plain_copys),
+		cmocka_unit_test(
+			no_byte_is_read_by_the_cpu_of_rows_and_of_what_is_large),
 	};
 
 	th_start(60);
