@@ -4,13 +4,15 @@
 Only for arrays that name a stream, and for streams: the driver is there then.
 """
 import ctypes
-from typing import Any, Optional
+import threading
+from typing import Any, Optional, Tuple
 
 from ._errors import CuFileError
 
 _CUDA_DRIVER_ERROR = 5011
 _INVALID_CONTEXT = 201
 _POINTER_CONTEXT = 1
+_PER_THREAD_STREAM = 2
 _driver: Optional[Any] = None
 
 
@@ -22,6 +24,7 @@ def _get() -> Any:
         driver.cuStreamQuery.argtypes = [ctypes.c_void_p]
         driver.cuPointerGetAttribute.argtypes = [
             ctypes.POINTER(ctypes.c_void_p), ctypes.c_int, ctypes.c_uint64]
+        driver.cuCtxGetCurrent.argtypes = [ctypes.POINTER(ctypes.c_void_p)]
         driver.cuCtxPushCurrent_v2.argtypes = [ctypes.c_void_p]
         driver.cuCtxPopCurrent_v2.argtypes = [ctypes.POINTER(ctypes.c_void_p)]
         _driver = driver
@@ -47,6 +50,17 @@ def _synchronize_in_context_of(address: int, stream: int) -> int:
 def is_idle(stream: int) -> bool:
     """Is nothing queued on the stream? Also no where it cannot be known."""
     return int(_get().cuStreamQuery(stream)) == 0
+
+
+def place_of(stream: int) -> Tuple[int, ...]:
+    """Equal for what is the same stream: the default streams are others in other
+    contexts, one of them in other threads too."""
+    if stream > _PER_THREAD_STREAM:
+        return (stream,)
+    context = ctypes.c_void_p()
+    _get().cuCtxGetCurrent(ctypes.byref(context))
+    thread = threading.get_ident() if stream == _PER_THREAD_STREAM else 0
+    return stream, context.value or 0, thread
 
 
 def synchronize(stream: Optional[int], address: int = 0) -> None:

@@ -7,12 +7,12 @@
     operation.result()              # waits for the stream, gives the count
 
 A Stream keeps the arguments and arrays of its operations alive until the GPU's
-stream has passed them.
+stream has passed them, and is kept alive itself as long.
 """
 import ctypes
 import threading
 from types import TracebackType
-from typing import Any, List, Optional, Type
+from typing import Any, List, Optional, Set, Tuple, Type
 
 from . import _cuda, _library
 from ._errors import CuFileError, check
@@ -23,6 +23,9 @@ FIXED_BUF_OFFSET = 1
 FIXED_FILE_OFFSET = 2
 FIXED_FILE_SIZE = 4
 PAGE_ALIGNED_INPUTS = 8
+
+# Those with operations that may not have been passed: nobody else need hold them.
+_busy: Set["Stream"] = set()
 
 
 def _handle_of(stream: Any) -> int:
@@ -88,6 +91,7 @@ class Stream:
         self.handle = _handle_of(stream)
         self._registered = flags is not None
         self._running: List[Operation] = []
+        self._place: Tuple[int, ...] = ()
         self._lock = threading.Lock()
         if flags is not None:
             check(self._library.cuFileStreamRegister(self.handle, flags),
@@ -111,25 +115,37 @@ class Stream:
                size: Optional[int], file_offset: int, offset: int) -> Operation:
         size = file._check(verb, memory, size, file_offset, offset)
         operation = Operation(self, verb, file, memory, size, file_offset, offset)
+        # who never waits still lets go of what is over
+        for stream in tuple(_busy):
+            if stream._place == _cuda.place_of(self.handle):
+                stream._let_go()
         with self._lock:
-            # who never waits here still lets go of what is over
-            if self._running and _cuda.is_idle(self.handle):
-                self._running.clear()
             operation._start(call, self.handle)
             self._running.append(operation)
+            _busy.add(self)
+            self._place = _cuda.place_of(self.handle)
         return operation
+
+    def _let_go(self) -> None:
+        """Forgets the operations if the GPU's stream has passed them."""
+        with self._lock:
+            over = self._running
+            if _cuda.is_idle(self.handle):
+                self._running = []
+                _busy.discard(self)
+        # here and not under the lock: arrays may do anything when they go
+        del over
 
     def synchronize(self) -> None:
         """Waits for everything queued on the stream."""
         with self._lock:
-            running, self._running = self._running, []
-        try:
-            if running:
-                _cuda.synchronize(self.handle, running[0]._memory.address)
-        except BaseException:
-            with self._lock:
-                self._running = running + self._running
-            raise
+            running = set(self._running)
+        if running:
+            _cuda.synchronize(self.handle, next(iter(running))._memory.address)
+        with self._lock:
+            self._running = [each for each in self._running if each not in running]
+            if not self._running:
+                _busy.discard(self)
 
     def close(self) -> None:
         """Waits, and deregisters the stream if it was registered."""

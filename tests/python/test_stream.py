@@ -100,6 +100,64 @@ def test_who_never_waits_lets_go_of_what_is_over(cufile, gpu, data_file):
         assert len(stream._running) <= 1
 
 
+class Gate:
+    """A GPU's stream goes no further until open()."""
+
+    def __init__(self, gpu, stream):
+        # arrays that go later would wait for it
+        gc.collect()
+        self.gpu, self.word, self.other = gpu, gpu.array(4, bytes(4)), gpu.stream()
+        self.say("cuStreamWaitValue32_v2", stream)
+
+    def say(self, name, stream):
+        self.gpu.use()
+        self.gpu.ok(name, ctypes.c_void_p(stream), ctypes.c_uint64(self.word.address),
+                    ctypes.c_uint(1), ctypes.c_uint(0))
+
+    def open(self):
+        self.say("cuStreamWriteValue32_v2", self.other)
+        self.gpu.ok("cuCtxSynchronize")
+
+
+def test_what_is_under_way_stays_where_everything_was_dropped(
+        cufile, gpu, data_file):
+    path, data = data_file(4096)
+    array, number = gpu.array(4096), gpu.stream()
+    with cufile.open(path) as file:
+        # what a first read has to load could wait for the gate
+        cufile.Stream(number).read(file, array).result()
+        array.set(bytes(4096))
+        gate = Gate(gpu, number)
+        # it holds the array, the file and the numbers that the GPU will read
+        operation = weakref.ref(cufile.Stream(number).read(file, array))
+        gc.collect()
+        kept = operation()
+        gate.open()
+        assert kept is not None and array.get() == data
+        del kept
+        # the next one on the GPU's stream sees that it is over
+        assert cufile.Stream(number).read(file, array).result() == 4096
+        gc.collect()
+        assert operation() is None
+
+
+def test_the_default_streams_of_two_gpus_are_two(cufile, two_gpus, data_file):
+    path, _ = data_file(4096)
+    arrays = [each.array(4096) for each in two_gpus]
+    with cufile.open(path) as file:
+        for each, array in zip(two_gpus, arrays):
+            each.use()
+            cufile.Stream().read(file, array).result()
+        gate = Gate(two_gpus[0], None)
+        operation = weakref.ref(cufile.Stream().read(file, arrays[0]))
+        two_gpus[1].use()
+        cufile.Stream().read(file, arrays[1]).result()
+        gc.collect()
+        kept = operation()
+        gate.open()
+        assert kept is not None
+
+
 def test_a_stream_is_registered_once(cufile, gpu):
     number = gpu.stream()
     with cufile.Stream(number, flags=0):
