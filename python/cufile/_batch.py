@@ -84,6 +84,8 @@ class Batch:
         self._queued: List[_Entry] = []
         self._running: Dict[int, _Entry] = {}
         self._next = 1
+        # held over the calls that submit, cancel and destroy: what the library
+        # has and the tables above change together. Taking an event needs it not.
         self._lock = threading.Lock()
 
     def _open_batch(self) -> int:
@@ -122,32 +124,35 @@ class Batch:
         them. wait: first wait for the GPU work queued before on the streams of
         the arrays.
         """
-        batch = self._open_batch()
         with self._lock:
-            entries, first = self._queued, self._next
-            params = (_abi.IOParams * len(entries))()
-            for number, entry in enumerate(entries):
-                entry.fill(params[number], first + number)
-            self._queued, self._next = [], first + len(entries)
-            self._running.update(enumerate(entries, first))
+            self._open_batch()
+            entries, self._queued = self._queued, []
         try:
             if wait:
                 for entry in entries:
                     entry.memory.wait()
             if entries:
-                check(self._library.cuFileBatchIOSubmit(
-                    batch, len(entries), params, 0),
-                    f"submitting {len(entries)} entries")
+                self._start(entries)
         except BaseException:
-            self._take_back(entries, first)
+            with self._lock:
+                self._queued = entries + self._queued
             raise
         return len(entries)
 
-    def _take_back(self, entries: List[_Entry], first: int) -> None:
+    def _start(self, entries: List[_Entry]) -> None:
+        params = (_abi.IOParams * len(entries))()
         with self._lock:
-            for number in range(first, first + len(entries)):
-                self._running.pop(number, None)
-            self._queued = entries + self._queued
+            batch, first = self._open_batch(), self._next
+            for number, entry in enumerate(entries):
+                entry.fill(params[number], first + number)
+            self._next += len(entries)
+            # their events may come before the call is back
+            self._running.update(enumerate(entries, first))
+            status = self._library.cuFileBatchIOSubmit(batch, len(entries), params, 0)
+            if status.err:
+                for number in range(first, self._next):
+                    del self._running[number]
+        check(status, f"submitting {len(entries)} entries")
 
     @property
     def outstanding(self) -> int:
@@ -174,32 +179,37 @@ class Batch:
         check(self._library.cuFileBatchIOGetStatus(
             batch, least, ctypes.byref(taken), events, limit),
             f"waiting for {least} of {room} entries")
-        return [self._event(events[i]) for i in range(taken.value)]
-
-    def _event(self, event: _abi.IOEvents) -> Event:
-        with self._lock:
-            entry = self._running.pop(event.cookie)
-        return entry.event(event.status, event.ret)
+        ended = [(self._running.pop(event.cookie, None), event)
+                 for event in events[:taken.value]]
+        # None: a cancel() forgot it since
+        return [entry.event(event.status, event.ret)
+                for entry, event in ended if entry is not None]
 
     def cancel(self) -> None:
         """Drops what has not begun, also what was not submitted, and waits for
         what has; no event is left."""
-        check(self._library.cuFileBatchIOCancel(self._open_batch()),
-              "cancelling a batch")
         with self._lock:
-            self._running.clear()
-            self._queued.clear()
+            check(self._library.cuFileBatchIOCancel(self._open_batch()),
+                  "cancelling a batch")
+            dropped = self._forget()
+        # not under the lock: arrays may do anything when they go
+        del dropped
+
+    def _forget(self) -> Any:
+        dropped = self._running, self._queued
+        self._running, self._queued = {}, []
+        return dropped
 
     def close(self) -> None:
         """Cancels and frees; a second time does nothing."""
         with self._lock:
             batch, self._batch = self._batch, None
-        if batch is None:
-            return
-        self._library.cuFileBatchIODestroy(batch)
-        self._library.cuFileDriverClose_v2()
-        self._running.clear()
-        self._queued.clear()
+            if batch is None:
+                return
+            self._library.cuFileBatchIODestroy(batch)
+            self._library.cuFileDriverClose_v2()
+            dropped = self._forget()
+        del dropped
 
     def __enter__(self) -> "Batch":
         return self

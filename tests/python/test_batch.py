@@ -2,6 +2,7 @@
 """cufile.Batch: bytes, events, room, cancelling, and what stays alive."""
 import gc
 import os
+import threading
 import weakref
 
 import pytest
@@ -143,6 +144,70 @@ def test_a_cancelled_batch_has_no_events_and_can_be_used_again(cufile, data_file
         batch.read(file, array)
         batch.submit()
         assert len(batch.wait()) == 1 and bytes(array) == data
+
+
+class Behind:
+    """The library; do() runs as soon as the call of that name is back."""
+
+    def __init__(self, library, name, do):
+        self._library, self._name, self._do = library, name, do
+
+    def __getattr__(self, name):
+        call = getattr(self._library, name)
+        if name != self._name:
+            return call
+
+        def both(*arguments):
+            status = call(*arguments)
+            self._do()
+            return status
+        return both
+
+
+def test_a_cancel_keeps_what_another_thread_submits_meanwhile(cufile, data_file):
+    path, data = data_file(SIZE)
+    array = bytearray(SIZE)
+    with cufile.open(path) as file, cufile.Batch(2) as batch:
+        def submit():
+            batch.read(file, array, cookie="mine")
+            batch.submit()
+
+        def begin():
+            other.start()
+            # as far as it gets: it may have to wait for the cancel
+            other.join(1)
+
+        other = threading.Thread(target=submit)
+        batch._library = Behind(batch._library, "cuFileBatchIOCancel", begin)
+        batch.cancel()
+        other.join()
+        assert batch.outstanding == 1
+        assert [event.cookie for event in batch.wait()] == ["mine"]
+    assert array == data
+
+
+@pytest.mark.parametrize("end", ["cancel", "close"])
+def test_events_that_a_cancel_overtakes_are_dropped(cufile, data_file, end):
+    path, _ = data_file(SIZE)
+    with cufile.open(path) as file, cufile.Batch(2) as batch:
+        batch.read(file, bytearray(SIZE))
+        batch.submit()
+        batch._library = Behind(batch._library, "cuFileBatchIOGetStatus",
+                                getattr(batch, end))
+        assert batch.wait() == [] and batch.outstanding == 0
+
+
+def test_arrays_that_go_with_a_cancel_may_use_the_batch(cufile, data_file):
+    path, _ = data_file(SIZE)
+
+    class Array(bytearray):
+        def __del__(self):
+            batch.read(file, bytearray(SIZE))
+
+    with cufile.open(path) as file, cufile.Batch(2) as batch:
+        batch.read(file, Array(SIZE))
+        batch.cancel()
+        assert batch.submit() == 1 and len(batch.wait()) == 1
 
 
 def test_a_closed_batch_refuses_and_closing_drops_what_runs(cufile, data_file):
