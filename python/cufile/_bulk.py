@@ -9,6 +9,7 @@ import contextlib
 import errno
 import operator
 import os
+import secrets
 from functools import partial
 from typing import (Any, Callable, Iterator, List, Mapping, NamedTuple, Optional,
                     Sequence, Tuple)
@@ -118,12 +119,15 @@ def replacing(path: Path) -> Iterator[File]:
     if isinstance(path, int):
         raise TypeError("save_file needs a path, not a descriptor")
     target = os.path.realpath(os.fsdecode(path))
-    partial_path = f"{target}.{os.getpid()}.partial"
+    # a name of its own, also where others save to this path, and a short one
+    partial_path = os.path.join(os.path.dirname(target),
+                                f"{secrets.token_hex(8)}.partial")
+    open(partial_path, "x").close()
     try:
-        with open_file(partial_path, "w+") as file:
+        with open_file(partial_path, "r+") as file:
             yield file
         os.replace(partial_path, target)
     except BaseException:
-        if os.path.exists(partial_path):
+        with contextlib.suppress(FileNotFoundError):
             os.unlink(partial_path)
         raise

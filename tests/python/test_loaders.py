@@ -121,3 +121,38 @@ def test_a_save_on_a_full_disk_leaves_the_old_file(kind, saved, numpy, full_disk
     assert caught.value.errno in (errno.EFBIG, errno.ENOSPC)
     assert path.read_bytes() == before
     assert os.listdir(path.parent) == ["model"]
+
+
+def test_saves_to_one_path_do_not_meet(kind, saved, numpy, gpu, monkeypatch):
+    """One that begins while another writes; the one that ends last stays."""
+    from cufile import _bulk
+    path, _ = saved
+    data, plain = os.urandom(70007), _bulk.write
+
+    def write(*arguments):
+        monkeypatch.setattr(_bulk, "write", plain)
+        kind.save_file({"a": numpy.zeros(9)}, path)
+        plain(*arguments)
+
+    monkeypatch.setattr(_bulk, "write", write)
+    kind.save_file({"a": numpy.frombuffer(data, "u1")}, path)
+    assert kind.bytes_of(kind.load_file(path, framework=kind.blocks(gpu))) == data
+    assert os.listdir(path.parent) == ["model"]
+
+
+def test_a_file_may_have_the_longest_name(kind, numpy, gpu, tmp_path):
+    path = tmp_path / ("m" * os.pathconf(tmp_path, "PC_NAME_MAX"))
+    kind.save_file({"a": numpy.frombuffer(b"12345678", "u1")}, path)
+    got = kind.load_file(path, framework=kind.blocks(gpu))
+    assert kind.bytes_of(got) == b"12345678"
+
+
+def test_a_file_of_another_is_not_written_to(kind, saved, numpy, monkeypatch):
+    import secrets
+    path, _ = saved
+    other = path.with_name("same.partial")
+    other.write_bytes(b"other")
+    monkeypatch.setattr(secrets, "token_hex", lambda count: "same")
+    with pytest.raises(FileExistsError, match="same.partial"):
+        kind.save_file({"a": numpy.ones(3)}, path)
+    assert other.read_bytes() == b"other"
