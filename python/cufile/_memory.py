@@ -170,7 +170,8 @@ def _from_interface(thing: Any, interface: Any, name: str) -> Memory:
 
 
 def _from_buffer(thing: Any, view: memoryview) -> Memory:
-    if "O" in view.format:
+    # names of fields are between colons
+    if "O" in view.format and "O" in re.sub(":[^:]*:", "", view.format):
         raise TypeError(f"{kind_of(thing)} holds Python objects, not bytes")
     if not view.c_contiguous:
         raise _not_contiguous(thing, view.shape or (), view.strides or ())

@@ -204,6 +204,22 @@ def test_arrays_of_python_objects_are_refused(file, numpy):
     refuse(file, interface(4096, (3,), "|O8"), TypeError, "Python objects")
 
 
+def test_fields_may_have_any_name(file, numpy):
+    class Row(ctypes.Structure):
+        _fields_ = [("Offset", ctypes.c_int32), ("O", ctypes.c_int32)]
+
+    class Held(ctypes.Structure):
+        _fields_ = [("a", ctypes.c_int64), ("b", ctypes.py_object)]
+
+    row, table = Row(), numpy.zeros(4, [("Offset", "i4"), ("TOO", "f4")])
+    for values in (row, table):
+        assert file.read(values) == memoryview(values).nbytes
+        assert bytes(values) == file.data[:memoryview(values).nbytes]
+    for values in (Held(), numpy.zeros(4, [("a", "i8"), ("b", object)])):
+        with pytest.raises(TypeError, match="Python objects"):
+            file.read(values)
+
+
 @pytest.mark.parametrize("broken", [
     dict(), dict(shape=(4,), typestr="|u1"), dict(shape=4, typestr="|u1", data=(1, False)),
     dict(shape=(4,), typestr="|u1", data=1),
