@@ -244,6 +244,56 @@ def test_containers_that_hold_themselves_come_back_so(cp, numpy, tmp_path):
     assert got["list"][1] is got and got["list"][2] is got["list"]
 
 
+class Tensor:
+    """Of a framework whose tensors may be in sets and keys; torch's may."""
+
+    def __init__(self, numpy):
+        self.values = numpy.arange(4)
+        self.dtype, self.shape = self.values.dtype, self.values.shape
+        self.__cuda_array_interface__ = self.values.__array_interface__
+
+
+def nested(depth, value=1):
+    for _ in range(depth):
+        value = (value,)
+    return value
+
+
+def test_keys_that_are_saved_are_loaded(cp, numpy, tmp_path):
+    keys = [1, 1.5, "a", b"a", None, False, (), (2, "b", (None,)), nested(8)]
+    value = {"keys": dict.fromkeys(keys, 7), "set": set(keys)}
+    assert saved_and_loaded(cp, value, tmp_path / "c.pt") == value
+
+
+def test_keys_that_could_not_be_loaded_are_not_saved(cp, numpy, tmp_path):
+    tensor = Tensor(numpy)
+    for key in (tensor, (1, tensor), nested(9), frozenset([1]), nested(2, tensor)):
+        for bad in ({key}, {key: 1}, OrderedDict({key: 1}), [{"a": {key}}]):
+            with pytest.raises(cp.CheckpointError, match="c.pt: a .* as a key or in"):
+                cp.save_file(bad, tmp_path / "c.pt")
+    assert os.listdir(tmp_path) == []
+
+
+def test_tensors_of_a_metadata_are_saved_as_all_others(cp, numpy, tmp_path):
+    value = OrderedDict(a=1)
+    value._metadata = {"": {"version": numpy.arange(5)}}
+    got = saved_and_loaded(cp, value, tmp_path / "c.pt")
+    assert got._metadata[""]["version"].tolist() == list(range(5))
+
+
+def test_a_dtype_that_could_not_be_loaded_is_not_saved(cp, tmp_path, monkeypatch):
+    import types
+
+    class Dtype:
+        def __str__(self):
+            return "torch.qint8"
+
+    torch = types.SimpleNamespace(Tensor=Tensor, dtype=Dtype, Size=None, device=None)
+    monkeypatch.setitem(sys.modules, "torch", torch)
+    with pytest.raises(cp.CheckpointError, match="Dtype is no tensor"):
+        cp.save_file([Dtype()], tmp_path / "c.pt")
+
+
 def test_a_save_without_checksums_is_loaded(cp, numpy, tmp_path):
     value = {"a": numpy.arange(100_000)}
     got = saved_and_loaded(cp, value, tmp_path / "c.pt", crc=False)

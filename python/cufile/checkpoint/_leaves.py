@@ -109,7 +109,9 @@ def collect(value: Any, path: Path) -> Dict[int, Leaf]:
         seen.add(id(value))
         if isinstance(value, dict):
             waiting += list(value.values())
-        elif isinstance(value, (list, tuple, set)):
+            # what an OrderedDict has beside: _metadata
+            waiting += list(getattr(value, "__dict__", {}).values())
+        elif isinstance(value, (list, tuple)):
             waiting += list(value)
         elif is_leaf(value):
             found[id(value)] = leaf_of(value, path)

@@ -61,8 +61,11 @@ def save_file(value: Any, path: Path, *, crc: bool = True,
     """Writes tensors in plain containers as torch.save does.
 
     value  tensors and parameters of PyTorch, arrays of CuPy and NumPy, in
-           dicts, OrderedDicts, lists, tuples and sets, with numbers, texts,
-           bytes, dtypes, sizes and devices; anything else is CheckpointError
+           dicts, OrderedDicts, lists and tuples, with numbers, texts, bytes,
+           dtypes, sizes and devices, and sets; keys and what is in sets are
+           numbers, texts, bytes, None and tuples of them, at most eight in
+           each other. Anything else is CheckpointError, and all this
+           load_file takes.
     crc    with checksums, which unzip and its kin look at. PyTorch does not,
            and without them the file need not be read back.
 

@@ -5,12 +5,13 @@ import struct
 from collections import OrderedDict
 from typing import Any, Callable, Dict, List, Tuple
 
-from .._dtypes import DTYPES
+from .._dtypes import DTYPES, name_of
 from .._errors import Path
 from .._memory import kind_of
 from ._dtypes import STORAGES
 from ._errors import CheckpointError
 from ._leaves import Leaf, Piece, is_leaf, is_named
+from ._values import is_key
 
 _STORAGE_OF = {dtype: name for name, dtype in STORAGES.items() if dtype}
 
@@ -44,8 +45,8 @@ class Writer:
             step(self, value)
         elif is_leaf(value):
             self._leaf(value)
-        elif is_named(value, "dtype"):
-            self._global("torch", str(value).rsplit(".", 1)[-1])
+        elif is_named(value, "dtype") and name_of(value):
+            self._global("torch", str(name_of(value)))
         elif is_named(value, "Size"):
             self._call("torch", "Size", tuple(value))
         elif is_named(value, "device"):
@@ -107,11 +108,17 @@ class Writer:
     def _items(self, value: Dict[Any, Any]) -> None:
         self.text += b"("
         for key, each in value.items():
-            if is_leaf(key):
-                raise CheckpointError(self._path, f"{kind_of(key)} as a key")
+            self._check_key(key)
             self.write(key)
             self.write(each)
         self.text += b"u"
+
+    def _check_key(self, key: Any) -> None:
+        """Only what load_file would take."""
+        if not is_key(key):
+            raise CheckpointError(self._path, f"a {kind_of(key)} as a key or in a set, "
+                                              "where numbers, texts, bytes and tuples "
+                                              "of them, up to eight deep, may be")
 
     def _ordered(self, value: Any) -> None:
         more = getattr(value, "__dict__", {})
@@ -140,6 +147,8 @@ class Writer:
         self.text += b"t"
 
     def _set(self, value: Any) -> None:
+        for each in value:
+            self._check_key(each)
         # an order that is the same in each process
         self._call("__builtin__", "set", sorted(value, key=repr))
         self._remember(value)
