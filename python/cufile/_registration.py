@@ -10,12 +10,13 @@ from ._memory import Buffer, describe
 
 
 class Registration:
-    """A registered range. Keeps its array alive until it is closed."""
+    """A registered range. Keeps its array alive until it is closed, as it is
+    too when nobody holds it any more."""
 
     def __init__(self, buffer: Buffer, flags: int = 0) -> None:
+        self._library = _library.get()
         memory = describe(buffer)
-        check(_library.get().cuFileBufRegister(memory.address, memory.nbytes,
-                                               flags),
+        check(self._library.cuFileBufRegister(memory.address, memory.nbytes, flags),
               f"registering {memory.nbytes} bytes at {memory.address:#x}")
         self._memory: Optional[object] = memory
         self.address = memory.address
@@ -32,7 +33,7 @@ class Registration:
             memory, self._memory = self._memory, None
         if memory is None:
             return
-        check(_library.get().cuFileBufDeregister(self.address),
+        check(self._library.cuFileBufDeregister(self.address),
               f"deregistering the buffer at {self.address:#x}")
 
     def __enter__(self) -> "Registration":
@@ -42,6 +43,11 @@ class Registration:
                  error: Optional[BaseException],
                  trace: Optional[TracebackType]) -> None:
         self.close()
+
+    def __del__(self) -> None:
+        if getattr(self, "_memory", None) is not None:
+            # where it fails, as after the driver's last close, nothing is left
+            self._library.cuFileBufDeregister(self.address)
 
 
 def register(buffer: Buffer, flags: int = 0) -> Registration:

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Driver, parameters, statistics and registrations of the package."""
+import gc
 import os
 import pathlib
 import shutil
@@ -234,6 +235,16 @@ def test_a_registered_buffer_is_read_into_and_let_go(cufile, place, data_file):
         registration.close()
         cufile.register(place.give(array)).close()
     assert array.get() == data
+
+
+def test_a_dropped_registration_is_none_any_more(cufile, place):
+    array = place.array(8192)
+    registration = cufile.register(place.give(array))
+    del registration
+    gc.collect()
+    # what is allocated at that address next can be registered
+    with cufile.register(place.give(array)):
+        pass
 
 
 def test_an_empty_buffer_is_not_registered(cufile):
