@@ -7,7 +7,7 @@ headers, so nothing in this file is right by memory.
 import ctypes
 from ctypes import (c_bool, c_char, c_char_p, c_int, c_int64, c_size_t, c_ssize_t,
                     c_uint, c_uint32, c_uint64, c_void_p)
-from typing import Any, Dict, List, Tuple
+from typing import Any, Dict, List, SupportsIndex, Tuple
 
 ERROR_BASE = 5000
 CUDA_DRIVER_ERROR = 5011
@@ -173,6 +173,26 @@ class Explain(ctypes.Structure):
                 ("part_size", c_uint64), ("refusals", Refusal * MAX_REFUSALS)]
 
 
+def whole(number: Any, kind: Any) -> Any:
+    """A number for this ctypes type. Of one that does not fit ctypes would take
+    the last bits: it is the top bit alone instead, which every call refuses."""
+    if isinstance(number, SupportsIndex) and kind(number).value != number:
+        return 1 << 8 * ctypes.sizeof(kind) - 1
+    return number
+
+
+class _Whole:
+    """A number of this type, in what a call takes."""
+
+    def __init__(self, kind: Any) -> None:
+        self._kind = kind
+
+    def from_param(self, number: Any) -> Any:
+        return self._kind.from_param(whole(number, self._kind))
+
+
+# Not for what File checks already: it costs some of a small request's time.
+_INT, _UINT, _SIZE, _OFFSET = map(_Whole, (c_int, c_uint, c_size_t, c_int64))
 _P = ctypes.POINTER
 _IO = [c_void_p, c_void_p, c_size_t, c_int64, c_int64]
 _ASYNC = [c_void_p, c_void_p, _P(c_size_t), _P(c_int64), _P(c_int64),
@@ -185,10 +205,10 @@ CALLS: Dict[str, Tuple[Any, List[Any]]] = {
     "cuFileDriverClose_v2": (Error, []),
     "cuFileUseCount": (ctypes.c_long, []),
     "cuFileDriverGetProperties": (Error, [_P(DrvProps)]),
-    "cuFileDriverSetPollMode": (Error, [c_bool, c_size_t]),
-    "cuFileDriverSetMaxDirectIOSize": (Error, [c_size_t]),
-    "cuFileDriverSetMaxCacheSize": (Error, [c_size_t]),
-    "cuFileDriverSetMaxPinnedMemSize": (Error, [c_size_t]),
+    "cuFileDriverSetPollMode": (Error, [c_bool, _SIZE]),
+    "cuFileDriverSetMaxDirectIOSize": (Error, [_SIZE]),
+    "cuFileDriverSetMaxCacheSize": (Error, [_SIZE]),
+    "cuFileDriverSetMaxPinnedMemSize": (Error, [_SIZE]),
     "cuFileHandleRegister": (Error, [_P(c_void_p), _P(Descr)]),
     "cuFileHandleDeregister": (None, [c_void_p]),
     "cuFileBufRegister": (Error, [c_void_p, c_size_t, c_int]),
@@ -197,9 +217,9 @@ CALLS: Dict[str, Tuple[Any, List[Any]]] = {
     "cuFileWrite": (c_ssize_t, _IO),
     "cuFileReadAsync": (Error, _ASYNC),
     "cuFileWriteAsync": (Error, _ASYNC),
-    "cuFileStreamRegister": (Error, [c_void_p, c_uint]),
+    "cuFileStreamRegister": (Error, [c_void_p, _UINT]),
     "cuFileStreamDeregister": (Error, [c_void_p]),
-    "cuFileBatchIOSetUp": (Error, [_P(c_void_p), c_uint]),
+    "cuFileBatchIOSetUp": (Error, [_P(c_void_p), _UINT]),
     "cuFileBatchIOSubmit": (Error, [c_void_p, c_uint, _P(IOParams), c_uint]),
     "cuFileBatchIOGetStatus": (Error, [c_void_p, c_uint, _P(c_uint),
                                        _P(IOEvents), _P(Timespec)]),
@@ -212,7 +232,7 @@ CALLS: Dict[str, Tuple[Any, List[Any]]] = {
     "cuFileSetParameterBool": (Error, [c_int, c_bool]),
     "cuFileSetParameterString": (Error, [c_int, c_char_p]),
     "cuFileGetParameterMinMaxValue": (Error, [c_int, _P(c_size_t), _P(c_size_t)]),
-    "cuFileSetStatsLevel": (Error, [c_int]),
+    "cuFileSetStatsLevel": (Error, [_INT]),
     "cuFileGetStatsLevel": (Error, [_P(c_int)]),
     "cuFileStatsStart": (Error, []),
     "cuFileStatsStop": (Error, []),
@@ -223,7 +243,7 @@ CALLS: Dict[str, Tuple[Any, List[Any]]] = {
     # opencufile.h, of this library alone
     "ocf_explain_read": (Error, _IO + [_P(Explain)]),
     "ocf_explain_write": (Error, _IO + [_P(Explain)]),
-    "ocf_explain_memory": (Error, [c_void_p, c_int, c_int, c_size_t, c_int64,
-                                   c_int64, _P(Explain)]),
+    "ocf_explain_memory": (Error, [c_void_p, c_int, c_int, _SIZE, _OFFSET, _OFFSET,
+                                   _P(Explain)]),
     "ocf_explain_text": (c_size_t, [_P(Explain), c_char_p, c_size_t]),
 }

@@ -11,7 +11,7 @@ import weakref
 from types import TracebackType
 from typing import Any, Optional, Type, Union
 
-from . import _library, driver
+from . import _abi, _library, driver
 from ._errors import CuFileError
 from ._file import File
 from ._memory import describe
@@ -108,7 +108,9 @@ class CuFile:
         if file is None:
             raise IOError("File is not open.")
         address = _address(where, verb, file, size, file_offset, dev_offset)
-        done = call(file.handle, address, size, file_offset, dev_offset)
+        done = call(file.handle, address, _abi.whole(size, ctypes.c_size_t),
+                    _abi.whole(file_offset, ctypes.c_int64),
+                    _abi.whole(dev_offset, ctypes.c_int64))
         if done < 0:
             number = ctypes.get_errno() if done == -1 else -done
             raise CuFileError(f"{verb} of {size} bytes at {file_offset} of "

@@ -80,7 +80,7 @@ class File:
         self._own()
         handle = ctypes.c_void_p()
         descr = _abi.Descr(_abi.HANDLE_TYPE_OPAQUE_FD,
-                           _abi.DescrHandle(fd=fd), None)
+                           _abi.DescrHandle(fd=_abi.whole(fd, ctypes.c_int)), None)
         check(self._library.cuFileHandleRegister(ctypes.byref(handle),
                                                  ctypes.byref(descr)),
               f"registering {self._name}", path)

@@ -34,6 +34,9 @@ class Memory:
         if nbytes < 0 or address < 0:
             raise ValueError(f"memory at {address} of {nbytes} bytes: neither "
                              "can be negative")
+        if address + nbytes > 1 << 64:
+            raise ValueError(f"memory at {address} of {nbytes} bytes ends behind "
+                             "the last address")
         if nbytes and not address:
             raise ValueError(f"memory of {nbytes} bytes has no address")
         self.address = address or ctypes.addressof(_NOWHERE)

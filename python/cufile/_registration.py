@@ -5,8 +5,10 @@ from types import TracebackType
 from typing import Optional, Type
 
 from . import _library
-from ._errors import check
+from ._errors import CuFileError, check
 from ._memory import Buffer, describe
+
+_INVALID_VALUE = 5022
 
 
 class Registration:
@@ -16,8 +18,12 @@ class Registration:
     def __init__(self, buffer: Buffer, flags: int = 0) -> None:
         self._library = _library.get()
         memory = describe(buffer)
+        operation = f"registering {memory.nbytes} bytes at {memory.address:#x}"
+        # the library ignores flags that it does not know; ctypes would cut them
+        if not -1 << 31 <= flags < 1 << 31:
+            raise CuFileError(f"{operation} with flags {flags:#x}", _INVALID_VALUE)
         check(self._library.cuFileBufRegister(memory.address, memory.nbytes, flags),
-              f"registering {memory.nbytes} bytes at {memory.address:#x}")
+              operation)
         self._memory: Optional[object] = memory
         self.address = memory.address
         self.nbytes = memory.nbytes

@@ -28,7 +28,8 @@ def cuFileDriverClose() -> None:
 def cuFileHandleRegister(fd: int) -> ctypes.c_void_p:
     """A handle for a descriptor, which stays the caller's."""
     handle = CUfileHandle_t()
-    descr = CUfileDescr(_abi.HANDLE_TYPE_OPAQUE_FD, DescrUnion(fd=fd), None)
+    descr = CUfileDescr(_abi.HANDLE_TYPE_OPAQUE_FD,
+                        DescrUnion(fd=_abi.whole(fd, ctypes.c_int)), None)
     check(libcufile.cuFileHandleRegister(ctypes.byref(handle),
                                          ctypes.byref(descr)),
           f"cuFileHandleRegister of descriptor {fd}")

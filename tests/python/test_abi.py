@@ -105,3 +105,58 @@ def test_the_structures_of_explain_have_the_members_of_the_header(
     assert names == fields_in_order(OURS, structure)
     assert int(re.search(r"#define OCF_MAX_REFUSALS (\d+)", OURS)[1]) \
         == abi.MAX_REFUSALS
+
+
+# every number that a call of the package hands on as it is given
+HANDED_ON = {
+    "a descriptor": (32, lambda c, number, file, room: c.open(number)),
+    "a descriptor of bindings": (32, lambda c, number, file, room:
+                                 bindings().cuFileHandleRegister(number)),
+    "a batch": (32, lambda c, number, file, room: c.Batch(number)),
+    "flags of a stream": (32, lambda c, number, file, room: c.Stream(None, number)),
+    "flags of a buffer": (32, lambda c, number, file, room: c.register(room, number)),
+    "a level": (32, lambda c, number, file, room: c.stats.start(number)),
+    "a threshold": (64, lambda c, number, file, room:
+                    c.driver.set_poll_mode(False, number)),
+    "a direct size": (64, lambda c, number, file, room:
+                      c.driver.set_max_direct_io_size(number)),
+    "a cache": (64, lambda c, number, file, room: c.driver.set_max_cache_size(number)),
+    "pinned memory": (64, lambda c, number, file, room:
+                      c.driver.set_max_pinned_mem_size(number)),
+    "a size": (64, lambda c, number, file, room: file.read(address(room), number)),
+    "an offset in a file": (64, lambda c, number, file, room:
+                            file.read(address(room), 1, number)),
+    "an offset in memory": (64, lambda c, number, file, room:
+                            file.read(address(room), 1, 0, number)),
+}
+
+
+def bindings():
+    from cufile import bindings as module
+    return module
+
+
+def address(room):
+    return ctypes.addressof(ctypes.c_char.from_buffer(room))
+
+
+@pytest.mark.parametrize("more", [0, 1, 4, 8])
+@pytest.mark.parametrize("what", HANDED_ON)
+def test_a_number_with_too_many_bits_is_refused_not_cut(cufile, data_file, what, more):
+    path, _ = data_file(4096)
+    bits, call = HANDED_ON[what]
+    room = bytearray(64)
+    with cufile.CuFile(str(path)) as file:
+        for number in ((1 << bits) + more, (1 << bits + 1) + more, more - (1 << bits)):
+            with pytest.raises(cufile.CuFileError) as caught:
+                call(cufile, number, file, room)
+            assert caught.value.name in ("CU_FILE_INVALID_VALUE", "EINVAL",
+                                         "CU_FILE_DRIVER_UNSUPPORTED_LIMIT")
+    assert room == bytearray(64)
+
+
+def test_explained_numbers_are_not_cut(cufile, data_file):
+    path, _ = data_file(4096)
+    with cufile.open(path) as file:
+        for numbers in (((1 << 64) + 8,), (8, 1 << 64), (8, 0, 1 << 64)):
+            assert cufile.explain(file, "host", *numbers).problem[0] == "EINVAL"

@@ -238,7 +238,8 @@ def test_masked_arrays_are_refused(file):
 
 
 def test_ranges_that_cannot_be_are_refused(cufile):
-    for address, nbytes in ((0, 1), (-1, 1), (4096, -1)):
+    for address, nbytes in ((0, 1), (-1, 1), (4096, -1), (1 << 64, 1),
+                            (4096, 1 << 64), ((1 << 64) + 4096, 8)):
         with pytest.raises(ValueError):
             cufile.Memory(address, nbytes)
 
