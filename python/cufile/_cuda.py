@@ -22,6 +22,8 @@ def _get() -> Any:
         driver = ctypes.CDLL("libcuda.so.1")
         driver.cuStreamSynchronize.argtypes = [ctypes.c_void_p]
         driver.cuStreamQuery.argtypes = [ctypes.c_void_p]
+        driver.cuStreamIsCapturing.argtypes = [
+            ctypes.c_void_p, ctypes.POINTER(ctypes.c_int)]
         driver.cuPointerGetAttribute.argtypes = [
             ctypes.POINTER(ctypes.c_void_p), ctypes.c_int, ctypes.c_uint64]
         driver.cuCtxGetCurrent.argtypes = [ctypes.POINTER(ctypes.c_void_p)]
@@ -47,9 +49,18 @@ def _synchronize_in_context_of(address: int, stream: int) -> int:
     return int(result)
 
 
+def is_recording(stream: int) -> Optional[bool]:
+    """Does what is queued become part of a graph? None: it cannot be known."""
+    status = ctypes.c_int()
+    if _get().cuStreamIsCapturing(stream, ctypes.byref(status)):
+        return None
+    return bool(status.value)
+
+
 def is_idle(stream: int) -> bool:
-    """Is nothing queued on the stream? Also no where it cannot be known."""
-    return int(_get().cuStreamQuery(stream)) == 0
+    """Is nothing queued on the stream? Also no where it cannot be known: a query
+    would be the end of a graph that is being recorded."""
+    return is_recording(stream) is False and int(_get().cuStreamQuery(stream)) == 0
 
 
 def place_of(stream: int) -> Tuple[int, ...]:

@@ -7,7 +7,8 @@
     operation.result()              # waits for the stream, gives the count
 
 A Stream keeps the arguments and arrays of its operations alive until the GPU's
-stream has passed them, and is kept alive itself as long.
+stream has passed them, and is kept alive itself as long. Those that a graph
+recorded it keeps for as long as somebody holds it, or one of them.
 """
 import ctypes
 import threading
@@ -91,6 +92,7 @@ class Stream:
         self.handle = _handle_of(stream)
         self._registered = flags is not None
         self._running: List[Operation] = []
+        self._recorded: List[Operation] = []
         self._place: Tuple[int, ...] = ()
         self._lock = threading.Lock()
         if flags is not None:
@@ -119,8 +121,12 @@ class Stream:
         for stream in tuple(_busy):
             if stream._place == _cuda.place_of(self.handle):
                 stream._let_go()
+        recorded = _cuda.is_recording(self.handle)
         with self._lock:
             operation._start(call, self.handle)
+            if recorded:
+                self._recorded.append(operation)
+                return operation
             self._running.append(operation)
             _busy.add(self)
             self._place = _cuda.place_of(self.handle)

@@ -141,6 +141,36 @@ def test_what_is_under_way_stays_where_everything_was_dropped(
         assert operation() is None
 
 
+def test_a_graph_is_recorded_and_keeps_its_operations(cufile, gpu, data_file):
+    path, data = data_file(4096)
+    handle = gpu.stream()
+    arrays = [gpu.array(4096) for _ in range(3)]
+    before = [array.get() for array in arrays]
+    graph, launched = ctypes.c_void_p(), ctypes.c_void_p()
+    with cufile.open(path) as file:
+        cufile.Stream(handle).read(file, arrays[0])
+        gpu.ok("cuStreamSynchronize", ctypes.c_void_p(handle))
+        # of another Stream than the one above, and twice of one
+        stream = cufile.Stream(handle)
+        gpu.ok("cuStreamBeginCapture_v2", ctypes.c_void_p(handle), 2)
+        for array in arrays[1:]:
+            stream.read(file, array)
+        gpu.ok("cuStreamEndCapture", ctypes.c_void_p(handle), ctypes.byref(graph))
+        assert [array.get() for array in arrays[1:]] == before[1:]
+        # what finds the stream idle lets go of nothing that the graph has
+        kept = [weakref.ref(operation) for operation in stream._recorded]
+        stream.read(file, arrays[0]).result()
+        gc.collect()
+        assert len(kept) == 2 and all(operation() for operation in kept)
+        gpu.ok("cuGraphInstantiateWithFlags", ctypes.byref(launched), graph,
+               ctypes.c_ulonglong(0))
+        gpu.ok("cuGraphLaunch", launched, ctypes.c_void_p(handle))
+        gpu.ok("cuStreamSynchronize", ctypes.c_void_p(handle))
+        gpu.ok("cuGraphExecDestroy", launched)
+        gpu.ok("cuGraphDestroy", graph)
+    assert all(array.get() == data for array in arrays)
+
+
 def test_the_default_streams_of_two_gpus_are_two(cufile, two_gpus, data_file):
     path, _ = data_file(4096)
     arrays = [each.array(4096) for each in two_gpus]
