@@ -115,6 +115,8 @@ static void measure(struct runner *r)
 {
 	double end = r->period->end, at = now_s();
 
+	/* what was dropped before is in no time that is told */
+	r->untimed_cpu_s = 0;
 	do {
 		double before = at;
 
