@@ -14,7 +14,7 @@ taken. Its methods may be called from any thread.
 import ctypes
 import threading
 from types import TracebackType
-from typing import Any, Dict, List, NamedTuple, Optional, Type
+from typing import Any, Dict, List, NamedTuple, Optional, Set, Type
 
 from . import _abi, _library
 from ._errors import CuFileError, check
@@ -126,23 +126,20 @@ class Batch:
         """
         with self._lock:
             self._open_batch()
-            entries, self._queued = self._queued, []
-        try:
-            if wait:
-                for entry in entries:
-                    entry.memory.wait()
-            if entries:
-                self._start(entries)
-        except BaseException:
-            with self._lock:
-                self._queued = entries + self._queued
-            raise
-        return len(entries)
+            chosen = list(self._queued)
+        if wait:
+            for entry in chosen:
+                entry.memory.wait()
+        return self._start({id(entry) for entry in chosen})
 
-    def _start(self, entries: List[_Entry]) -> None:
-        params = (_abi.IOParams * len(entries))()
+    def _start(self, chosen: Set[int]) -> int:
         with self._lock:
             batch, first = self._open_batch(), self._next
+            # a cancel() may have dropped some since
+            entries = [each for each in self._queued if id(each) in chosen]
+            if not entries:
+                return 0
+            params = (_abi.IOParams * len(entries))()
             for number, entry in enumerate(entries):
                 entry.fill(params[number], first + number)
             self._next += len(entries)
@@ -152,7 +149,11 @@ class Batch:
             if status.err:
                 for number in range(first, self._next):
                     del self._running[number]
+            else:
+                self._queued = [each for each in self._queued
+                                if id(each) not in chosen]
         check(status, f"submitting {len(entries)} entries")
+        return len(entries)
 
     @property
     def outstanding(self) -> int:

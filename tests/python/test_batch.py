@@ -186,6 +186,14 @@ def test_a_cancel_keeps_what_another_thread_submits_meanwhile(cufile, data_file)
     assert array == data
 
 
+def test_a_cancel_drops_what_a_submit_still_waits_to_begin(cufile, data_file, monkeypatch):
+    path, _ = data_file(SIZE)
+    with cufile.open(path) as file, cufile.Batch(2) as batch:
+        batch.read(file, bytearray(SIZE))
+        monkeypatch.setattr(cufile.Memory, "wait", lambda memory: batch.cancel())
+        assert batch.submit() == 0 and batch.outstanding == 0 and batch.wait() == []
+
+
 @pytest.mark.parametrize("end", ["cancel", "close"])
 def test_events_that_a_cancel_overtakes_are_dropped(cufile, data_file, end):
     path, _ = data_file(SIZE)
