@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Registered buffers: never necessary, and quicker where requests repeat."""
 import threading
+import weakref
 from types import TracebackType
 from typing import Optional, Type
 
@@ -9,6 +10,9 @@ from ._errors import CuFileError, check
 from ._memory import Buffer, describe
 
 _INVALID_VALUE = 5022
+
+# Who registered what is at an address: after the driver's last close, somebody else.
+_newest: "weakref.WeakValueDictionary[int, Registration]" = weakref.WeakValueDictionary()
 
 
 class Registration:
@@ -28,6 +32,7 @@ class Registration:
         self.address = memory.address
         self.nbytes = memory.nbytes
         self._lock = threading.Lock()
+        _newest[self.address] = self
 
     @property
     def closed(self) -> bool:
@@ -51,7 +56,9 @@ class Registration:
         self.close()
 
     def __del__(self) -> None:
-        if getattr(self, "_memory", None) is not None:
+        if getattr(self, "_memory", None) is None:
+            return
+        if _newest.get(self.address, self) is self:
             # where it fails, as after the driver's last close, nothing is left
             self._library.cuFileBufDeregister(self.address)
 

@@ -247,6 +247,19 @@ def test_a_dropped_registration_is_none_any_more(cufile, place):
         pass
 
 
+def test_a_registration_of_a_closed_driver_takes_no_newer_one_along(cufile):
+    array = bytearray(8192)
+    cufile.driver.open()
+    registration = cufile.register(array)
+    while cufile.driver.use_count():
+        cufile.driver.close()
+    cufile.driver.open()
+    registration = cufile.register(array)
+    gc.collect()
+    registration.close()
+    cufile.driver.close()
+
+
 def test_an_empty_buffer_is_not_registered(cufile):
     with pytest.raises(cufile.CuFileError, match="registering 0 bytes"):
         cufile.register(bytearray())
