@@ -118,9 +118,10 @@ class Stream:
         size = file._check(verb, memory, size, file_offset, offset)
         operation = Operation(self, verb, file, memory, size, file_offset, offset)
         # who never waits still lets go of what is over
+        place = _cuda.place_of(self.handle)
         for stream in tuple(_busy):
-            if stream._place == _cuda.place_of(self.handle):
-                stream._let_go()
+            if stream._place == place and not stream._let_go():
+                break
         recorded = _cuda.is_recording(self.handle)
         with self._lock:
             operation._start(call, self.handle)
@@ -129,18 +130,20 @@ class Stream:
                 return operation
             self._running.append(operation)
             _busy.add(self)
-            self._place = _cuda.place_of(self.handle)
+            self._place = place
         return operation
 
-    def _let_go(self) -> None:
+    def _let_go(self) -> bool:
         """Forgets the operations if the GPU's stream has passed them."""
         with self._lock:
             over = self._running
-            if _cuda.is_idle(self.handle):
+            idle = _cuda.is_idle(self.handle)
+            if idle:
                 self._running = []
                 _busy.discard(self)
         # here and not under the lock: arrays may do anything when they go
         del over
+        return idle
 
     def synchronize(self) -> None:
         """Waits for everything queued on the stream."""

@@ -156,7 +156,8 @@ static inline bool cf_ferry_is_near(const struct cf_ferry *ferry)
 
 /*
  * As its run begins: slots of a GPU whose primary context was reset since the
- * submission are not pinned any more, and a kernel would stray.
+ * submission are not pinned any more, and a kernel would stray. The driver
+ * answers cuCtxGetId while streams wait.
  */
 void cf_ferry_look_at_gpu(struct cf_ferry *ferry);
 

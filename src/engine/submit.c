@@ -3,7 +3,7 @@
  * submit - makes operations of calls, and puts them into streams.
  *
  * All that the driver has to be asked for an operation is asked here and in
- * enqueue.c, by the thread that submits.
+ * enqueue.c, by the thread that submits, but for cf_ferry_look_at_gpu.
  */
 #include "core/device.h"
 #include "engine/depth.h"
