@@ -368,17 +368,22 @@ static void a_second_name_of_a_file_is_refused(void **state)
 	assert_true(file_has(path, "its last name"));
 }
 
+static void begin_full_log(const char *name)
+{
+	env_path = name;
+	env_limit = "1";
+	configure();
+	cf_log(CF_LOG_ERROR, "first");
+	assert_int_equal(truncate(name, 1 << 20), 0);
+}
+
 /* The full log is looked at again: the path may name another file by now. */
 static void a_full_log_empties_no_file_that_took_its_place(void **state)
 {
 	char *text;
 
 	(void)state;
-	env_path = path;
-	env_limit = "1";
-	configure();
-	cf_log(CF_LOG_ERROR, "first");
-	assert_int_equal(truncate(path, 1 << 20), 0);
+	begin_full_log(path);
 	unlink(path);
 	write_file("precious", "keep");
 	assert_int_equal(link("precious", path), 0);
@@ -393,11 +398,7 @@ static void a_full_log_empties_no_file_that_took_its_place(void **state)
 static void a_full_log_that_was_moved_away_leaves_the_next_one(void **state)
 {
 	(void)state;
-	env_path = path;
-	env_limit = "1";
-	configure();
-	cf_log(CF_LOG_ERROR, "first");
-	assert_int_equal(truncate(path, 1 << 20), 0);
+	begin_full_log(path);
 	assert_int_equal(rename(path, "old.log"), 0);
 	write_file(path, "another process's line\n");
 	cf_log(CF_LOG_ERROR, "next");
@@ -415,11 +416,7 @@ static void a_full_log_stays_in_its_directory(void **state)
 	assert_int_equal(mkdir("elsewhere", 0700), 0);
 	write_file("elsewhere/here.log", "precious");
 	assert_int_equal(truncate("elsewhere/here.log", 1 << 20), 0);
-	env_path = "here.log";
-	env_limit = "1";
-	configure();
-	cf_log(CF_LOG_ERROR, "first");
-	assert_int_equal(truncate("here.log", 1 << 20), 0);
+	begin_full_log("here.log");
 	assert_int_equal(chdir("elsewhere"), 0);
 	cf_log(CF_LOG_ERROR, "next");
 	assert_int_equal(stat("here.log", &st), 0);
