@@ -16,8 +16,8 @@ _newest: "weakref.WeakValueDictionary[int, Registration]" = weakref.WeakValueDic
 
 
 class Registration:
-    """A registered range. Keeps its array alive until it is closed, as it is
-    too when nobody holds it any more."""
+    """A registered range. Keeps its array alive until it is closed, which it is
+    also when nobody holds it any more."""
 
     def __init__(self, buffer: Buffer, flags: int = 0) -> None:
         self._library = _library.get()
