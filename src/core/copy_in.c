@@ -57,7 +57,7 @@ bool cf_copy_in_goes_unread(const struct cf_cuda *cuda,
 	return size >= CF_COPY_IN_SMALL ||
 	       (size > 1 && cuda->memcpy_2d_async &&
 		mem->kind == CF_MEMORY_DEVICE &&
-		(!mem->chained || mem->addr + at + size <= mem->end));
+		cf_memory_is_one_mapping(mem, at, size));
 }
 
 CUresult cf_copy_in_unread(const struct cf_cuda *cuda,

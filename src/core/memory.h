@@ -37,6 +37,13 @@ void cf_memory_facts(uintptr_t addr, struct cf_memory *mem);
  */
 int cf_memory_check_range(const struct cf_memory *mem, size_t size);
 
+/* Whether size bytes at at of it lie in one mapping, as far as is known. */
+static inline bool cf_memory_is_one_mapping(const struct cf_memory *mem,
+					    size_t at, size_t size)
+{
+	return !mem->chained || mem->addr + at + size <= mem->end;
+}
+
 /* "host", "device", "managed" */
 const char *cf_memory_kind_name(enum cf_memory_kind kind);
 

@@ -58,7 +58,7 @@ static bool may_be_one_of_many(const struct cf_draw *one)
 	const struct cf_memory *mem = &one->piece->mem;
 
 	return mem->kind == CF_MEMORY_DEVICE &&
-	       (!mem->chained || target(one) + one->size <= mem->end) &&
+	       cf_memory_is_one_mapping(mem, one->at, one->size) &&
 	       (one->window->pin.gpu || one->size >= CF_COPY_IN_SMALL);
 }
 
