@@ -14,6 +14,7 @@
 #include "engine/dock_internal.h"
 
 #define LOOK_AGAIN_NS (20 * 1000 * 1000) /* whether it is well */
+#define CLOSE_NS (500 * 1000 * 1000)	 /* at the close, for the probe */
 
 bool cf_dock_has_memops(const struct cf_dock *dock)
 {
@@ -172,6 +173,19 @@ bool cf_dock_wait(const struct cf_dock *dock, pthread_cond_t *cond,
 	alive = !dock || cf_dock_alive(dock);
 	pthread_mutex_lock(lock);
 	return alive;
+}
+
+bool cf_dock_probe_ends(const struct cf_dock *dock)
+{
+	struct cf_scope scope;
+	const struct cf_cuda *cuda = enter(dock, &scope);
+	bool ends;
+
+	if (!cuda)
+		return true;
+	ends = cf_lane_ends_by(cuda, dock->probe, CLOSE_NS);
+	cf_context_leave(&scope);
+	return ends;
 }
 
 /* Its context is current, unless cuda is NULL. */

@@ -80,6 +80,12 @@ bool cf_dock_load(const struct cf_cuda *cuda, struct cf_dock *dock);
 
 bool cf_dock_is_gone(const struct cf_cuda *cuda, const struct cf_dock *dock);
 
+/*
+ * What was put into the probe and not waited for is over, or soon: streams of
+ * the client's may hold it up. False: they do.
+ */
+bool cf_dock_probe_ends(const struct cf_dock *dock);
+
 /* Frees one that is listed no more. */
 void cf_dock_end(struct cf_dock *dock);
 

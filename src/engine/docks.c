@@ -226,18 +226,28 @@ static bool wait_home(const struct cf_dock *dock)
 	return where_are(dock) == CF_HOME;
 }
 
+/* What may still look at the dock's memory; or NULL. */
+static const char *what_is_left(const struct cf_dock *dock)
+{
+	if (!wait_home(dock))
+		return "a stream has not come to all of its operations";
+	if (!cf_dock_probe_ends(dock))
+		return "streams that wait hold up ours";
+	return NULL;
+}
+
 void cf_docks_close(void)
 {
 	struct cf_dock **at = &cf_docks.first;
 
 	while (*at) {
 		struct cf_dock *dock = *at;
+		const char *left = what_is_left(dock);
 
-		if (!wait_home(dock)) {
+		if (left) {
 			cf_log(CF_LOG_WARN,
-			       "driver close: a stream of context " CF_TAG
-			       " has not come to all of its operations",
-			       cf_tag(dock->ctx));
+			       "driver close: in context " CF_TAG " %s",
+			       cf_tag(dock->ctx), left);
 			at = &dock->next;
 			continue;
 		}

@@ -182,6 +182,57 @@ static void what_is_over_is_awaited_until_its_kernel_is_gone(void **state)
 	th_close();
 }
 
+/* Where a stream waits, and by it all streams of the context. */
+static void hold_all(CUstream *stream, struct th_mem *word)
+{
+	const struct cf_cuda *cuda = cf_cuda_loaded();
+	CUdeviceptr gpu;
+
+	th_fake()->channels(1);
+	th_mem_alloc(word, TH_PINNED, sizeof(uint32_t));
+	*(uint32_t *)word->ptr = 0;
+	assert_int_equal(cuda->mem_host_get_device_pointer(&gpu, word->ptr, 0),
+			 0);
+	assert_int_equal(cuStreamCreate(stream, CF_CU_STREAM_NON_BLOCKING), 0);
+	assert_int_equal(cuda->stream_wait_value32(*stream, gpu, 1, 0), 0);
+}
+
+static void *close_driver(void *arg)
+{
+	th_close();
+	return arg;
+}
+
+/* By what the client does next: the close may come before it. */
+static void a_close_does_not_wait_for_streams_that_hold_the_probe(void **state)
+{
+	struct timespec limit;
+	pthread_t thread;
+	struct th_mem word;
+	CUstream stream;
+	struct world w;
+	int err;
+
+	th_need_fake();
+	world_make(&w);
+	hold_all(&stream, &word);
+	give_back(lease(&w));
+	assert_int_equal(pthread_create(&thread, NULL, close_driver, NULL), 0);
+	clock_gettime(CLOCK_REALTIME, &limit);
+	limit.tv_sec += 20;
+	err = pthread_timedjoin_np(thread, NULL, &limit);
+	__atomic_store_n((uint32_t *)word.ptr, 1, __ATOMIC_RELEASE);
+	assert_int_equal(err, 0);
+	/* it is as good as new */
+	th_open();
+	give_back(lease(&w));
+	assert_int_equal(cuStreamSynchronize(stream), 0);
+	assert_int_equal(cuStreamDestroy(stream), 0);
+	th_fake()->channels(0);
+	th_mem_free(&word);
+	th_close();
+}
+
 #define TEST(name) cmocka_unit_test_teardown(name, th_teardown_close)
 
 int main(void)
@@ -191,6 +242,7 @@ int main(void)
 		TEST(one_whose_stream_is_still_in_it_is_not_lent),
 		TEST(none_is_lent_before_it_is_known_what_streams_can),
 		TEST(what_is_over_is_awaited_until_its_kernel_is_gone),
+		TEST(a_close_does_not_wait_for_streams_that_hold_the_probe),
 	};
 
 	th_start(60);
