@@ -149,8 +149,13 @@ static void end(struct cf_transfer *t, ssize_t n)
 		t->result = -EIO;
 }
 
+/* Of this transfer alone, where there is no descriptor just now. */
 static void refuse_direct(struct cf_transfer *t, ssize_t n)
 {
+	if (cf_os_is_short((int)n)) {
+		t->via = CF_VIA_CACHE;
+		return;
+	}
 	if (!atomic_exchange(&t->handle->dio_refused, true))
 		cf_log(CF_LOG_WARN,
 		       "handle %u off %lld len %zu: O_DIRECT refused "

@@ -9,6 +9,7 @@
 #include "core/log.h"
 #include "core/piece.h"
 #include "seam/cuda.h"
+#include "seam/os.h"
 
 #define MAX_REFUSED 32
 #define PAUSE_NS 1000000000ll
@@ -38,8 +39,7 @@ static bool file_changed(const struct cf_piece *piece)
 
 static bool is_passing(int err)
 {
-	return err == -ENOMEM || err == -EMFILE || err == -ENFILE ||
-	       err == CF_ECUDA(CF_CU_OUT_OF_MEMORY);
+	return cf_os_is_short(err) || err == CF_ECUDA(CF_CU_OUT_OF_MEMORY);
 }
 
 static const char *text_of(int err)

@@ -12,6 +12,7 @@
 #include <string.h>
 #include "core/log.h"
 #include "core/ring_internal.h"
+#include "seam/os.h"
 
 /* Each has a descriptor; who finds none left goes without. */
 #define MAX_RINGS 32
@@ -34,8 +35,7 @@ static _Atomic enum answer answer = REFUSED;
 /* Not the kernel's last word: too many descriptors, too much memory. */
 static bool for_now(int err)
 {
-	return err == -EMFILE || err == -ENFILE || err == -ENOMEM ||
-	       err == -EAGAIN;
+	return cf_os_is_short(err) || err == -EAGAIN;
 }
 
 static void remember(enum answer what, int err)

@@ -17,11 +17,16 @@
 #include <stdatomic.h>
 #include <stdio.h>
 #include <string.h>
+#include "core/clock.h"
 #include "core/log.h"
 #include "seam/frames.h"
 #include "seam/os.h"
 
+/* Without such an error for so long the next one is told. */
+#define QUIET_NS (1000 * 1000 * 1000)
+
 static pthread_mutex_t reopen_lock = PTHREAD_MUTEX_INITIALIZER;
+static int64_t quiet_until; /* reopen_lock */
 
 bool cf_twin_is(const struct cf_handle *handle, int fd)
 {
@@ -53,11 +58,24 @@ static int open_beside_streams(const char *path, int flags)
 	return fd;
 }
 
+/* What passes comes again with each request until then. */
+static bool should_tell_locked(int err)
+{
+	int64_t now = cf_clock_ns();
+	bool quiet = now < quiet_until;
+
+	if (!cf_os_is_short(err))
+		return true;
+	quiet_until = now + QUIET_NS;
+	return !quiet;
+}
+
 /*
  * Opens the same file once more with O_DIRECT flipped. /proc/self/fd reaches
  * unlinked and renamed files too.
  */
-static int reopen(const struct cf_handle *handle, enum cf_log_level level)
+static int reopen_locked(const struct cf_handle *handle,
+			 enum cf_log_level level)
 {
 	int flags = (handle->open_flags ^ O_DIRECT) &
 		    ~(O_CREAT | O_EXCL | O_TRUNC | O_NOFOLLOW | O_TMPFILE);
@@ -73,9 +91,11 @@ static int reopen(const struct cf_handle *handle, enum cf_log_level level)
 	snprintf(path, sizeof(path), "/proc/self/fd/%d", handle->fd);
 	fd = open_beside_streams(path, flags);
 	if (fd < 0) {
-		cf_log(level, "handle %u fd %d: reopen with flags 0%o: %s",
-		       cf_handle_number(handle), handle->fd, flags,
-		       strerror(-fd));
+		if (should_tell_locked(fd))
+			cf_log(level,
+			       "handle %u fd %d: reopen with flags 0%o: %s",
+			       cf_handle_number(handle), handle->fd, flags,
+			       strerror(-fd));
 		return fd;
 	}
 	if (cf_twin_is(handle, fd))
@@ -94,7 +114,7 @@ static CF_APART int open_twin(struct cf_handle *handle, enum cf_log_level level)
 	fd = handle->twin;
 	new = fd < 0;
 	if (new)
-		fd = reopen(handle, level);
+		fd = reopen_locked(handle, level);
 	if (fd >= 0)
 		handle->twin = fd;
 	pthread_mutex_unlock(&reopen_lock);
@@ -127,12 +147,15 @@ int cf_twin_fd(struct cf_handle *handle, enum cf_via via)
 
 bool cf_twin_ready(struct cf_handle *handle, enum cf_via via)
 {
+	int fd;
+
 	if (atomic_load_explicit(&handle->no_twin, memory_order_relaxed))
 		return false;
-	if (fd_for(handle, via, CF_LOG_INFO) >= 0)
-		return true;
-	atomic_store_explicit(&handle->no_twin, true, memory_order_relaxed);
-	return false;
+	fd = fd_for(handle, via, CF_LOG_INFO);
+	if (fd < 0 && !cf_os_is_short(fd))
+		atomic_store_explicit(&handle->no_twin, true,
+				      memory_order_relaxed);
+	return fd >= 0;
 }
 
 void cf_twins_fork_prepare(void)

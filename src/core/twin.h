@@ -14,7 +14,7 @@ int cf_twin_fd(struct cf_handle *handle, enum cf_via via);
 
 /*
  * Whether it can be had, for who has another way if not. What could not be
- * opened is not tried again.
+ * opened is not tried again, unless too many were open.
  */
 bool cf_twin_ready(struct cf_handle *handle, enum cf_via via);
 

@@ -9,6 +9,8 @@
 #ifndef CF_SEAM_OS_H
 #define CF_SEAM_OS_H
 
+#include <errno.h>
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <sys/stat.h>
@@ -96,5 +98,11 @@ extern const struct cf_os *cf_os;
  * of the client's: closing any of its descriptors drops its record locks.
  */
 int cf_os_move_up(int fd);
+
+/* An error that passes: of descriptors or memory there are too few just now. */
+static inline bool cf_os_is_short(int err)
+{
+	return err == -EMFILE || err == -ENFILE || err == -ENOMEM;
+}
 
 #endif

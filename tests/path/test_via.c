@@ -26,6 +26,7 @@ static struct cf_os os;
 static struct cf_uring uring;
 static _Atomic size_t direct, buffered;
 static bool no_cachestat, no_open, is_overlay;
+static int open_err;	       /* of no_open */
 static atomic_bool seen_dirty; /* what the library saw of the page cache */
 
 /* Pages that were written each way, of the first 64 MiB. */
@@ -91,7 +92,7 @@ static int maybe_overlay(int fd, struct statfs *fs)
 static int maybe_open(const char *path, int flags, mode_t mode)
 {
 	return no_open && strstr(path, "/proc/self/fd/") ?
-		       -EMFILE :
+		       open_err :
 		       cf_os_real.open(path, flags, mode);
 }
 
@@ -115,6 +116,7 @@ static int setup(void **state)
 	cf_os = &os;
 	cf_uring = &uring;
 	no_cachestat = no_open = is_overlay = false;
+	open_err = -EACCES;
 	fh = NULL;
 	return 0;
 }
@@ -447,7 +449,7 @@ static void write_at(size_t off, size_t size)
 	read_at(off, size);
 }
 
-/* As where a process may not open it any more, or has no descriptor left. */
+/* As where a process may not open it any more. */
 static void a_forced_file_that_cannot_be_opened_again_is_cached(void **state)
 {
 	init(NULL, TH_FORCED);
@@ -457,6 +459,37 @@ static void a_forced_file_that_cannot_be_opened_again_is_cached(void **state)
 	write_at(BLOCK, 4 * TH_MIB);
 	write_at(100, 1000);
 	assert_string_equal(reason(), "the file system refused O_DIRECT");
+	fini();
+}
+
+/* Until there is a descriptor again. */
+static void without_descriptors_a_forced_file_is_cached_meanwhile(void **state)
+{
+	init(NULL, TH_FORCED);
+	no_open = true;
+	open_err = -EMFILE;
+	read_at(0, 8 * TH_MIB);
+	went(0, 8 * TH_MIB);
+	write_at(BLOCK, 4 * TH_MIB);
+	no_open = false;
+	drop(0, SIZE);
+	read_at(0, 8 * TH_MIB);
+	went(8 * TH_MIB, 0);
+	fini();
+}
+
+static void without_descriptors_a_cold_read_is_cached_meanwhile(void **state)
+{
+	init("both", TH_BUFFERED);
+	no_open = true;
+	open_err = -EMFILE;
+	drop(0, SIZE);
+	read_at(0, SIZE);
+	went(0, SIZE);
+	no_open = false;
+	drop(0, SIZE);
+	read_at(0, SIZE);
+	went(SIZE, 0);
 	fini();
 }
 
@@ -500,7 +533,7 @@ static void what_cannot_be_opened_again_is_read_in_blocks(void **state)
 	th_equal("the end", host, content + SIZE - 9, 9);
 	/* there it would have to write neighbours */
 	assert_int_equal(cuFileWrite(fh, host, 100, 50, 0), -1);
-	assert_int_equal(errno, EMFILE);
+	assert_int_equal(errno, EACCES);
 	free(host);
 	fini();
 }
@@ -577,6 +610,8 @@ int main(void)
 		TEST(an_overlay_that_says_nothing_is_cached_is_not_believed),
 		TEST(a_file_that_cannot_be_opened_again_stays_as_it_is),
 		TEST(a_forced_file_that_cannot_be_opened_again_is_cached),
+		TEST(without_descriptors_a_forced_file_is_cached_meanwhile),
+		TEST(without_descriptors_a_cold_read_is_cached_meanwhile),
 		TEST(what_cannot_be_opened_again_is_read_in_blocks),
 		TEST(the_last_offsets_leave_a_direct_file_direct),
 		TEST(a_buffered_file_is_read_through_the_page_cache),
