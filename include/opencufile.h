@@ -250,7 +250,8 @@ typedef struct ocf_alias_provider {
 	/*
 	 * Once for each that map gave, when no request uses it any more: at
 	 * the latest at the last close, on any thread, also when the memory
-	 * itself was freed before.
+	 * itself was freed before. A child of a fork calls it for none of
+	 * its parent's.
 	 */
 	void (*unmap)(void *arg, void *cpu, size_t size);
 } ocf_alias_provider_t;

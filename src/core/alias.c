@@ -208,3 +208,9 @@ void cf_alias_put(struct cf_alias *alias)
 	cf_alias_unmap(alias);
 	free(alias);
 }
+
+void cf_alias_leave(struct cf_alias *alias)
+{
+	if (alias)
+		alias->unmap = NULL;
+}

@@ -51,6 +51,9 @@ enum cf_alias_state cf_alias_make(const struct cf_memory *mem, size_t size,
 void cf_alias_get(struct cf_alias *alias);
 /* NULL is nobody's. The last one ends the mapping. */
 void cf_alias_put(struct cf_alias *alias);
+/* In a child of a fork: the mapping is its parent's to end. NULL is nobody's.
+ */
+void cf_alias_leave(struct cf_alias *alias);
 
 /* Where the CPU finds the byte that the GPU has at addr. */
 static inline uintptr_t cf_alias_at(const struct cf_alias *alias,

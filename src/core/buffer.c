@@ -311,7 +311,10 @@ void cf_buffers_fork_parent(void)
 	cf_stripes_fork_parent(&stripes);
 }
 
+/* What was mapped for the parent may not be there, and ends with it. */
 void cf_buffers_fork_child(void)
 {
+	for (size_t i = 0; i < ranges.nr; i++)
+		cf_alias_leave(ranges.at[i].alias);
 	cf_stripes_fork_child(&stripes);
 }

@@ -3,6 +3,7 @@
 #include "core/dma_buf.h"
 
 #include <errno.h>
+#include <sys/mman.h>
 #include <unistd.h>
 #include "seam/os.h"
 
@@ -74,5 +75,8 @@ int cf_dma_buf_map(const struct cf_memory *mem, size_t size,
 	err = cf_os->map_shared(buf->fd, buf->size, map);
 	cf_os->close(buf->fd);
 	buf->fd = -1;
+	/* a child has no use for it, and would keep the memory */
+	if (!err)
+		(void)cf_os->madvise(*map, buf->size, MADV_DONTFORK);
 	return err;
 }

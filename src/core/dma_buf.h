@@ -25,7 +25,8 @@ int cf_dma_buf_export(const struct cf_memory *mem, size_t size, bool over_pci,
 /*
  * The same, mapped for the CPU: *map is its byte buf->first, and buf->size
  * bytes are the caller's to unmap. A coherent GPU maps its memory as memory,
- * another through its BAR. 0 or -errno. Asks the driver.
+ * another through its BAR. A child does not get the mapping. 0 or -errno. Asks
+ * the driver.
  */
 int cf_dma_buf_map(const struct cf_memory *mem, size_t size,
 		   struct cf_dma_buf *buf, void **map);
