@@ -193,12 +193,27 @@ static int take_locked(struct cf_nvfs_range *range, bool wait,
 	}
 }
 
+/*
+ * Who took the buffer away before its range was in the list has found nothing
+ * to forget, and will not come again.
+ */
+static void look_again(const struct cf_memory *mem, size_t size,
+		       const struct cf_buffer_range *reg)
+{
+	struct cf_buffer_range now;
+
+	if (!cf_buffer_find(mem, mem->addr, size, &now) ||
+	    now.base != reg->base || now.end != reg->end)
+		cf_nvfs_forget(reg->base);
+}
+
 int cf_nvfs_lease(const struct cf_memory *mem, size_t size, bool wait,
 		  struct cf_nvfs_mapping **out)
 {
 	struct cf_nvfs_mapping *dead = NULL;
 	struct cf_nvfs_range *range = NULL;
 	struct cf_buffer_range reg;
+	bool is_first = false;
 	int err;
 
 	if (!cf_buffer_find(mem, mem->addr, size, &reg))
@@ -206,6 +221,7 @@ int cf_nvfs_lease(const struct cf_memory *mem, size_t size, bool wait,
 	pthread_mutex_lock(&maps_lock);
 	err = range_locked(&reg, mem->ordinal, &range, &dead);
 	if (!err) {
+		is_first = !range->nr;
 		range->refs++;
 		err = take_locked(range, wait, out);
 		if (err)
@@ -213,6 +229,8 @@ int cf_nvfs_lease(const struct cf_memory *mem, size_t size, bool wait,
 	}
 	pthread_mutex_unlock(&maps_lock);
 	unmap_all(dead);
+	if (is_first)
+		look_again(mem, size, &reg);
 	return err;
 }
 

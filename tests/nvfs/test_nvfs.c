@@ -11,6 +11,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 #include "common.h"
+#include "core/nvfs_map.h"
 #include "seam/os.h"
 
 #define SIZE (12 * TH_MIB)
@@ -575,6 +576,52 @@ static void a_buffer_may_come_and_go_under_requests(void **state)
 	end(&r);
 }
 
+static void await(atomic_uint *at, unsigned step)
+{
+	while (atomic_load(at) < step)
+		th_sleep_ms(1);
+}
+
+/* Thread 1 has found the buffer, as a rule, when thread 0 takes it away. */
+static void take_away(void *arg, unsigned i)
+{
+	struct crowd *c = arg;
+
+	if (i) {
+		await(&c->done, 1);
+		atomic_store(&c->done, 2);
+		if (cuFileRead(c->r->fh, c->r->mem.ptr, 4096, 0, 0) != 4096)
+			th_bad_note(&c->bad, "no read");
+		return;
+	}
+	cf_nvfs_maps_fork_prepare();
+	atomic_store(&c->done, 1);
+	await(&c->done, 2);
+	th_sleep_ms(5);
+	cf_nvfs_maps_fork_parent();
+	cuFileBufDeregister(c->r->mem.ptr);
+}
+
+static void a_buffer_that_goes_before_its_first_mapping_leaves_none(
+	void **state)
+{
+	struct rig r;
+
+	begin(&r, TH_MIB);
+	for (int i = 0; i < 20; i++) {
+		struct crowd c = { .r = &r };
+
+		th_threads(2, take_away, &c);
+		th_bad_check(&c.bad);
+		assert_int_equal(fake_nvfs_live(), 0);
+		assert_int_equal(cuFileBufRegister(r.mem.ptr, TH_MIB, 0).err,
+				 0);
+	}
+	memcpy(r.gpu, r.bytes, 4096);
+	rig_check(&r, "after reads");
+	end(&r);
+}
+
 static void a_child_lets_the_parents_mappings_be(void **state)
 {
 	struct rig r;
@@ -685,6 +732,8 @@ int main(void)
 		RIG_TEST(a_close_with_buffers_left_unmaps_all),
 		RIG_TEST(threads_never_meet_on_a_mapping),
 		RIG_TEST(a_buffer_may_come_and_go_under_requests),
+		RIG_TEST(
+			a_buffer_that_goes_before_its_first_mapping_leaves_none),
 		RIG_TEST(a_child_lets_the_parents_mappings_be),
 		RIG_TEST(entries_of_batches_travel_too),
 		RIG_TEST(statistics_tell_it_from_host_memory),
