@@ -146,7 +146,8 @@ static void end(struct cf_transfer *t, ssize_t n)
 	t->over = true;
 	t->result = t->at ? (ssize_t)t->at : n;
 	if (t->write && !t->result && t->size)
-		t->result = -EIO;
+		t->result = n = -EIO;
+	t->code = n < 0 ? (int)n : 0;
 }
 
 /* Of this transfer alone, where there is no descriptor just now. */

@@ -48,6 +48,7 @@ struct cf_transfer {
 
 	bool over;
 	ssize_t result;
+	int code; /* the -errno that it ended with, also behind some bytes */
 };
 
 /* All of it at once: the answer, which t->result has too. */

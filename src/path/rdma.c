@@ -61,11 +61,6 @@ static int rdma_settle(const struct cf_piece *piece)
 	return cf_path_staged.settle(piece);
 }
 
-static bool is_refusal(ssize_t n)
-{
-	return n == -ENOTSUP;
-}
-
 /* False: the piece ends in this part, and the feed knows where. */
 static bool carry(const struct cf_piece *piece, const struct cf_part *part,
 		  struct cf_feed *feed)
@@ -80,16 +75,15 @@ static bool carry(const struct cf_piece *piece, const struct cf_part *part,
 		.off = piece->file_off + (off_t)part->at,
 	};
 	ssize_t n = cf_file_move(&t);
+	bool refused = t.code == -ENOTSUP; /* it may have moved some bytes */
 
 	if (n == (ssize_t)part->size)
 		return true;
-	if (is_refusal(n))
+	if (refused)
 		atomic_store_explicit(&piece->handle->rdma_refused, true,
 				      memory_order_relaxed);
 	cf_feed_short(feed, part->at + (n > 0 ? (size_t)n : 0),
-		      is_refusal(n) ? CF_PATH_GIVES_UP :
-		      n < 0	    ? (int)n :
-				      0);
+		      refused ? CF_PATH_GIVES_UP : t.code);
 	return false;
 }
 

@@ -138,6 +138,40 @@ static void a_file_system_that_wants_host_memory_gets_it(void **state)
 	store_end(&s);
 }
 
+static void refuse_from_now_on(struct store *s)
+{
+	s->meanwhile = NULL;
+	s->host_only = true;
+}
+
+/* Some bytes of the call have gone already; a short count would be the end. */
+static void a_file_system_may_want_host_memory_for_the_rest(void **state)
+{
+	struct th_mem mem;
+	struct store s;
+
+	store_open(NIC, "");
+	store_begin(&s, SIZE);
+	s.portion = 65536;
+	store_mem(&mem, SIZE, 0);
+	for (int write = 0; write < 2; write++) {
+		CUfileHandle_t fh = store_handle(&s);
+
+		s.host_only = false;
+		s.meanwhile = refuse_from_now_on;
+		if (write)
+			store_check_write(&s, fh, &mem, SIZE - 3, 3, 0,
+					  SIZE - 3);
+		else
+			store_check_read(&s, fh, &mem, SIZE, 0, 0, SIZE);
+		assert_int_equal(s.by_rdma, 2 * (write + 1));
+		cuFileHandleDeregister(fh);
+	}
+	assert_int_equal(cuFileBufDeregister(mem.ptr).err, 0);
+	th_mem_free(&mem);
+	store_end(&s);
+}
+
 static void errors_come_through(void **state)
 {
 	struct th_mem mem;
@@ -408,6 +442,7 @@ int main(void)
 		TEST(other_memory_is_host_memory_without_a_description),
 		TEST(without_a_nic_nobody_is_asked),
 		TEST(a_file_system_that_wants_host_memory_gets_it),
+		TEST(a_file_system_may_want_host_memory_for_the_rest),
 		TEST(errors_come_through),
 		TEST(configuration_may_keep_writes_in_host_memory),
 		TEST(strict_mode_has_rdma_alone),
