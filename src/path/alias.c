@@ -151,8 +151,9 @@ static void carry(void *arg)
 
 		if (n == (ssize_t)part.size)
 			continue;
+		/* a refusal may come behind some bytes */
 		cf_feed_short(load->feed, part.at + (n > 0 ? (size_t)n : 0),
-			      n < 0 ? (int)n : 0);
+			      t.code);
 		return;
 	}
 }

@@ -91,13 +91,12 @@ static void begin(struct cf_ring *ring, const struct cf_piece *piece,
 static size_t settle(struct cf_feed *feed, const struct cell *cell, size_t skip)
 {
 	ssize_t n = cell->flight.t.result - (ssize_t)skip;
-	int code = cell->flight.t.result < 0 ? (int)cell->flight.t.result : 0;
 
 	if (n >= (ssize_t)cell->part.size)
 		return cell->part.size;
 	if (n < 0)
 		n = 0;
-	cf_feed_short(feed, cell->part.at + (size_t)n, code);
+	cf_feed_short(feed, cell->part.at + (size_t)n, cell->flight.t.code);
 	return (size_t)n;
 }
 

@@ -111,11 +111,16 @@ static void add(struct round *r, struct cf_cell *cell, ssize_t result)
 	r->results[r->nr++] = result;
 }
 
-/* Bytes of the piece that its flight has moved, or -errno. */
+/*
+ * Bytes of the piece that its flight has moved, or -errno. What an alias was
+ * refused behind some bytes goes another way as a whole.
+ */
 static ssize_t result_of(const struct cf_voyage *v, const struct cf_cell *cell)
 {
 	ssize_t n = cell->flight.t.result;
 
+	if (v->fleet->alias && cf_alias_is_refusal(cell->flight.t.code))
+		return cell->flight.t.code;
 	if (n < 0 || !v->dev || cell->piece->op == CF_WRITE)
 		return n;
 	n -= (ssize_t)cf_cell_delta(cell->piece);

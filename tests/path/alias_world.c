@@ -57,6 +57,7 @@ void aw_offer(enum aw_lie lie)
 struct cf_os aw_os;
 atomic_uint aw_straight, aw_edges;
 atomic_int aw_refusal;
+atomic_size_t aw_before;
 static struct cf_uring ring;
 static uintptr_t from, to; /* where the alias is */
 
@@ -76,26 +77,40 @@ static bool see(const void *buf, size_t size, off_t off)
 	return is;
 }
 
+/* How much of it is not refused. */
+static size_t goes(const void *buf, size_t size, off_t off)
+{
+	size_t at = (size_t)off % (64 * TH_KIB), before = aw_before;
+
+	if (!see(buf, size, off) || !atomic_load(&aw_refusal))
+		return size;
+	if (at >= before)
+		return 0;
+	return size < before - at ? size : before - at;
+}
+
 static ssize_t see_pread(int fd, void *buf, size_t size, off_t off)
 {
-	if (see(buf, size, off) && atomic_load(&aw_refusal))
-		return -atomic_load(&aw_refusal);
-	return cf_os_real.pread(fd, buf, size, off);
+	size_t some = goes(buf, size, off);
+
+	return some ? cf_os_real.pread(fd, buf, some, off) : -aw_refusal;
 }
 
 static ssize_t see_pwrite(int fd, const void *buf, size_t size, off_t off)
 {
-	if (see(buf, size, off) && atomic_load(&aw_refusal))
-		return -atomic_load(&aw_refusal);
-	return cf_os_real.pwrite(fd, buf, size, off);
+	size_t some = goes(buf, size, off);
+
+	return some ? cf_os_real.pwrite(fd, buf, some, off) : -aw_refusal;
 }
 
 static bool see_queue(struct cf_kring *kring, bool write, int fd, void *mem,
 		      size_t size, off_t off, uint64_t cookie)
 {
-	if (see(mem, size, off) && atomic_load(&aw_refusal))
-		mem = NULL; /* EFAULT, and nothing moves */
-	return cf_uring_real.queue(kring, write, fd, mem, size, off, cookie);
+	size_t some = goes(mem, size, off);
+
+	/* EFAULT, and nothing moves */
+	return cf_uring_real.queue(kring, write, fd, some ? mem : NULL,
+				   some ? some : size, off, cookie);
 }
 
 static bool see_reap(struct cf_kring *kring, struct cf_uring_done *done)
@@ -122,6 +137,7 @@ int aw_setup(void **state)
 	atomic_store(&aw_straight, 0);
 	atomic_store(&aw_edges, 0);
 	atomic_store(&aw_refusal, 0);
+	atomic_store(&aw_before, 0);
 	atomic_store(&aw_provider.maps, 0);
 	atomic_store(&aw_provider.unmaps, 0);
 	return 0;

@@ -34,6 +34,7 @@ extern struct cf_os aw_os;	/* the table in use; a test may change it */
 extern atomic_uint aw_straight; /* transfers between a file and the alias */
 extern atomic_uint aw_edges;	/* those that are no whole blocks */
 extern atomic_int aw_refusal;	/* what the next ones answer, or 0 */
+extern atomic_size_t aw_before; /* of each 64 KiB of file: go all the same */
 
 struct aw_world {
 	struct th_mem mem;

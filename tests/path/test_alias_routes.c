@@ -52,6 +52,36 @@ static void a_refusal_is_routed_around_and_remembered(void **state)
 	unsetenv("OCF_IO_URING");
 }
 
+/* A short count would be the end of the file. */
+static void refused_behind_some_bytes_the_rest_goes_around(const char *rings)
+{
+	const char *why;
+	struct aw_world w;
+
+	setenv("OCF_IO_URING", rings, 1);
+	for (int write = 0; write < 2; write++) {
+		aw_begin(&w, AW_HONEST, TH_ODIRECT);
+		atomic_store(&aw_before, 8192);
+		atomic_store(&aw_refusal, EREMOTEIO);
+		if (write)
+			aw_write_is_right(&w, AW_SIZE - 200, 100, 100);
+		else
+			aw_read_is_right(&w, AW_SIZE - 200, 100, 100);
+		assert_string_equal(aw_path_of(&w, true, AW_SIZE, 0, 0, &why),
+				    "staged");
+		assert_non_null(strstr(why, "EREMOTEIO"));
+		atomic_store(&aw_refusal, 0);
+		aw_end(&w);
+	}
+	unsetenv("OCF_IO_URING");
+}
+
+static void a_refusal_behind_some_bytes_is_one_too(void **state)
+{
+	refused_behind_some_bytes_the_rest_goes_around("0");
+	refused_behind_some_bytes_the_rest_goes_around("1");
+}
+
 static void other_errors_are_the_requests_own(void **state)
 {
 	const char *why;
@@ -271,9 +301,10 @@ static void a_batch_that_is_refused_gets_around_it(void **state)
 	const char *why;
 	struct aw_world w;
 
-	for (unsigned i = 0; i < 2 * 3; i++) {
+	for (unsigned i = 0; i < 4 * 3; i++) {
 		aw_begin(&w, AW_HONEST, TH_ODIRECT);
-		atomic_store(&aw_refusal, errors[i / 2]);
+		atomic_store(&aw_before, i & 2 ? 8192 : 0);
+		atomic_store(&aw_refusal, errors[i / 4]);
 		batch_is_right(&w, i & 1 ? CUFILE_WRITE : CUFILE_READ);
 		assert_string_equal(aw_path_of(&w, true, AW_SIZE, 0, 0, &why),
 				    "staged");
@@ -309,6 +340,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		TEST(a_refusal_is_routed_around_and_remembered),
+		TEST(a_refusal_behind_some_bytes_is_one_too),
 		TEST(other_errors_are_the_requests_own),
 		TEST(a_file_that_refuses_its_blocks_is_not_the_pairs_fault),
 		TEST(a_pair_is_learnt_from_a_file_that_cannot_be_read),
