@@ -6,7 +6,6 @@
 
 #include "core/ahead.h"
 #include "core/cache.h"
-#include "core/file.h"
 #include "core/numbers.h"
 #include "core/slot.h"
 
@@ -35,23 +34,37 @@ static ssize_t fill_buffered(const struct cf_piece *piece,
 	return n;
 }
 
+ssize_t cf_slot_counts(const struct cf_transfer *t, size_t delta, size_t size)
+{
+	ssize_t n = t->result - (ssize_t)delta;
+
+	if (n <= 0)
+		return t->code;
+	return n < (ssize_t)size ? n : (ssize_t)size;
+}
+
+static ssize_t fill_direct(const struct cf_piece *piece,
+			   const struct cf_part *part, char *mem)
+{
+	size_t delta = cf_slot_delta(piece, part);
+	struct cf_transfer t = {
+		.handle = piece->handle,
+		.via = piece->via,
+		.buf = mem,
+		.size = cf_slot_whole(piece, part),
+		.off = piece->file_off + (off_t)(part->at - delta),
+	};
+
+	cf_file_move(&t);
+	return cf_slot_counts(&t, delta, part->size);
+}
+
 ssize_t cf_slot_fill(const struct cf_piece *piece, const struct cf_part *part,
 		     char *mem)
 {
-	off_t off = piece->file_off + (off_t)part->at;
-	size_t delta = cf_slot_delta(piece, part);
-	ssize_t n;
-
-	if (!cf_file_is_direct(piece->handle, piece->via))
-		return fill_buffered(piece, part, mem + delta);
-	n = cf_file_read(piece->handle, piece->via, mem,
-			 cf_slot_whole(piece, part), off - (off_t)delta);
-	if (n < 0)
-		return n;
-	n -= (ssize_t)delta;
-	if (n < 0)
-		return 0;
-	return n < (ssize_t)part->size ? n : (ssize_t)part->size;
+	if (cf_file_is_direct(piece->handle, piece->via))
+		return fill_direct(piece, part, mem);
+	return fill_buffered(piece, part, mem + cf_slot_delta(piece, part));
 }
 
 /* As one read: what was there before an error counts. */

@@ -11,12 +11,19 @@
 #define CF_PATH_SLOT_IO_H
 
 #include "core/feed.h"
+#include "core/file.h"
 #include "core/piece.h"
 
 /* How far behind a block's boundary the part's first byte is. */
 size_t cf_slot_delta(const struct cf_piece *piece, const struct cf_part *part);
 /* The blocks that the part touches. */
 size_t cf_slot_whole(const struct cf_piece *piece, const struct cf_part *part);
+
+/*
+ * What a read that took delta bytes in front along has of the size that were
+ * asked for: bytes, or the -errno that came before the first of them.
+ */
+ssize_t cf_slot_counts(const struct cf_transfer *t, size_t delta, size_t size);
 
 /*
  * Reads the part to mem + cf_slot_delta; mem is aligned to a block, and has

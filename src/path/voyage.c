@@ -117,16 +117,13 @@ static void add(struct round *r, struct cf_cell *cell, ssize_t result)
  */
 static ssize_t result_of(const struct cf_voyage *v, const struct cf_cell *cell)
 {
-	ssize_t n = cell->flight.t.result;
+	const struct cf_transfer *t = &cell->flight.t;
 
-	if (v->fleet->alias && cf_alias_is_refusal(cell->flight.t.code))
-		return cell->flight.t.code;
-	if (n < 0 || !v->dev || cell->piece->op == CF_WRITE)
-		return n;
-	n -= (ssize_t)cf_cell_delta(cell->piece);
-	if (n < 0)
-		return 0;
-	return n < (ssize_t)cell->piece->size ? n : (ssize_t)cell->piece->size;
+	if (v->fleet->alias && cf_alias_is_refusal(t->code))
+		return t->code;
+	if (!v->dev || cell->piece->op == CF_WRITE)
+		return t->result;
+	return cf_slot_counts(t, cf_cell_delta(cell->piece), cell->piece->size);
 }
 
 /* Waits for one, and takes what else there is. False: nothing flies. */

@@ -212,6 +212,57 @@ static void the_bytes_before_an_error_are_counted(void **state)
 	bench_fini(&b);
 }
 
+static void fails_with_eio(ssize_t n)
+{
+	int err = errno;
+
+	fault_end();
+	assert_int_equal(n, -1);
+	assert_int_equal(err, EIO);
+}
+
+/* Of a block that is read for its end only the front came: not the file's end
+ */
+static void an_error_right_before_the_first_byte_is_told(void **state)
+{
+	enum { NR = 64 };
+	const struct fault fault = { .call = FAULT_PREAD,
+				     .nth = 2,
+				     .persist = true,
+				     .err = EIO,
+				     .portion = 512 };
+	CUfileIOParams_t params[NR] = { 0 };
+	CUfileIOEvents_t events[NR];
+	CUfileBatchHandle_t batch;
+	struct bench b = { 0 };
+	unsigned nr = NR;
+
+	bench_init(&b, *state);
+	for (size_t size = 4096; size <= SIZE; size *= 8) {
+		fault_begin(&fault);
+		fails_with_eio(cuFileRead(b.fh, b.mem.ptr, size, AT, 0));
+	}
+	for (int i = 0; i < NR; i++) {
+		params[i] = (CUfileIOParams_t){ .mode = CUFILE_BATCH,
+						.fh = b.fh,
+						.opcode = CUFILE_READ };
+		params[i].u.batch.devPtr_base = b.mem.ptr;
+		params[i].u.batch.devPtr_offset = i * 8192;
+		params[i].u.batch.file_offset = i * 8192 + AT;
+		params[i].u.batch.size = 5000;
+	}
+	assert_int_equal(cuFileBatchIOSetUp(&batch, NR).err, 0);
+	fault_begin(&fault);
+	assert_int_equal(cuFileBatchIOSubmit(batch, NR, params, 0).err, 0);
+	assert_int_equal(
+		cuFileBatchIOGetStatus(batch, NR, &nr, events, NULL).err, 0);
+	fault_end();
+	for (int i = 0; i < NR; i++)
+		assert_int_equal(events[i].status, CUFILE_FAILED);
+	cuFileBatchIODestroy(batch);
+	bench_fini(&b);
+}
+
 /* Many parts under way, one of them fails: the bytes before it made it. */
 static void an_error_of_one_flight_ends_the_request_there(void **state)
 {
@@ -302,6 +353,8 @@ int main(void)
 		CELL(the_bytes_before_an_error_are_counted, TH_MALLOC,
 		     TH_BUFFERED),
 		CELL(the_bytes_before_an_error_are_counted, TH_DEVICE,
+		     TH_ODIRECT),
+		CELL(an_error_right_before_the_first_byte_is_told, TH_DEVICE,
 		     TH_ODIRECT),
 		CELL(an_error_of_one_flight_ends_the_request_there, TH_DEVICE,
 		     TH_ODIRECT),
