@@ -304,7 +304,10 @@ typedef struct CUfileFSOps {
 	 * touch, and info->desc_str is for a server to go there by RDMA:
 	 * address:size:rkey:lid:queue pair:1:GID in 16, 8, 8, 4, 6, 1 and 32
 	 * hexadecimal digits, info->version 1. It lives during the call.
-	 * -ENOTSUP: the file gets host memory from then on.
+	 * -ENOTSUP: the file gets host memory from then on. Any thread, for
+	 * several requests at a time, but for those of one batch. They may
+	 * read and write other files by cuFile, but neither open nor close,
+	 * set nor register: a close waits for them.
 	 */
 	ssize_t (*read)(const void *handle, char *buf, size_t size,
 			off_t file_offset, const cufileRDMAInfo_t *info);
