@@ -27,6 +27,59 @@ static void hint_locked(void)
 	atomic_store_explicit(&nr_hint, ranges.nr, memory_order_relaxed);
 }
 
+/* Freed and allocated anew under the same address: not the same buffer. */
+static bool is_stale(const struct cf_range *range, const struct cf_memory *mem)
+{
+	bool host = mem->kind == CF_MEMORY_HOST;
+
+	return host != (range->ordinal < 0) ||
+	       (!host && range->buffer_id && mem->buffer_id && !mem->chained &&
+		range->buffer_id != mem->buffer_id);
+}
+
+/* Caller holds all stripes. *gone: what the range held, to give back. */
+static int remove_locked(uintptr_t base, struct cf_range *gone)
+{
+	const struct cf_range *range = cf_ranges_at(&ranges, base);
+
+	if (!range)
+		return -CU_FILE_MEMORY_NOT_REGISTERED;
+	*gone = *range;
+	if (gone->alias_state > CF_ALIAS_NOBODY)
+		atomic_fetch_sub_explicit(&nr_known, 1, memory_order_relaxed);
+	if (gone->remote)
+		atomic_fetch_sub_explicit(&nr_remote, 1, memory_order_relaxed);
+	cf_ranges_remove(&ranges, range);
+	hint_locked();
+	return 0;
+}
+
+/*
+ * Caller holds all stripes. A registration of freed memory makes way for that
+ * of what lies at its base now, and goes to *gone.
+ */
+static int insert_locked(const struct cf_memory *mem,
+			 const struct cf_range *range, struct cf_range *gone)
+{
+	const struct cf_range *held = cf_ranges_at(&ranges, range->base);
+	int err;
+
+	if (held && is_stale(held, mem))
+		(void)remove_locked(range->base, gone);
+	err = cf_ranges_insert(&ranges, range);
+	hint_locked();
+	return err;
+}
+
+/* What a range held that is gone. */
+static void give_back(const struct cf_range *gone)
+{
+	cf_alias_put(gone->alias);
+	cf_remote_put(gone->remote);
+	if (gone->end)
+		cf_nvfs_forget(gone->base);
+}
+
 int cf_buffer_register(const struct cf_memory *mem, size_t size)
 {
 	bool host = mem->kind == CF_MEMORY_HOST;
@@ -37,14 +90,15 @@ int cf_buffer_register(const struct cf_memory *mem, size_t size)
 		.ordinal = host ? -1 : mem->ordinal,
 		.alias_state = host ? CF_ALIAS_UNREGISTERED : CF_ALIAS_NOBODY,
 	};
+	struct cf_range gone = { 0 };
 	int err = cf_memory_check_range(mem, size);
 
 	if (err)
 		return err;
 	cf_stripes_lock(&stripes);
-	err = cf_ranges_insert(&ranges, &range);
-	hint_locked();
+	err = insert_locked(mem, &range, &gone);
 	cf_stripes_unlock(&stripes);
+	give_back(&gone);
 	return err;
 }
 
@@ -81,23 +135,6 @@ void cf_buffer_set_remote(const struct cf_memory *mem, struct cf_remote *remote)
 	cf_remote_put(remote);
 }
 
-/* Caller holds all stripes. *gone: what the range held, to give back. */
-static int remove_locked(uintptr_t base, struct cf_range *gone)
-{
-	const struct cf_range *range = cf_ranges_at(&ranges, base);
-
-	if (!range)
-		return -CU_FILE_MEMORY_NOT_REGISTERED;
-	*gone = *range;
-	if (gone->alias_state > CF_ALIAS_NOBODY)
-		atomic_fetch_sub_explicit(&nr_known, 1, memory_order_relaxed);
-	if (gone->remote)
-		atomic_fetch_sub_explicit(&nr_remote, 1, memory_order_relaxed);
-	cf_ranges_remove(&ranges, range);
-	hint_locked();
-	return 0;
-}
-
 int cf_buffer_deregister(uintptr_t base)
 {
 	struct cf_range gone = { 0 };
@@ -106,21 +143,8 @@ int cf_buffer_deregister(uintptr_t base)
 	cf_stripes_lock(&stripes);
 	err = remove_locked(base, &gone);
 	cf_stripes_unlock(&stripes);
-	cf_alias_put(gone.alias);
-	cf_remote_put(gone.remote);
-	if (!err)
-		cf_nvfs_forget(base);
+	give_back(&gone);
 	return err;
-}
-
-/* Freed and allocated anew under the same address: not the same buffer. */
-static bool is_stale(const struct cf_range *range, const struct cf_memory *mem)
-{
-	bool host = mem->kind == CF_MEMORY_HOST;
-
-	return host != (range->ordinal < 0) ||
-	       (!host && range->buffer_id && mem->buffer_id && !mem->chained &&
-		range->buffer_id != mem->buffer_id);
 }
 
 static void tell(const struct cf_range *range, struct cf_buffer_range *out)

@@ -376,7 +376,36 @@ static void a_registration_of_freed_memory_does_not_count(void **state)
 	world_end(&w);
 }
 
-/* The same on one allocation freed and made again with the same size. */
+/* Nor does it keep the new memory from being registered. */
+static void memory_at_the_base_of_freed_memory_registers(void **state)
+{
+	const struct th_fake *fake = th_need_fake();
+	void *before;
+	struct world w;
+
+	world_make(&w, TH_DEVICE);
+	fake->reuse_handles(1);
+	before = w.mem.ptr;
+	assert_ok(cuFileBufRegister(before, SIZE, 0));
+	for (int i = 0; i < 100; i++) {
+		th_mem_free(&w.mem);
+		th_mem_alloc(&w.mem, TH_DEVICE, SIZE);
+		if (w.mem.ptr == before)
+			break;
+	}
+	assert_ptr_equal(w.mem.ptr, before);
+	assert_ok(cuFileBufRegister(before, SIZE - 1, 0));
+	assert_code(cuFileBufRegister(before, SIZE, 0),
+		    CU_FILE_MEMORY_ALREADY_REGISTERED);
+	assert_reads(&w, 0, 0, SIZE - 1);
+	assert_errno(cuFileRead(w.fh, before, SIZE, 0, 0),
+		     CU_FILE_INVALID_MAPPING_RANGE);
+	assert_ok(cuFileBufDeregister(before));
+	assert_code(cuFileBufDeregister(before), CU_FILE_MEMORY_NOT_REGISTERED);
+	world_end(&w);
+}
+
+/* What was deregistered is gone in any case. */
 static void new_memory_at_an_old_base_may_be_registered(void **state)
 {
 	struct world w;
@@ -475,6 +504,7 @@ static const struct fresh_test tests[] = {
 	FRESH(io_beyond_the_registered_range_answers_5017),
 	FRESH(io_beyond_the_allocation_answers_5014),
 	FRESH(a_registration_of_freed_memory_does_not_count),
+	FRESH(memory_at_the_base_of_freed_memory_registers),
 	FRESH(new_memory_at_an_old_base_may_be_registered),
 	FRESH(vmm_memory_is_registered_again_after_it_has_grown),
 	FRESH(a_hundred_thousand_registrations_live_at_once),

@@ -56,10 +56,14 @@ static enum cf_cover cover(uintptr_t base, uintptr_t start, size_t size,
 static int oracle_add(struct oracle *o, uintptr_t base, size_t size,
 		      uint64_t id)
 {
-	for (size_t i = 0; i < o->nr; i++)
-		if (o->ranges[i].base == base)
-			return -CU_FILE_MEMORY_ALREADY_REGISTERED;
-	o->ranges[o->nr++] = (struct range){ base, size, id };
+	size_t i = 0;
+
+	while (i < o->nr && o->ranges[i].base != base)
+		i++;
+	if (i < o->nr && o->ranges[i].id == id)
+		return -CU_FILE_MEMORY_ALREADY_REGISTERED;
+	o->ranges[i] = (struct range){ base, size, id };
+	o->nr += i == o->nr;
 	return 0;
 }
 
@@ -172,6 +176,29 @@ static void memory_with_another_id_is_not_the_registered_one(void **state)
 	assert_int_equal(cover(1000, 1000, 20, 8), CF_COVER_NONE);
 	assert_int_equal(cover(1000, 1000, 20, 0), CF_COVER_NONE);
 	assert_int_equal(cover(1000, 1000, 10, 8), CF_COVER_NONE);
+}
+
+static void what_lies_at_the_base_of_freed_memory_registers(void **state)
+{
+	struct cf_memory mem = memory(1000, 8);
+
+	assert_int_equal(add(1000, 10, 7), 0);
+	cf_buffer_set_alias(1000, CF_ALIAS_WRONG, NULL);
+	assert_true(cf_buffer_may_have_alias());
+	assert_int_equal(add(1000, 20, 8), 0);
+	assert_false(cf_buffer_may_have_alias());
+	assert_int_equal(cover(1000, 1000, 20, 8), CF_COVER_WHOLE);
+	assert_int_equal(cover(1000, 1000, 10, 7), CF_COVER_NONE);
+	assert_int_equal(cf_buffer_bytes(0), 20);
+	assert_int_equal(add(1000, 10, 8), -CU_FILE_MEMORY_ALREADY_REGISTERED);
+	/* of host memory the driver does not tell: it may be the same */
+	assert_int_equal(add(2000, 10, 0), 0);
+	assert_int_equal(add(2000, 10, 0), -CU_FILE_MEMORY_ALREADY_REGISTERED);
+	mem.chained = true;
+	assert_int_equal(cf_buffer_register(&mem, 10),
+			 -CU_FILE_MEMORY_ALREADY_REGISTERED);
+	assert_int_equal(cf_buffer_deregister(1000), 0);
+	assert_int_equal(cf_buffer_bytes(0), 0);
 }
 
 /* Mappings of one VMM range have ids of their own, yet are one buffer. */
@@ -297,6 +324,9 @@ int main(void)
 			a_large_range_is_found_behind_many_small_ones, forget),
 		cmocka_unit_test_teardown(
 			memory_with_another_id_is_not_the_registered_one,
+			forget),
+		cmocka_unit_test_teardown(
+			what_lies_at_the_base_of_freed_memory_registers,
 			forget),
 		cmocka_unit_test_teardown(
 			chained_mappings_count_whatever_their_id, forget),
