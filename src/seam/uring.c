@@ -9,6 +9,8 @@
 
 struct cf_kring {
 	struct io_uring ring;
+	dev_t dev; /* who its descriptor is */
+	ino_t ino; /* 0: not known */
 };
 
 /* Plain reads and writes came with Linux 5.6, rings before them. */
@@ -34,6 +36,28 @@ static int init(unsigned depth, struct io_uring *ring)
 	return io_uring_queue_init_params(depth, ring, &params);
 }
 
+static void move_up(struct cf_kring *ring)
+{
+	struct stat st = { 0 };
+
+	ring->ring.ring_fd = cf_os_move_up(ring->ring.ring_fd);
+	ring->ring.enter_ring_fd = ring->ring.ring_fd;
+	(void)cf_os->fstat(ring->ring.ring_fd, &st);
+	ring->dev = st.st_dev;
+	ring->ino = st.st_ino;
+}
+
+/* A client may have closed all it found, and got the number for a file. */
+static bool is_ours(const struct cf_kring *ring)
+{
+	struct stat st;
+	int err = cf_os->fstat(ring->ring.ring_fd, &st);
+
+	if (err)
+		return err != -EBADF;
+	return !ring->ino || (st.st_dev == ring->dev && st.st_ino == ring->ino);
+}
+
 static int uring_make(unsigned depth, struct cf_kring **out)
 {
 	struct cf_kring *ring = calloc(1, sizeof(*ring));
@@ -48,14 +72,15 @@ static int uring_make(unsigned depth, struct cf_kring **out)
 		free(ring);
 		return -ENOSYS;
 	}
-	ring->ring.ring_fd = cf_os_move_up(ring->ring.ring_fd);
-	ring->ring.enter_ring_fd = ring->ring.ring_fd;
+	move_up(ring);
 	*out = ring;
 	return 0;
 }
 
 static void uring_end(struct cf_kring *ring)
 {
+	if (!is_ours(ring))
+		ring->ring.ring_fd = -1;
 	io_uring_queue_exit(&ring->ring);
 	free(ring);
 }

@@ -494,6 +494,18 @@ static void need_real(void)
 		th_skip("this machine refuses io_uring");
 }
 
+/* From here on our descriptors are. */
+#define HIGH_FD 512
+
+static bool is_ring(int fd)
+{
+	char path[40], target[40] = "";
+
+	snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
+	return readlink(path, target, sizeof(target) - 1) > 0 &&
+	       strstr(target, "io_uring");
+}
+
 static void the_real_kernel_does_the_same(void **state)
 {
 	need_real();
@@ -531,6 +543,26 @@ static void a_child_has_rings_of_its_own(void **state)
 	assert_int_equal(status, 0);
 	assert_int_equal(th_count_fds(), fds);
 	all_read();
+}
+
+/* Or a file of its own that got the number is closed. */
+static void who_closes_all_descriptors_keeps_what_comes_there(void **state)
+{
+	struct cf_ring *ring;
+	int fd, high;
+
+	need_real();
+	ring = cf_ring_lease();
+	assert_non_null(ring);
+	fd = open("/dev/null", O_RDONLY | O_CLOEXEC);
+	assert_true(fd >= 0);
+	for (high = HIGH_FD; !is_ring(high); high++)
+		assert_in_range(high, HIGH_FD, HIGH_FD + 1000);
+	assert_int_equal(dup2(fd, high), high);
+	assert_int_equal(close(fd), 0);
+	cf_ring_give_back(ring);
+	cf_rings_close();
+	assert_int_equal(close(high), 0);
 }
 
 struct crowd {
@@ -599,6 +631,7 @@ int main(void)
 		TEST(a_ring_has_one_leaser_and_comes_back_for_the_next),
 		TEST(the_real_kernel_does_the_same),
 		TEST(a_child_has_rings_of_its_own),
+		TEST(who_closes_all_descriptors_keeps_what_comes_there),
 		TEST(a_crowd_of_threads_gets_its_own_bytes),
 	};
 
