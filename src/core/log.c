@@ -38,6 +38,8 @@ static struct {
 	long utc_offset;
 	int fd;
 	bool owned; /* false for the process's own stdout and stderr */
+	dev_t dev;  /* who it is, if owned */
+	ino_t ino;
 	struct cf_log_site *sites; /* that have left lines out */
 } the_log = { .lock = PTHREAD_MUTEX_INITIALIZER, .fd = NOT_OPEN };
 
@@ -46,9 +48,20 @@ static void set_threshold(int level)
 	atomic_store_explicit(&cf_log_threshold, level, memory_order_relaxed);
 }
 
+/* A client may have closed all it found, and got the number for a file. */
+static bool is_ours_locked(void)
+{
+	struct stat st;
+	int err = cf_os->fstat(the_log.fd, &st);
+
+	if (err)
+		return err != -EBADF;
+	return st.st_dev == the_log.dev && st.st_ino == the_log.ino;
+}
+
 static void close_locked(void)
 {
-	if (the_log.fd != NOT_OPEN && the_log.owned)
+	if (the_log.fd != NOT_OPEN && the_log.owned && is_ours_locked())
 		cf_os->close(the_log.fd);
 	the_log.fd = NOT_OPEN;
 }
@@ -132,16 +145,18 @@ void cf_log_after_fork(void)
  * reads (O_NONBLOCK, or the open would wait for a reader). A character device,
  * a terminal for instance, is fine.
  */
-static bool may_be_log(int fd)
+static bool may_be_log_locked(int fd)
 {
 	struct stat st;
 
 	if (cf_os->fstat(fd, &st))
 		return false;
+	the_log.dev = st.st_dev;
+	the_log.ino = st.st_ino;
 	return S_ISCHR(st.st_mode) || (S_ISREG(st.st_mode) && st.st_nlink < 2);
 }
 
-static int open_checked(void)
+static int open_checked_locked(void)
 {
 	int fd = cf_os->open(the_log.path,
 			     O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC |
@@ -150,7 +165,7 @@ static int open_checked(void)
 
 	if (fd < 0)
 		return NOT_OPEN;
-	if (may_be_log(fd))
+	if (may_be_log_locked(fd))
 		return cf_os_move_up(fd);
 	cf_os->close(fd);
 	return NOT_OPEN;
@@ -165,7 +180,7 @@ static void open_locked(void)
 		the_log.fd = STDOUT_FILENO;
 	if (the_log.fd != NOT_OPEN)
 		return;
-	the_log.fd = open_checked();
+	the_log.fd = open_checked_locked();
 	the_log.owned = the_log.fd != NOT_OPEN;
 	if (!the_log.owned)
 		set_threshold(-1);
@@ -197,6 +212,8 @@ static void write_locked(const char *line, size_t size)
 	/* the log may have been reset since the level was read */
 	if (atomic_load_explicit(&cf_log_threshold, memory_order_relaxed) < 0)
 		return;
+	if (the_log.fd != NOT_OPEN && the_log.owned && !is_ours_locked())
+		the_log.fd = NOT_OPEN;
 	if (the_log.fd == NOT_OPEN)
 		open_locked();
 	if (the_log.fd != NOT_OPEN)

@@ -13,6 +13,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -151,6 +152,41 @@ static void the_log_takes_no_number_that_a_file_could_get(void **state)
 	after = open("/dev/null", O_RDONLY);
 	assert_int_equal(after, before);
 	close(after);
+}
+
+static int number_of_the_log(void)
+{
+	struct stat log, st;
+	int fd = 3;
+
+	assert_int_equal(stat(path, &log), 0);
+	while (fstat(fd, &st) || st.st_ino != log.st_ino)
+		assert_in_range(fd++, 3, 2000);
+	return fd;
+}
+
+/* A program that closes all that it finds gets the number for a file. */
+static void a_file_that_gets_the_number_of_the_log_is_not_written(void **state)
+{
+	int taken, number, again;
+
+	(void)state;
+	env_path = path;
+	configure();
+	cf_log(CF_LOG_ERROR, "first");
+	number = number_of_the_log();
+	taken = open("taken", O_RDWR | O_CREAT, 0600);
+	assert_true(taken >= 0);
+	assert_int_equal(dup2(taken, number), number);
+	cf_log(CF_LOG_ERROR, "second");
+	assert_int_equal(lseek(taken, 0, SEEK_END), 0);
+	assert_true(file_has(path, "second"));
+	/* nor is it closed */
+	again = number_of_the_log();
+	assert_int_equal(dup2(taken, again), again);
+	cf_log_reset();
+	assert_int_equal(close(number) | close(again) | close(taken), 0);
+	unlink("taken");
 }
 
 static void the_file_is_created_by_the_first_line_that_passes(void **state)
@@ -744,6 +780,7 @@ int main(void)
 		test(without_a_limit_the_log_grows),
 		test(a_long_line_is_cut_and_still_ends),
 		test(the_log_takes_no_number_that_a_file_could_get),
+		test(a_file_that_gets_the_number_of_the_log_is_not_written),
 		test(a_place_has_so_many_lines_a_second_and_the_rest_is_counted),
 		test(a_place_below_the_level_counts_nothing),
 		test(errno_survives_a_line),
