@@ -14,10 +14,11 @@ static size_t pool_bytes = 128 << 20; /* make_lock */
 /* An eighth of the bound is for small requests. */
 static void limit_pools_locked(struct cf_gpu *gpu)
 {
-	size_t small = gpu->small == gpu->pool ? 0 : pool_bytes / 8;
+	bool two = gpu->small != gpu->pool;
+	size_t small = two ? pool_bytes / 8 : 0;
 
 	cf_pool_limit(gpu->pool, pool_bytes - small);
-	if (small)
+	if (two)
 		cf_pool_limit(gpu->small, small);
 }
 

@@ -114,6 +114,39 @@ static void a_small_request_pins_small_slots_only(void **state)
 	th_close();
 }
 
+static size_t most_at_once(struct cf_pool *pool)
+{
+	struct cf_slot *slots[256];
+	size_t nr = 0;
+
+	while (nr < 256 && (slots[nr] = cf_slot_try_lease(pool)))
+		nr++;
+	for (size_t i = 0; i < nr; i++)
+		cf_slot_give_back(pool, slots[i]);
+	return nr;
+}
+
+/* What was pinned before stays; of what was not there is one. */
+static void a_bound_of_nothing_is_one_for_small_slots_too(void **state)
+{
+	struct th_pair p;
+	const struct cf_gpu *gpu;
+	size_t bytes, leased;
+
+	(void)state;
+	th_mem_need(TH_DEVICE);
+	th_pair_make(&p, TH_BUFFERED, 65536, 0);
+	assert_int_equal(cuFileRead(p.fh, p.mem.ptr, p.size, 0, 0),
+			 (ssize_t)p.size);
+	assert_int_equal(cuFileDriverSetMaxCacheSize(0).err, 0);
+	gpu = cf_gpu_at(0);
+	assert_non_null(gpu);
+	cf_pool_usage(gpu->small, &bytes, &leased);
+	assert_int_equal(most_at_once(gpu->small), bytes / CF_SMALL_SLOT);
+	assert_int_equal(most_at_once(gpu->pool), 1);
+	th_pair_end(&p);
+}
+
 static void eight_threads_share_one_slot(void **state)
 {
 	enum th_file_kind kind = *(enum th_file_kind *)*state;
@@ -297,6 +330,9 @@ int main(void)
 		  .teardown_func = teardown,
 		  .initial_state = &direct },
 		cmocka_unit_test(a_small_request_pins_small_slots_only),
+		cmocka_unit_test_teardown(
+			a_bound_of_nothing_is_one_for_small_slots_too,
+			teardown),
 		cmocka_unit_test_teardown(failures_give_the_only_slot_back,
 					  teardown),
 		cmocka_unit_test_teardown(unpinned_slots_carry_the_right_bytes,
