@@ -27,8 +27,8 @@
 #include "core/file_facts.h"
 #include "core/log.h"
 #include "core/log_tag.h"
+#include "core/twin.h"
 #include "core/windows.h"
-#include "seam/os.h"
 
 #define CHUNK_BITS 8
 #define CHUNK_SIZE (1u << CHUNK_BITS)
@@ -211,9 +211,7 @@ static void retire_locked(struct entry *entry)
 
 	wait_idle_locked(entry);
 	cf_windows_retire(handle);
-	if (handle->twin >= 0)
-		cf_os->close(handle->twin);
-	handle->twin = -1;
+	cf_twin_close(handle);
 	atomic_store_explicit(&handle->state,
 			      ((generation_of(state) + 1) & GENERATION_MASK)
 				      << GENERATION_SHIFT,

@@ -158,6 +158,22 @@ bool cf_twin_ready(struct cf_handle *handle, enum cf_via via)
 	return fd >= 0;
 }
 
+/* A client may have closed all it found, and got the number for a file. */
+void cf_twin_close(struct cf_handle *handle)
+{
+	int fd = handle->twin;
+	struct stat st;
+	int err;
+
+	if (fd < 0)
+		return;
+	handle->twin = -1;
+	err = cf_os->fstat(fd, &st);
+	if (err ? err != -EBADF :
+		  st.st_ino == handle->ino && st.st_dev == handle->dev)
+		cf_os->close(fd);
+}
+
 void cf_twins_fork_prepare(void)
 {
 	pthread_mutex_lock(&reopen_lock);

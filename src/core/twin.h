@@ -21,6 +21,9 @@ bool cf_twin_ready(struct cf_handle *handle, enum cf_via via);
 /* Whether fd still names the handle's file, as far as can be told. */
 bool cf_twin_is(const struct cf_handle *handle, int fd);
 
+/* Closes what was opened, if it still is that. Nobody holds the handle. */
+void cf_twin_close(struct cf_handle *handle);
+
 /* fork: nobody may be in the middle of a reopen. */
 void cf_twins_fork_prepare(void);
 void cf_twins_fork_release(void); /* in parent and child */

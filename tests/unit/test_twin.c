@@ -101,6 +101,24 @@ static void the_twin_is_the_same_file_and_is_opened_once(void **state)
 	assert_int_equal(closed, twin);
 }
 
+/* It may be the client's file by now, who has closed all that it found. */
+static void only_the_twin_is_closed_at_the_end(void **state)
+{
+	struct world w;
+	int twin;
+
+	world_make(&w);
+	twin = cf_twin_fd(w.handle, CF_VIA_DIRECT);
+	if (twin == -EINVAL) {
+		world_end(&w);
+		th_skip("this file system knows no O_DIRECT");
+	}
+	assert_int_equal(dup2(w.other.fd, twin), twin);
+	world_end(&w);
+	assert_int_equal(closed, -1);
+	assert_int_equal(close(twin), 0);
+}
+
 /* What is printed where nobody listens is not printed over a file. */
 static void the_twin_takes_no_number_of_a_standard_stream(void **state)
 {
@@ -166,6 +184,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		TEST(the_twin_is_the_same_file_and_is_opened_once),
+		TEST(only_the_twin_is_closed_at_the_end),
 		TEST(the_twin_takes_no_number_of_a_standard_stream),
 		TEST(another_file_of_that_number_is_not_opened),
 		TEST(one_that_comes_while_it_is_opened_is_closed_again),
