@@ -103,6 +103,17 @@ static bool text_is_aggressive(const char *buf, size_t len)
 	return colon && end - at >= 4 && !memcmp(at, "true", 4);
 }
 
+/* Some editors put a byte order mark in front. */
+static size_t mark_size(const struct text *text)
+{
+	static const char mark[] = { '\xef', '\xbb', '\xbf' };
+
+	return text->len >= sizeof(mark) &&
+			       !memcmp(text->buf, mark, sizeof(mark)) ?
+		       sizeof(mark) :
+		       0;
+}
+
 struct broken {
 	bool malformed;
 	bool aggressive; /* the words of the broken file */
@@ -113,6 +124,7 @@ static int load_file(struct cf_config *c, struct broken *broken)
 	const char *named = cf_os->getenv("CUFILE_ENV_PATH_JSON");
 	const char *path = named && named[0] ? named : SYSTEM_FILE;
 	struct text text;
+	size_t mark;
 	int err = read_file(path, &text);
 
 	if (err == -ENOMEM)
@@ -125,7 +137,8 @@ static int load_file(struct cf_config *c, struct broken *broken)
 		return 0;
 	}
 	broken->aggressive = text_is_aggressive(text.buf, text.len);
-	err = cf_config_apply_json(c, path, text.buf, text.len);
+	mark = mark_size(&text);
+	err = cf_config_apply_json(c, path, text.buf + mark, text.len - mark);
 	free(text.buf);
 	broken->malformed = err == -EINVAL;
 	if (err)

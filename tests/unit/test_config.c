@@ -550,6 +550,24 @@ static void a_bad_value_is_reported_with_line_column_and_key(void **state)
 	cf_config_free(c);
 }
 
+/* As editors of other systems write it; it has no column. */
+static void a_byte_order_mark_is_passed_over(void **state)
+{
+	struct cf_config *c = load_text("\xef\xbb\xbf{\"execution\": {"
+					"\"max_io_threads\": 99,"
+					"\"max_io_queue_depth\": 5}}");
+	char head[64];
+
+	(void)state;
+	assert_row(c, CF_CFG_MAX_IO_QUEUE_DEPTH, "5", CF_CFG_FROM_JSON);
+	snprintf(head, sizeof(head), "%s:1:16: ", named_file);
+	assert_memory_equal(cf_config_note_text(c, 0), head, strlen(head));
+	cf_config_free(c);
+	c = load_text("\xef\xbb\xbf");
+	assert_non_null(cf_config_note_text(c, 0));
+	cf_config_free(c);
+}
+
 static void a_malformed_file_is_reported_with_line_and_column(void **state)
 {
 	struct cf_config *c = load_text(
@@ -1250,6 +1268,7 @@ int main(int argc, char **argv)
 		test(a_value_of_the_wrong_type_is_refused),
 		test(a_choice_that_is_none_is_refused_and_case_does_not_matter),
 		test(a_bad_value_is_reported_with_line_column_and_key),
+		test(a_byte_order_mark_is_passed_over),
 		test(a_malformed_file_is_reported_with_line_and_column),
 		test(files_that_are_no_object_leave_the_defaults),
 		test(a_malformed_file_fails_the_open_under_api_check_aggressive),
