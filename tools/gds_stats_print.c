@@ -190,11 +190,12 @@ static void metric_histogram(const struct number *n, long pid)
 	}
 }
 
+/* Without their closing brace. */
 static void gpu_labels(const struct snapshot *s, unsigned g, long pid)
 {
 	printf("{pid=\"%ld\",gpu=\"%u\",uuid=\"", pid, g);
 	put_uuid(&s->gpu[g]);
-	printf("\"} ");
+	putchar('"');
 }
 
 static void metric_gpus(const struct snapshot *s, const struct number *n,
@@ -207,6 +208,7 @@ static void metric_gpus(const struct snapshot *s, const struct number *n,
 		put_metric(n->name);
 		printf("_total");
 		gpu_labels(s, g, pid);
+		printf("} ");
 		put_value(n, g);
 	}
 }
@@ -221,7 +223,29 @@ static void metric_registered(const struct snapshot *s, long pid)
 			continue;
 		printf("%s", name);
 		gpu_labels(s, g, pid);
-		printf("%llu\n", (ull)s->gpu[g].registered_bytes);
+		printf("} %llu\n", (ull)s->gpu[g].registered_bytes);
+	}
+}
+
+/* The slots of each size that a GPU has, or those in use. */
+static void metric_pools(const struct snapshot *s, long pid, bool used)
+{
+	const char *name =
+		used ? "opencufile_gpu_pool_used" : "opencufile_gpu_pool_slots";
+
+	printf("# TYPE %s gauge\n", name);
+	for (unsigned g = 0; g < OCF_STATS_MAX_GPUS; g++) {
+		for (int i = 0; i < OCF_STATS_POOLS; i++) {
+			const struct ocf_stats_pool *pool = &s->gpu[g].pool[i];
+
+			if (!s->gpu[g].known || !pool->slot_bytes)
+				continue;
+			printf("%s", name);
+			gpu_labels(s, g, pid);
+			printf(",slot_bytes=\"%llu\"} %llu\n",
+			       (ull)pool->slot_bytes,
+			       (ull)(used ? pool->used : pool->slots));
+		}
 	}
 }
 
@@ -240,7 +264,10 @@ void print_openmetrics(const struct snapshot *s, long pid)
 		else if (!number_is_of_gpus(n) && s->level >= 2)
 			metric_histogram(n, pid);
 	}
-	if (s->level >= 3)
+	if (s->level >= 3) {
 		metric_registered(s, pid);
+		metric_pools(s, pid, false);
+		metric_pools(s, pid, true);
+	}
 	printf("# EOF\n");
 }

@@ -266,6 +266,12 @@ def test_openmetrics_is_well_formed_and_true(load):
     assert [value for name, value in samples.items()
             if name.startswith("opencufile_gpu_read_bytes_total")] == \
         [3 * 8192 + 2**20 + 1000]
+    pools = json.loads(run("-p", one.pid, "--json")[1])["gpus"][0]["pools"]
+    for key in ("slots", "used"):
+        assert [value for name, value in samples.items()
+                if name.startswith(f"opencufile_gpu_pool_{key}{{")] == \
+            [pool[key] for pool in pools]
+    assert any(pool["slots"] for pool in pools)
 
 
 def test_watch_shows_intervals_until_the_process_ends(load):
