@@ -17,6 +17,7 @@ from .._file import File
 MAX_HEADER = 100_000_000
 MAX_DIMENSIONS = 32
 _MAX_DIGITS = 19
+_MAX_ROOM = (1 << 63) - 1
 
 # dtype: its name in _dtypes.py
 NAMES = {"BOOL": "bool", "U8": "uint8", "I8": "int8", "I16": "int16",
@@ -161,12 +162,16 @@ def _tensor(name: str, entry: Any, data_bytes: int, path: Path) -> Tensor:
     if not start <= stop <= data_bytes:
         raise wrong(f"the bytes {start} to {stop} are not in the data, which "
                     f"has {data_bytes}")
-    needed = DTYPES[dtype]
+    needed = room = DTYPES[dtype]
     for extent in shape:
         needed *= extent
+        room *= extent or 1
     if needed != stop - start:
         raise wrong(f"the bytes {start} to {stop} are {stop - start}, but shape "
                     f"{shape} of {dtype} needs {needed}")
+    # an array of no bytes has strides all the same, which have to be counted
+    if room > _MAX_ROOM:
+        raise wrong(f"the shape {shape} of {dtype} is more than can be counted")
     return Tensor(name, dtype, tuple(shape), start, stop)
 
 
