@@ -33,6 +33,14 @@ def _get() -> Any:
     return _driver
 
 
+def is_there() -> bool:
+    """Is there a driver to be asked?"""
+    try:
+        return _get() is not None
+    except OSError:
+        return False
+
+
 def _synchronize_in_context_of(address: int, stream: int) -> int:
     """A thread without a context: the default streams are the pointer's."""
     driver = _get()

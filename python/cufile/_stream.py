@@ -117,6 +117,8 @@ class Stream:
                size: Optional[int], file_offset: int, offset: int) -> Operation:
         size = file._check(verb, memory, size, file_offset, offset)
         operation = Operation(self, verb, file, memory, size, file_offset, offset)
+        if not _cuda.is_there():
+            operation._start(call, self.handle)  # the library says so
         # who never waits still lets go of what is over
         place = _cuda.place_of(self.handle)
         for stream in tuple(_busy):

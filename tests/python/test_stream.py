@@ -3,9 +3,14 @@
 import ctypes
 import gc
 import os
+import pathlib
+import subprocess
+import sys
 import weakref
 
 import pytest
+
+from conftest import ROOT, plain_environment
 
 
 def test_requests_of_a_stream_follow_each_other(cufile, gpu, tmp_path):
@@ -195,3 +200,26 @@ def test_a_stream_is_registered_once(cufile, gpu):
             cufile.Stream(number, flags=0)
         assert caught.value.name == "CU_FILE_INVALID_VALUE"
     cufile.Stream(number, flags=0).close()
+
+
+def test_without_a_driver_the_library_says_so(cufile, data_file):
+    path, _ = data_file(100)
+    code = f"""import ctypes, cufile
+try:
+    ctypes.CDLL("libcuda.so.1")
+    print("a driver")
+except OSError:
+    with cufile.open({str(path)!r}) as file:
+        try:
+            cufile.Stream().read(file, bytearray(100))
+        except cufile.CuFileError as error:
+            print(error.name, error.filename)"""
+    env = plain_environment(PYTHONPATH=str(ROOT / "python"))
+    env["LD_LIBRARY_PATH"] = ":".join(
+        folder for folder in env.get("LD_LIBRARY_PATH", "").split(":")
+        if not list(pathlib.Path(folder).glob("libcuda.so*")))
+    done = subprocess.run([sys.executable, "-B", "-c", code], check=False, text=True,
+                          capture_output=True, env=env)
+    if done.stdout == "a driver\n":
+        pytest.skip("this machine has a GPU driver")
+    assert done.stdout == f"CU_FILE_ASYNC_NOT_SUPPORTED {path}\n", done.stderr
