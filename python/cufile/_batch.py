@@ -21,6 +21,8 @@ from ._errors import CuFileError, check
 from ._file import File
 from ._memory import Buffer, Memory, describe
 
+_LONGEST = 1 << 31  # seconds
+
 
 class Event(NamedTuple):
     """How an entry ended.
@@ -165,7 +167,7 @@ class Batch:
         """Takes the events of entries that have ended.
 
         min_nr   wait for so many; by default for all that are outstanding
-        timeout  seconds; None: no limit
+        timeout  seconds, none below 0; None: no limit
         """
         batch, room = self._open_batch(), self.outstanding
         if not room:
@@ -175,8 +177,10 @@ class Batch:
         events = (_abi.IOEvents * room)()
         limit = None
         if timeout is not None:
-            limit = ctypes.byref(_abi.Timespec(int(timeout),
-                                               int(timeout % 1 * 1e9)))
+            # what is left until a time that has passed is below 0
+            seconds = min(max(timeout, 0.0), _LONGEST)
+            limit = ctypes.byref(_abi.Timespec(int(seconds),
+                                               int(seconds % 1 * 1e9)))
         check(self._library.cuFileBatchIOGetStatus(
             batch, least, ctypes.byref(taken), events, limit),
             f"waiting for {least} of {room} entries")

@@ -218,6 +218,37 @@ def test_arrays_that_go_with_a_cancel_may_use_the_batch(cufile, data_file):
         assert batch.submit() == 1 and len(batch.wait()) == 1
 
 
+@pytest.mark.parametrize("timeout, given", [
+    (2.5, 2.5), (0, 0), (-0.001, 0), (-1.5, 0), (1e30, 1 << 31),
+    (float("inf"), 1 << 31)])
+def test_a_timeout_is_as_long_as_it_says_and_none_below_zero(
+        cufile, data_file, timeout, given):
+    path, _ = data_file(SIZE)
+    told = []
+
+    class Listening:
+        def __init__(self, library):
+            self._library = library
+
+        def __getattr__(self, name):
+            call = getattr(self._library, name)
+            if name != "cuFileBatchIOGetStatus":
+                return call
+
+            def both(*arguments):
+                told.append(arguments[4]._obj)
+                return call(*arguments)
+            return both
+
+    with cufile.open(path) as file, cufile.Batch(1) as batch:
+        batch.read(file, bytearray(SIZE))
+        batch.submit()
+        batch._library = Listening(batch._library)
+        batch.wait(timeout=timeout)
+    limit, = told
+    assert limit.tv_sec + limit.tv_nsec / 1e9 == given
+
+
 def test_a_closed_batch_refuses_and_closing_drops_what_runs(cufile, data_file):
     path, _ = data_file(SIZE)
     with cufile.open(path) as file:
