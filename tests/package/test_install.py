@@ -165,6 +165,17 @@ def test_cmake_refuses_a_version_that_is_not_there(tree, tmp_path):
     assert "compatible with requested version" in done.stderr
 
 
+def test_cmake_finds_all_of_it_through_a_link_to_the_libraries(tree, tmp_path, file):
+    need("cmake", "gcc")
+    root, top = tmp_path / "root", pathlib.Path(LIBDIR).parts[0]
+    root.mkdir()
+    (root / top).symlink_to(tree / top)
+    done = cmake(root, tmp_path / "build")
+    assert done.returncode == 0, done.stderr
+    run("cmake", "--build", tmp_path / "build")
+    assert runs_on(tree, tmp_path / "build/consumer", file)
+
+
 def test_a_moved_tree_still_builds_programs(tree, tmp_path, file):
     need("cmake", "gcc")
     moved = tmp_path / "elsewhere"
