@@ -19,9 +19,11 @@ RUN = os.environ.get("OPENCUFILE_RUN")
 
 class BuildPy(build_py):
     def run(self):
+        folder = os.path.join(self.build_lib, "cufile")
+        # pip builds in the tree, where an earlier wheel has left its library
+        shutil.rmtree(folder, ignore_errors=True)
         super().run()
         if BUNDLE:
-            folder = os.path.join(self.build_lib, "cufile")
             if os.path.isdir(BUNDLE):
                 shutil.copytree(BUNDLE, folder, dirs_exist_ok=True)
             else:
