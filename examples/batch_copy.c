@@ -172,7 +172,7 @@ static int run(int from, int to)
 
 int main(int argc, char **argv)
 {
-	struct stat st;
+	struct stat st, copy;
 	int from, to;
 
 	if (argc != 3) {
@@ -180,9 +180,22 @@ int main(int argc, char **argv)
 		return 2;
 	}
 	from = open(argv[1], O_RDONLY);
-	to = open(argv[2], O_RDWR | O_CREAT | O_TRUNC, 0644);
-	if (from < 0 || to < 0 || fstat(from, &st)) {
-		perror("batch_copy");
+	if (from < 0 || fstat(from, &st)) {
+		perror(argv[1]);
+		return 1;
+	}
+	to = open(argv[2], O_RDWR | O_CREAT, 0644);
+	if (to < 0 || fstat(to, &copy)) {
+		perror(argv[2]);
+		return 1;
+	}
+	if (st.st_dev == copy.st_dev && st.st_ino == copy.st_ino) {
+		fprintf(stderr, "%s and %s are one file\n", argv[1], argv[2]);
+		return 1;
+	}
+	/* not by O_TRUNC, for it might have been the source */
+	if (ftruncate(to, 0)) {
+		perror(argv[2]);
 		return 1;
 	}
 	end = st.st_size;

@@ -36,7 +36,7 @@ int main(int argc, char **argv)
 {
 	struct transfer t = { 0 };
 	CUfileHandle_t from, to;
-	struct stat st;
+	struct stat st, copy;
 	CUdeviceptr mem;
 	CUstream stream;
 	int in, out;
@@ -46,9 +46,16 @@ int main(int argc, char **argv)
 		return 2;
 	}
 	in = open_or_exit(argv[1], O_RDONLY);
-	out = open_or_exit(argv[2], O_RDWR | O_CREAT | O_TRUNC);
 	if (fstat(in, &st) || st.st_size == 0) {
 		fprintf(stderr, "%s: nothing to copy\n", argv[1]);
+		return 1;
+	}
+	/* not O_TRUNC, for it may be the source */
+	out = open_or_exit(argv[2], O_RDWR | O_CREAT);
+	if (fstat(out, &copy) ||
+	    (st.st_dev == copy.st_dev && st.st_ino == copy.st_ino) ||
+	    ftruncate(out, 0)) {
+		fprintf(stderr, "%s cannot be the copy\n", argv[2]);
 		return 1;
 	}
 	t.size = (size_t)st.st_size;

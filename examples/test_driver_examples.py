@@ -43,6 +43,13 @@ def test_stream_copy_copies_the_file(source, tmp_path):
     assert copy.read_bytes() == source.read_bytes()
 
 
+def test_stream_copy_leaves_its_source_and_what_was_there(source, tmp_path):
+    data = source.read_bytes()
+    run("stream_copy", source, source, expected=1)
+    run("stream_copy", tmp_path / "nothing", source, expected=1)
+    assert source.read_bytes() == data
+
+
 def test_double_buffer_sees_every_byte(source):
     data = source.read_bytes()
     assert run("double_buffer", source) == \

@@ -33,10 +33,18 @@ batch_copy_copies_nothing_too() {
 		cmp "$dir/empty" "$dir/copy"
 }
 
+batch_copy_leaves_its_source_and_what_was_there() {
+	cp "$dir/small" "$dir/kept"
+	! on_host "$examples/batch_copy" "$dir/kept" "$dir/kept" 2>/dev/null &&
+		! on_host "$examples/batch_copy" "$dir/nothing" "$dir/kept" 2>/dev/null &&
+		cmp "$dir/small" "$dir/kept"
+}
+
 head -c 70000003 /dev/urandom >"$dir/large"
 head -c 1234567 /dev/urandom >"$dir/small"
 for case in batch_copy_copies_through_gpu_memory \
-	batch_copy_copies_without_a_driver batch_copy_copies_nothing_too; do
+	batch_copy_copies_without_a_driver batch_copy_copies_nothing_too \
+	batch_copy_leaves_its_source_and_what_was_there; do
 	if "$case"; then
 		echo "[       OK ] $case"
 	else
