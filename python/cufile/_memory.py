@@ -88,6 +88,11 @@ def _not_contiguous(thing: Any, shape: Sequence[int], strides: Any) -> ValueErro
         "is not contiguous in C order; make a contiguous copy, or pass its rows")
 
 
+def _masked(thing: Any) -> TypeError:
+    return TypeError(f"{kind_of(thing)} has a mask; its bytes are not all there "
+                     "is to it")
+
+
 # ------------------------------------------------------------------ PyTorch
 
 def _from_torch(torch: Any, tensor: Any) -> Memory:
@@ -154,8 +159,7 @@ def _from_interface(thing: Any, interface: Any, name: str) -> Memory:
         raise ValueError(f"{kind_of(thing)} has the shape {shape}; no extent "
                          "can be negative")
     if interface.get("mask") is not None:
-        raise TypeError(f"{kind_of(thing)} has a mask; its bytes are not all "
-                        "there is to it")
+        raise _masked(thing)
     strides = interface.get("strides")
     if strides is not None and not is_contiguous(shape, strides, itemsize):
         raise _not_contiguous(thing, shape, strides)
@@ -278,6 +282,9 @@ def _describe(thing: Any) -> Memory:
     interface = getattr(thing, "__cuda_array_interface__", None)
     if interface is not None:
         return _from_interface(thing, interface, "__cuda_array_interface__")
+    masked: Any = sys.modules.get("numpy.ma")
+    if masked is not None and isinstance(thing, masked.MaskedArray):
+        raise _masked(thing)  # of which its buffer says nothing
     try:
         view = memoryview(thing)
     except (TypeError, ValueError, BufferError):

@@ -237,6 +237,12 @@ def test_masked_arrays_are_refused(file):
     refuse(file, interface(4096, (4,), mask=object()), TypeError, "mask")
 
 
+def test_numpy_s_masked_arrays_are_refused_and_what_they_mask_is_taken(file, numpy):
+    array = numpy.ma.masked_array(numpy.zeros(4, "u1"), [0, 1, 0, 0])
+    refuse(file, array, TypeError, "mask")
+    assert file.read(array.data) == 4
+
+
 def test_ranges_that_cannot_be_are_refused(cufile):
     for address, nbytes in ((0, 1), (-1, 1), (4096, -1), (1 << 64, 1),
                             (4096, 1 << 64), ((1 << 64) + 4096, 8)):
