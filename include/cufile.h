@@ -384,7 +384,8 @@ typedef struct CUfileIOParams {
 typedef struct CUfileIOEvents {
 	void *cookie;
 	CUfileStatus_t status;
-	size_t ret; /* bytes moved; a negative errno when status is FAILED */
+	/* bytes moved; when status is FAILED -errno or -(cuFile code), cast */
+	size_t ret;
 } CUfileIOEvents_t;
 
 /* ------------------------------------------------------------ streams */
