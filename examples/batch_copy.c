@@ -43,6 +43,16 @@ static int failed(const char *what, CUfileError_t error)
 	return 1;
 }
 
+/* What an entry of a batch says of its failure. */
+static const char *why(const CUfileIOEvents_t *event)
+{
+	long code = -(long)event->ret;
+
+	if (event->status != CUFILE_FAILED)
+		return "ended early";
+	return IS_CUFILE_ERR(code) ? CUFILE_ERRSTR(code) : strerror((int)code);
+}
+
 static int register_file(int fd, CUfileHandle_t *handle)
 {
 	CUfileDescr_t descr = { .type = CU_FILE_HANDLE_TYPE_OPAQUE_FD };
@@ -87,8 +97,7 @@ static int follow(const CUfileIOEvents_t *event, long long *done)
 	if (event->status != CUFILE_COMPLETE || event->ret != piece->size) {
 		fprintf(stderr, "%s at %lld: %s\n",
 			piece->writing ? "write" : "read",
-			(long long)piece->off,
-			strerror((int)-(long)event->ret));
+			(long long)piece->off, why(event));
 		return -1;
 	}
 	if (!piece->writing) {

@@ -54,7 +54,7 @@ static void wait_for(CUfileBatchHandle_t batch, unsigned left)
 				continue;
 			fprintf(stderr, "an entry ended with status %d: %s\n",
 				(int)events[i].status,
-				strerror((int)-(long)events[i].ret));
+				io_text(-(long)events[i].ret));
 			exit(1);
 		}
 		left -= nr;

@@ -7,6 +7,7 @@
 #ifndef EXAMPLES_FILL_H
 #define EXAMPLES_FILL_H
 
+#include <errno.h>
 #include <fcntl.h>
 #include <stdint.h>
 #include <string.h>
@@ -64,7 +65,7 @@ static inline void fill_expect(ssize_t nr, size_t size)
 	if (nr == (ssize_t)size)
 		return;
 	if (nr < 0)
-		perror("read");
+		fprintf(stderr, "read: %s\n", io_text(errno));
 	else
 		fprintf(stderr, "the file ended early\n");
 	exit(1);

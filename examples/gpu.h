@@ -9,6 +9,7 @@
 #include <cufile.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #ifndef CUFILE_HAVE_CUDA_H
 typedef struct CUctx_st *CUcontext;
@@ -65,6 +66,12 @@ static inline void file_io(CUfileError_t error, const char *what)
 	exit(1);
 }
 #define CUFILE(call) file_io(call, #call)
+
+/* What a request that failed says: errno has a POSIX value or a cuFile code. */
+static inline const char *io_text(long code)
+{
+	return IS_CUFILE_ERR(code) ? CUFILE_ERRSTR(code) : strerror((int)code);
+}
 
 /* GPU 0 is current on this thread from here on. */
 static inline void gpu_begin(void)

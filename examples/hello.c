@@ -8,6 +8,7 @@
  * them, from the second page on, to the file from its third page on. All calls
  * that a program needs are here, in the order that it needs them.
  */
+#include <errno.h>
 #include <fcntl.h>
 #include <stdint.h>
 #include <unistd.h>
@@ -47,7 +48,7 @@ int main(void)
 
 	nr = cuFileWrite(file, (void *)(uintptr_t)mem, SIZE, 2 * PAGE, PAGE);
 	if (nr < 0)
-		perror("cuFileWrite");
+		fprintf(stderr, "cuFileWrite: %s\n", io_text(errno));
 	else
 		printf("%zd bytes written to %s\n", nr, path);
 

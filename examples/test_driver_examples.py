@@ -13,14 +13,18 @@ FILLING = ["batch_read", "register_each", "register_once", "unaligned_file",
            "unaligned_memory", "unregistered"]
 
 
-def run(name, *arguments, expected=0, **environment):
+def ran(name, *arguments, expected=0, **environment):
     done = subprocess.run([BUILT / name, *map(str, arguments)], text=True,
                           capture_output=True, timeout=60,
                           env={**os.environ, "FAKECUDA_STRICT": "1",
                                "CUFILE_ENV_PATH_JSON": "/nonexistent",
                                **environment})
     assert done.returncode == expected, done.stderr
-    return done.stdout
+    return done
+
+
+def run(name, *arguments, expected=0, **environment):
+    return ran(name, *arguments, expected=expected, **environment).stdout
 
 
 def checksum(data):
@@ -82,6 +86,16 @@ def test_hello_writes_from_the_third_page_on_and_leaves_the_others(tmp_path):
     run("hello", TESTFILE=str(path))
     assert path.read_bytes() == (before[:8192] + b"\xab" * SIXTEEN
                                  + before[8192 + SIXTEEN:])
+
+
+@pytest.mark.parametrize("name", ["hello", "register_once"])
+def test_a_failure_with_a_cufile_code_has_its_text(name, source, tmp_path):
+    only = tmp_path / "cufile.json"
+    only.write_text('{"opencufile": {"path": "alias"}}')  # of which there is none
+    arguments = [] if name == "hello" else [source]
+    done = ran(name, *arguments, expected=1, TESTFILE=str(tmp_path / "file"),
+               CUFILE_ENV_PATH_JSON=str(only))
+    assert "this file cannot be used for the request" in done.stderr
 
 
 def test_hello_without_a_file_says_what_it_wants():
