@@ -14,6 +14,7 @@
 
 struct cf_ferry;
 struct cf_remote;
+struct cf_spread;
 
 #define CF_DEMOTE_ALL SIZE_MAX
 
@@ -56,6 +57,7 @@ struct cf_piece {
 	off_t file_off;
 	struct cf_view view;	/* of a read's pages in the page cache */
 	struct cf_ahead *ahead; /* of pages the disk has to bring; or NULL */
+	const struct cf_spread *spread; /* by which it is written; or NULL */
 };
 
 static inline const char *cf_op_name(enum cf_op op)

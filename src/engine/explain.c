@@ -16,7 +16,9 @@
 #include "core/buffer.h"
 #include "core/cold.h"
 #include "core/log.h"
+#include "core/spread.h"
 #include "engine/plan.h"
+#include "engine/plan_spread.h"
 #include "engine/session.h"
 #include "engine/worth.h"
 #include "seam/frames.h"
@@ -71,6 +73,7 @@ void cf_explain_configure(const struct cf_config *config)
 static void describe_plan(const struct cf_request *req, ocf_explain_t *e)
 {
 	struct cf_piece piece = req->piece;
+	struct cf_spread spread;
 	struct cf_ahead ahead;
 	struct cf_cold cold;
 	struct cf_plan plan;
@@ -78,6 +81,8 @@ static void describe_plan(const struct cf_request *req, ocf_explain_t *e)
 	piece.cold = cf_cold_begin(&cold, &piece);
 	if (cf_plan_can_ask(req->route.path) && cf_ahead_begin(&ahead, &piece))
 		piece.ahead = &ahead;
+	if (cf_plan_may_spread(&piece, req->route.path, CF_COMPANY_NONE))
+		piece.spread = &spread;
 	piece.unhelped = !cf_worth_helpers(&piece);
 	plan = cf_plan_make(&piece, req->route.path, CF_COMPANY_NONE);
 	e->part_size = plan.step;

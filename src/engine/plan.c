@@ -24,6 +24,7 @@
 #include "engine/plan_cache.h"
 #include "engine/plan_limits.h"
 #include "engine/plan_near.h"
+#include "engine/plan_spread.h"
 #include "engine/plan_step.h"
 
 /* reads out of the page cache that several carry */
@@ -65,6 +66,8 @@ static size_t shares_of(const struct cf_piece *piece, bool direct)
 {
 	if (direct)
 		return piece->size / CF_PLAN_DIRECT_STEP;
+	if (piece->spread)
+		return cf_plan_spread_shares(piece);
 	if (piece->ferry)
 		return cf_clamp(piece->size / FERRY_SHARE, 2, SIZE_MAX);
 	return piece->size / MIN_SHARE;
@@ -109,7 +112,8 @@ static unsigned carriers_for(const struct cf_piece *piece,
 	if (piece->handle->fs_ops ||
 	    piece->size < least_split(direct, company.here))
 		return 1;
-	if (piece->op == CF_WRITE && (!direct || parts_tear_pages(piece)))
+	if (piece->op == CF_WRITE && !piece->spread &&
+	    (!direct || parts_tear_pages(piece)))
 		return 1;
 	return (unsigned)cf_clamp(shares_of(piece, direct), 1,
 				  1 + helpers_of(piece, company));

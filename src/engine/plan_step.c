@@ -12,6 +12,7 @@
 #include "core/shuttle.h"
 #include "core/slot.h"
 #include "engine/plan_limits.h"
+#include "engine/plan_spread.h"
 
 /* reads out of the page cache that several carry */
 #define SHARE_PARTS 4 /* of a share of one */
@@ -88,6 +89,8 @@ size_t cf_plan_staged_step(const struct cf_piece *piece, unsigned carriers,
 
 	if (piece->near)
 		step = NEAR_STEP;
+	else if (piece->spread)
+		step = cf_plan_spread_step(piece, carriers);
 	else if (piece->ferry && carriers > 1)
 		step = ferry_step(piece->size, company);
 	else if (cf_file_is_direct(piece->handle, piece->via))
@@ -104,6 +107,8 @@ size_t cf_plan_host_step(const struct cf_piece *piece, unsigned carriers)
 {
 	if (carriers == 1)
 		return cf_power_below(SIZE_MAX);
+	if (piece->spread)
+		return cf_plan_spread_step(piece, carriers);
 	if (cf_file_is_direct(piece->handle, piece->via))
 		return CF_PLAN_DIRECT_STEP;
 	if (piece->ahead)

@@ -15,6 +15,7 @@
 #include "core/numbers.h"
 #include "core/probe.h"
 #include "core/remote.h"
+#include "core/spread.h"
 #include "engine/company.h"
 #include "engine/crew.h"
 #include "engine/detour.h"
@@ -23,6 +24,7 @@
 #include "engine/plan.h"
 #include "engine/plan_limits.h"
 #include "engine/plan_near.h"
+#include "engine/plan_spread.h"
 #include "engine/settle.h"
 #include "engine/turns.h"
 #include "engine/worth.h"
@@ -160,6 +162,7 @@ static CF_APART ssize_t run_planned(struct cf_request *req)
 	struct cf_plan plan;
 	struct cf_cold cold;
 	struct cf_ahead ahead;
+	struct cf_spread spread;
 	struct cf_company company;
 	unsigned turn;
 	int64_t begun;
@@ -175,6 +178,9 @@ static CF_APART ssize_t run_planned(struct cf_request *req)
 	if (cf_plan_can_ask(req->route.path) &&
 	    cf_ahead_begin(&ahead, &req->piece))
 		req->piece.ahead = &ahead;
+	if (cf_plan_may_spread(&req->piece, req->route.path, company) &&
+	    cf_spread_begin(&spread, &req->piece))
+		req->piece.spread = &spread;
 	req->piece.near = begin_near(req, company.here);
 	req->piece.brisk = company.here == 1 && !req->piece.near &&
 			   cf_plan_can_be_brisk(&req->piece, req->route.path) &&
@@ -188,6 +194,9 @@ static CF_APART ssize_t run_planned(struct cf_request *req)
 	begun = cf_worth_begin(&req->piece, plan.helpers, company.all);
 	req->route.path->run(&req->piece, &feed, &lent.crew);
 	cf_turns_end(turn);
+	if (req->piece.spread)
+		cf_spread_end(&spread, &req->piece);
+	req->piece.spread = NULL;
 	cf_company_leave(&req->piece.mem);
 	if (req->piece.near)
 		cf_company_leave_near(&req->piece.mem);

@@ -185,6 +185,7 @@ static void fill_in(struct cf_request *req, const struct cf_call *call,
 	piece->op = call->op;
 	piece->through_alias = false;
 	piece->ahead = NULL;
+	piece->spread = NULL;
 	piece->handle = handle;
 	piece->file_off = call->file_off;
 	piece->via = cf_via_choose(piece, rules->hybrid);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /* host - file to and from memory the CPU can address, with no copy of ours. */
 #include "core/ahead.h"
+#include "core/spread.h"
 #include "path/direct.h"
 #include "path/path.h"
 
@@ -33,7 +34,7 @@ static ssize_t move(const struct cf_piece *piece, size_t at, size_t size)
 	cf_ahead_reach(piece, at);
 	return piece->op == CF_READ ?
 		       cf_file_read(piece->handle, piece->via, mem, size, off) :
-		       cf_file_write(piece->handle, piece->via, mem, size, off);
+		       cf_spread_write(piece, mem, size, off);
 }
 
 ssize_t cf_path_host_whole(const struct cf_piece *piece)

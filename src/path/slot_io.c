@@ -8,6 +8,7 @@
 #include "core/cache.h"
 #include "core/numbers.h"
 #include "core/slot.h"
+#include "core/spread.h"
 
 #define MASK ((size_t)CF_SLOT_ALIGN - 1)
 
@@ -138,7 +139,6 @@ ssize_t cf_slot_fill_near(const struct cf_piece *piece,
 ssize_t cf_slot_drain(const struct cf_piece *piece, const struct cf_part *part,
 		      const char *mem)
 {
-	return cf_file_write(piece->handle, piece->via,
-			     mem + cf_slot_delta(piece, part), part->size,
-			     piece->file_off + (off_t)part->at);
+	return cf_spread_write(piece, mem + cf_slot_delta(piece, part),
+			       part->size, piece->file_off + (off_t)part->at);
 }

@@ -204,12 +204,18 @@ static int copy_ahead(struct stage *stage, struct ring *ring)
 	return err;
 }
 
+/* Of what many carry each takes one part at a time, or some have none. */
+static size_t slots_to_write(const struct stage *stage)
+{
+	return stage->piece->spread ? 1 : SLOTS;
+}
+
 static int run_write(struct stage *stage)
 {
 	struct ring ring = { .begun = 0 };
 	int err = 0;
 
-	while (stage->nr_slots < SLOTS &&
+	while (stage->nr_slots < slots_to_write(stage) &&
 	       stage->nr_slots * stage->feed->step < stage->piece->size) {
 		size_t before = stage->nr_slots;
 

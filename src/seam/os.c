@@ -177,6 +177,21 @@ static int os_map_file(int fd, off_t off, size_t size, void **mem)
 	return *mem == MAP_FAILED ? -errno : 0;
 }
 
+static int os_map_to_write(int fd, off_t off, size_t size, void **mem)
+{
+	*mem = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_SHARED, fd, off);
+	return *mem == MAP_FAILED ? -errno : 0;
+}
+
+static ssize_t os_copy_to(void *mem, const void *buf, size_t size)
+{
+	const struct iovec from = { (void *)(uintptr_t)buf, size };
+	const struct iovec to = { mem, size };
+	ssize_t n = process_vm_writev(getpid(), &from, 1, &to, 1, 0);
+
+	return n < 0 ? -errno : n;
+}
+
 static int os_map_nothing(void *mem, size_t size)
 {
 	void *at = mmap(mem, size, PROT_NONE,
@@ -292,6 +307,11 @@ static int os_set_mode(int fd, mode_t mode)
 	return fchmod(fd, mode) < 0 ? -errno : 0;
 }
 
+static int os_touch(int fd)
+{
+	return futimens(fd, NULL) < 0 ? -errno : 0;
+}
+
 static int os_resize(int fd, size_t size)
 {
 	if (size > file_limit())
@@ -354,6 +374,8 @@ const struct cf_os cf_os_real = {
 	.map_anon = os_map_anon,
 	.map_shared = os_map_shared,
 	.map_file = os_map_file,
+	.map_to_write = os_map_to_write,
+	.copy_to = os_copy_to,
 	.map_nothing = os_map_nothing,
 	.forbid = os_forbid,
 	.madvise = os_madvise,
@@ -369,6 +391,7 @@ const struct cf_os cf_os_real = {
 	.splice_pages = os_splice_pages,
 	.memfd = os_memfd,
 	.set_mode = os_set_mode,
+	.touch = os_touch,
 	.resize = os_resize,
 	.seal = os_seal,
 	.map_file_at = os_map_file_at,

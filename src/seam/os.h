@@ -51,6 +51,14 @@ struct cf_os {
 	int (*map_shared)(int fd, size_t size, void **mem);
 	/* size bytes of fd from off on, shared, for reading; 0 or -errno */
 	int (*map_file)(int fd, off_t off, size_t size, void **mem);
+	/* the same, to read and write */
+	int (*map_to_write)(int fd, off_t off, size_t size, void **mem);
+	/*
+	 * Copies to memory of ours whose pages may not be there: bytes, or
+	 * -EFAULT before the first. The kernel has to know how: -ENOSYS, and
+	 * let: -EPERM.
+	 */
+	ssize_t (*copy_to)(void *mem, const void *buf, size_t size);
 	/* reserves the addresses of a mapping, which ends */
 	int (*map_nothing)(void *mem, size_t size);
 	/* nobody may touch a mapping any more; its pages stay */
@@ -76,6 +84,7 @@ struct cf_os {
 	/* a new memory file: can be sealed, close-on-exec, not executable */
 	int (*memfd)(const char *name);
 	int (*set_mode)(int fd, mode_t mode);
+	int (*touch)(int fd); /* its times are now */
 	int (*resize)(int fd, size_t size);
 	int (*seal)(int fd, int seals); /* fcntl(F_ADD_SEALS) */
 	/* in place of what is mapped there: the file, shared; zeros, private */

@@ -52,6 +52,8 @@ const char *fault_name(enum fault_call call)
 		[FAULT_MAP_ANON] = "map_anon",
 		[FAULT_MAP_SHARED] = "map_shared",
 		[FAULT_MAP_FILE] = "map_file",
+		[FAULT_MAP_TO_WRITE] = "map_to_write",
+		[FAULT_COPY_TO] = "copy_to",
 		[FAULT_MAP_NOTHING] = "map_nothing",
 		[FAULT_FORBID] = "forbid",
 		[FAULT_MADVISE] = "madvise",
@@ -67,6 +69,7 @@ const char *fault_name(enum fault_call call)
 		[FAULT_SPLICE_PAGES] = "splice_pages",
 		[FAULT_MEMFD] = "memfd",
 		[FAULT_SET_MODE] = "set_mode",
+		[FAULT_TOUCH] = "touch",
 		[FAULT_RESIZE] = "resize",
 		[FAULT_SEAL] = "seal",
 		[FAULT_MAP_FILE_AT] = "map_file_at",
@@ -247,6 +250,19 @@ static int fault_map_file(int fd, off_t off, size_t size, void **mem)
 		       behind->map_file(fd, off, size, mem);
 }
 
+static int fault_map_to_write(int fd, off_t off, size_t size, void **mem)
+{
+	return should_fail(FAULT_MAP_TO_WRITE) ?
+		       -rule.err :
+		       behind->map_to_write(fd, off, size, mem);
+}
+
+static ssize_t fault_copy_to(void *mem, const void *buf, size_t size)
+{
+	return should_fail(FAULT_COPY_TO) ? -rule.err :
+					    behind->copy_to(mem, buf, size);
+}
+
 static int fault_map_nothing(void *mem, size_t size)
 {
 	return should_fail(FAULT_MAP_NOTHING) ? -rule.err :
@@ -345,6 +361,11 @@ static int fault_set_mode(int fd, mode_t mode)
 					     behind->set_mode(fd, mode);
 }
 
+static int fault_touch(int fd)
+{
+	return should_fail(FAULT_TOUCH) ? -rule.err : behind->touch(fd);
+}
+
 static int fault_resize(int fd, size_t size)
 {
 	return should_fail(FAULT_RESIZE) ? -rule.err : behind->resize(fd, size);
@@ -405,6 +426,8 @@ static const struct cf_os faulty = {
 	.map_anon = fault_map_anon,
 	.map_shared = fault_map_shared,
 	.map_file = fault_map_file,
+	.map_to_write = fault_map_to_write,
+	.copy_to = fault_copy_to,
 	.map_nothing = fault_map_nothing,
 	.forbid = fault_forbid,
 	.madvise = fault_madvise,
@@ -420,6 +443,7 @@ static const struct cf_os faulty = {
 	.splice_pages = fault_splice_pages,
 	.memfd = fault_memfd,
 	.set_mode = fault_set_mode,
+	.touch = fault_touch,
 	.resize = fault_resize,
 	.seal = fault_seal,
 	.map_file_at = fault_map_file_at,

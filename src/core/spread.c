@@ -1,0 +1,89 @@
+// SPDX-License-Identifier: Apache-2.0
+/* spread - see spread.h. */
+#include "core/spread.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/magic.h>
+#include <stdatomic.h>
+#include <sys/mman.h>
+#include <unistd.h>
+#include "core/file.h"
+#include "core/log.h"
+#include "seam/os.h"
+
+/* Relaxed: the kernel, or who confines the process, has no such call for us. */
+static _Atomic bool refused;
+
+/* The file is still the handle's, and has all that the piece writes. */
+static bool is_within(const struct cf_piece *piece)
+{
+	const struct cf_handle *handle = piece->handle;
+	struct stat st;
+
+	return !cf_os->fstat(handle->fd, &st) && S_ISREG(st.st_mode) &&
+	       st.st_ino == handle->ino && st.st_dev == handle->dev &&
+	       st.st_size - piece->file_off >= (off_t)piece->size;
+}
+
+bool cf_spread_can(const struct cf_piece *piece)
+{
+	const struct cf_handle *handle = piece->handle;
+
+	return (unsigned long)handle->fs_magic == TMPFS_MAGIC &&
+	       (handle->open_flags & (O_ACCMODE | O_DIRECT)) == O_RDWR &&
+	       !handle->fs_ops &&
+	       !atomic_load_explicit(&refused, memory_order_relaxed) &&
+	       is_within(piece);
+}
+
+bool cf_spread_begin(struct cf_spread *spread, const struct cf_piece *piece)
+{
+	size_t delta =
+		(size_t)piece->file_off & ((size_t)sysconf(_SC_PAGESIZE) - 1);
+	void *mem;
+
+	spread->from = piece->file_off - (off_t)delta;
+	spread->size = delta + piece->size;
+	if (cf_os->map_to_write(piece->handle->fd, spread->from, spread->size,
+				&mem))
+		return false;
+	/* a child has no use for it */
+	(void)cf_os->madvise(mem, spread->size, MADV_DONTFORK);
+	spread->mem = mem;
+	return true;
+}
+
+void cf_spread_end(struct cf_spread *spread, const struct cf_piece *piece)
+{
+	(void)cf_os->touch(piece->handle->fd);
+	(void)cf_os->unmap(spread->mem, spread->size);
+}
+
+static size_t copied(const struct cf_spread *spread, const void *buf,
+		     size_t size, off_t off)
+{
+	ssize_t n =
+		cf_os->copy_to(spread->mem + (off - spread->from), buf, size);
+
+	if ((n == -ENOSYS || n == -EPERM) && !atomic_exchange(&refused, true))
+		cf_log(CF_LOG_INFO,
+		       "tmpfs: one thread writes: process_vm_writev: %s",
+		       n == -ENOSYS ? "ENOSYS" : "EPERM");
+	return n > 0 ? (size_t)n : 0;
+}
+
+ssize_t cf_spread_write(const struct cf_piece *piece, const void *buf,
+			size_t size, off_t off)
+{
+	size_t done = piece->spread ? copied(piece->spread, buf, size, off) : 0;
+	ssize_t n;
+
+	if (done == size)
+		return (ssize_t)size;
+	n = cf_file_write(piece->handle, piece->via, (const char *)buf + done,
+			  size - done, off + (off_t)done);
+	if (n < 0)
+		return done ? (ssize_t)done : n;
+	return (ssize_t)done + n;
+}

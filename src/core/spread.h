@@ -1,0 +1,39 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * spread - a range of a tmpfs file, mapped so that several threads write it.
+ *
+ * Whoever calls pwrite waits for the inode's lock; who has the file's pages
+ * writes beside others, and the pages are the file. It is the kernel that
+ * copies: a page that is not to be had, for the file was cut or the memory is
+ * used up, is an error there and no signal, and what was not copied is written.
+ *
+ * Only what lies within the file: who looks at a file that grows would find it
+ * long before its bytes.
+ */
+#ifndef CF_CORE_SPREAD_H
+#define CF_CORE_SPREAD_H
+
+#include "core/piece.h"
+
+struct cf_spread {
+	char *mem; /* where the byte of the file at `from` is */
+	size_t size;
+	off_t from;
+};
+
+/* Whether the piece's bytes can be; on tmpfs a look at the file. */
+bool cf_spread_can(const struct cf_piece *piece);
+
+/*
+ * Maps what the piece writes, if it can be. Then *spread may be the piece's,
+ * until it is ended. Any thread; no lock.
+ */
+bool cf_spread_begin(struct cf_spread *spread, const struct cf_piece *piece);
+/* Also tells the file's times. */
+void cf_spread_end(struct cf_spread *spread, const struct cf_piece *piece);
+
+/* As cf_file_write, of bytes of the piece, which may have a spread or not. */
+ssize_t cf_spread_write(const struct cf_piece *piece, const void *buf,
+			size_t size, off_t off);
+
+#endif

@@ -1,0 +1,17 @@
+// SPDX-License-Identifier: Apache-2.0
+/* plan_spread - which writes go by the file's pages, and in what parts. */
+#ifndef CF_ENGINE_PLAN_SPREAD_H
+#define CF_ENGINE_PLAN_SPREAD_H
+
+#include "engine/company.h"
+#include "engine/route.h"
+
+bool cf_plan_may_spread(const struct cf_piece *piece,
+			const struct cf_path_ops *path,
+			struct cf_company company);
+
+/* Of one that does. */
+size_t cf_plan_spread_shares(const struct cf_piece *piece);
+size_t cf_plan_spread_step(const struct cf_piece *piece, unsigned carriers);
+
+#endif

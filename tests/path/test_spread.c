@@ -1,0 +1,312 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * Large writes to tmpfs go by the file's pages, copied by the kernel, and what
+ * cannot be copied is written. The calls are counted, and fail where asked.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <opencufile.h>
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+#include "harness.h"
+#include "seam/os.h"
+
+#define SIZE (24 * TH_MIB)
+#define LARGE (9 * TH_MIB)
+
+static struct cf_os os;
+static _Atomic unsigned mapped, copied, written;
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static int cut; /* lock; a descriptor of a file to be cut, once, or -1 */
+static size_t most_copied;
+static int copy_err, write_err;
+
+static int count_map(int fd, off_t off, size_t size, void **mem)
+{
+	atomic_fetch_add(&mapped, 1);
+	return cf_os_real.map_to_write(fd, off, size, mem);
+}
+
+static ssize_t count_copy(void *mem, const void *buf, size_t size)
+{
+	atomic_fetch_add(&copied, 1);
+	pthread_mutex_lock(&lock);
+	if (cut >= 0 && ftruncate(cut, 0))
+		abort();
+	cut = -1;
+	pthread_mutex_unlock(&lock);
+	if (copy_err)
+		return copy_err;
+	return cf_os_real.copy_to(mem, buf,
+				  size < most_copied ? size : most_copied);
+}
+
+static ssize_t count_pwrite(int fd, const void *buf, size_t size, off_t off)
+{
+	atomic_fetch_add(&written, 1);
+	return write_err ? write_err : cf_os_real.pwrite(fd, buf, size, off);
+}
+
+struct world {
+	unsigned char *model, *got;
+	struct th_file file;
+	struct th_mem mem;
+	CUfileHandle_t fh;
+};
+
+static int setup(void **state)
+{
+	os = cf_os_real;
+	os.map_to_write = count_map;
+	os.copy_to = count_copy;
+	os.pwrite = count_pwrite;
+	cf_os = &os;
+	mapped = copied = written = 0;
+	cut = -1;
+	most_copied = SIZE_MAX;
+	copy_err = write_err = 0;
+	return 0;
+}
+
+static int teardown(void **state)
+{
+	int err = th_teardown_close(state);
+
+	cf_os = &cf_os_real;
+	return err;
+}
+
+static void world_make(struct world *w, enum th_mem_kind mem)
+{
+	th_mem_need(mem);
+	assert_int_equal(cuFileSetParameterSizeT(
+				 CUFILE_PARAM_EXECUTION_MAX_IO_THREADS, 7)
+				 .err,
+			 0);
+	th_open();
+	w->model = th_bytes(SIZE);
+	w->got = malloc(SIZE);
+	assert_non_null(w->got);
+	th_file_make(&w->file, TH_TMPFS, O_RDWR, w->model, SIZE);
+	th_mem_alloc(&w->mem, mem, SIZE);
+	w->fh = th_handle(w->file.fd);
+}
+
+static void world_end(struct world *w)
+{
+	cuFileHandleDeregister(w->fh);
+	th_mem_free(&w->mem);
+	th_file_end(&w->file);
+	free(w->model);
+	free(w->got);
+	th_close();
+}
+
+static ssize_t write_new(struct world *w, size_t off, size_t size, size_t at)
+{
+	th_fill(w->model + off, size);
+	th_mem_put(&w->mem, at, w->model + off, size);
+	return cuFileWrite(w->fh, w->mem.ptr, size, (off_t)off, (off_t)at);
+}
+
+static void check_file(const struct world *w)
+{
+	assert_int_equal(th_file_size(&w->file), SIZE);
+	th_file_get(&w->file, 0, w->got, SIZE);
+	th_equal("file", w->got, w->model, SIZE);
+}
+
+static unsigned carriers(const struct world *w, size_t off, size_t size)
+{
+	ocf_explain_t e = { .struct_size = sizeof(e) };
+
+	assert_int_equal(
+		ocf_explain_write(w->fh, w->mem.ptr, size, (off_t)off, 0, &e)
+			.err,
+		0);
+	return e.carriers;
+}
+
+static void write_large(enum th_mem_kind kind)
+{
+	static const struct {
+		size_t off, size, at;
+	} rows[] = {
+		{ 0, SIZE, 0 },
+		{ 1, SIZE - 2, 1 },
+		{ 4096, 8 * TH_MIB, 0 },
+		{ 4097, 8 * TH_MIB + 1, 3 },
+		{ SIZE - LARGE, LARGE, 5 },
+		{ TH_MIB - 1, LARGE + 77, 4096 },
+	};
+	struct world w;
+
+	world_make(&w, kind);
+	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+		unsigned before = copied;
+
+		assert_in_range(carriers(&w, rows[i].off, rows[i].size), 4, 8);
+		assert_int_equal(
+			write_new(&w, rows[i].off, rows[i].size, rows[i].at),
+			rows[i].size);
+		assert_in_range(copied - before, 4, 25);
+		check_file(&w);
+	}
+	assert_int_equal(written, 0);
+	world_end(&w);
+}
+
+static void large_writes_of_a_gpu_lie_where_they_belong(void **state)
+{
+	write_large(TH_DEVICE);
+}
+
+static void large_writes_of_host_memory_do_too(void **state)
+{
+	write_large(TH_MALLOC);
+}
+
+/* Its times are those of a write, and no page of it is left mapped. */
+static void a_write_leaves_new_times_and_no_mapping(void **state)
+{
+	const struct timespec old[2] = { { 1, 0 }, { 1, 0 } };
+	char line[512];
+	struct stat st;
+	struct world w;
+	FILE *maps;
+
+	world_make(&w, TH_MALLOC);
+	assert_int_equal(futimens(w.file.plain, old), 0);
+	assert_int_equal(write_new(&w, 0, LARGE, 0), LARGE);
+	assert_true(copied);
+	assert_int_equal(fstat(w.file.plain, &st), 0);
+	assert_in_range(st.st_mtime, time(NULL) - 60, time(NULL));
+	maps = fopen("/proc/self/maps", "re");
+	assert_non_null(maps);
+	while (fgets(line, sizeof(line), maps))
+		assert_null(strstr(line, w.file.path));
+	fclose(maps);
+	world_end(&w);
+}
+
+static void what_is_small_or_longer_than_the_file_is_written(void **state)
+{
+	struct world w;
+
+	world_make(&w, TH_MALLOC);
+	assert_int_equal(write_new(&w, 0, TH_MIB, 0), TH_MIB);
+	assert_int_equal(ftruncate(w.file.plain, SIZE - 1), 0);
+	assert_int_equal(carriers(&w, SIZE - LARGE, LARGE), 1);
+	assert_int_equal(write_new(&w, SIZE - LARGE, LARGE, 0), LARGE);
+	assert_int_equal(mapped + copied, 0);
+	check_file(&w);
+	world_end(&w);
+}
+
+/* Which cannot be mapped. */
+static void so_is_what_was_opened_to_be_written_only(void **state)
+{
+	CUfileHandle_t plain;
+	struct world w;
+	int fd;
+
+	world_make(&w, TH_MALLOC);
+	plain = w.fh;
+	fd = open(w.file.path, O_WRONLY | O_CLOEXEC);
+	assert_true(fd >= 0);
+	w.fh = th_handle(fd);
+	assert_int_equal(write_new(&w, 0, LARGE, 0), LARGE);
+	assert_int_equal(mapped + copied, 0);
+	check_file(&w);
+	cuFileHandleDeregister(w.fh);
+	assert_int_equal(close(fd), 0);
+	w.fh = plain;
+	world_end(&w);
+}
+
+/* A store would be SIGBUS there. */
+static void a_file_that_is_cut_meanwhile_is_written(void **state)
+{
+	const size_t off = 3 * TH_MIB + 5;
+	struct world w;
+
+	world_make(&w, TH_DEVICE);
+	cut = w.file.plain;
+	assert_int_equal(write_new(&w, off, LARGE, 0), LARGE);
+	assert_true(copied && written);
+	assert_int_equal(th_file_size(&w.file), off + LARGE);
+	th_file_get(&w.file, 0, w.got, off + LARGE);
+	th_all("where it was cut", w.got, 0, off);
+	th_equal("file", w.got + off, w.model + off, LARGE);
+	world_end(&w);
+}
+
+static void the_rest_of_a_part_is_written(void **state)
+{
+	struct world w;
+
+	world_make(&w, TH_DEVICE);
+	most_copied = 123457;
+	assert_int_equal(write_new(&w, 77, LARGE, 0), LARGE);
+	assert_true(copied && written);
+	check_file(&w);
+	world_end(&w);
+}
+
+static void without_room_the_error_is_told(void **state)
+{
+	struct world w;
+
+	world_make(&w, TH_MALLOC);
+	copy_err = -EFAULT;
+	write_err = -ENOSPC;
+	assert_int_equal(write_new(&w, 0, LARGE, 0), -1);
+	assert_int_equal(errno, ENOSPC);
+	write_err = 0;
+	assert_int_equal(write_new(&w, 0, LARGE, 0), LARGE);
+	check_file(&w);
+	world_end(&w);
+}
+
+/* The last test: no other has pages copied by then. */
+static void a_kernel_without_such_a_copy_is_asked_once(void **state)
+{
+	struct world w;
+	unsigned before;
+
+	world_make(&w, TH_DEVICE);
+	copy_err = -ENOSYS;
+	assert_int_equal(write_new(&w, 0, LARGE, 0), LARGE);
+	before = mapped;
+	assert_int_equal(write_new(&w, 1, LARGE, 0), LARGE);
+	assert_int_equal(before, 1);
+	assert_int_equal(mapped, 1);
+	check_file(&w);
+	world_end(&w);
+}
+
+#define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		TEST(large_writes_of_a_gpu_lie_where_they_belong),
+		TEST(large_writes_of_host_memory_do_too),
+		TEST(a_write_leaves_new_times_and_no_mapping),
+		TEST(what_is_small_or_longer_than_the_file_is_written),
+		TEST(so_is_what_was_opened_to_be_written_only),
+		TEST(a_file_that_is_cut_meanwhile_is_written),
+		TEST(the_rest_of_a_part_is_written),
+		TEST(without_room_the_error_is_told),
+		TEST(a_kernel_without_such_a_copy_is_asked_once),
+	};
+
+	th_start(120);
+	return th_finish(
+		cmocka_run_group_tests_name("spread", tests, NULL, NULL));
+}
