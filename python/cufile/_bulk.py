@@ -104,6 +104,10 @@ def _write_piece(file: File, memory: Memory, size: int, file_offset: int,
 def write(file: File, sources: Sequence[Source], progress: Optional[bool]) -> None:
     """Writes each source to its place in the file."""
     pieces: List[_pieces.Piece] = []
+    end = max((source.place + source.nbytes for source in sources), default=0)
+    if os.fstat(file.fileno()).st_size < end:
+        # within a file on tmpfs several threads write at once
+        os.ftruncate(file.fileno(), end)
     for source in sources:
         source.memory.wait()
         pieces += [partial(_write_piece, file, source.memory, size,

@@ -320,6 +320,20 @@ def test_gpu_arrays_are_saved_from_where_they_are(st, gpu, numpy, tmp_path):
     assert got["w"].tobytes() == data
 
 
+def test_a_saved_file_has_its_size_before_its_bytes(cufile, st, numpy, tmp_path,
+                                                    monkeypatch):
+    """So that all of them lie within it, see cufile-routes(7) of tmpfs."""
+    sizes, write = [], cufile.File.write
+
+    def noting(file, *arguments, **more):
+        sizes.append(os.fstat(file.fileno()).st_size)
+        return write(file, *arguments, **more)
+
+    monkeypatch.setattr(cufile.File, "write", noting)
+    st.save_file({"w": numpy.zeros(100003, "u1")}, tmp_path / "model")
+    assert sizes and set(sizes) == {os.path.getsize(tmp_path / "model")}
+
+
 def test_a_save_that_fails_leaves_the_old_file(st, numpy, tmp_path):
     path = tmp_path / "model"
     st.save_file({"a": numpy.ones(3)}, path)
