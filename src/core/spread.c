@@ -12,8 +12,12 @@
 #include "core/log.h"
 #include "seam/os.h"
 
+#define FILES 64
+
 /* Relaxed: the kernel, or who confines the process, has no such call for us. */
 static _Atomic bool refused;
+/* By the number of the file; relaxed, two may have one. */
+static _Atomic unsigned writers_of[FILES];
 
 /* The file is still the handle's, and has all that the piece writes. */
 static bool is_within(const struct cf_piece *piece)
@@ -26,15 +30,31 @@ static bool is_within(const struct cf_piece *piece)
 	       st.st_size - piece->file_off >= (off_t)piece->size;
 }
 
-bool cf_spread_can(const struct cf_piece *piece)
+static bool may_be(const struct cf_piece *piece)
 {
 	const struct cf_handle *handle = piece->handle;
 
-	return (unsigned long)handle->fs_magic == TMPFS_MAGIC &&
+	return piece->op == CF_WRITE && piece->size >= CF_SPREAD_FROM &&
+	       (unsigned long)handle->fs_magic == TMPFS_MAGIC &&
 	       (handle->open_flags & (O_ACCMODE | O_DIRECT)) == O_RDWR &&
 	       !handle->fs_ops &&
-	       !atomic_load_explicit(&refused, memory_order_relaxed) &&
-	       is_within(piece);
+	       !atomic_load_explicit(&refused, memory_order_relaxed);
+}
+
+bool cf_spread_can(const struct cf_piece *piece)
+{
+	return may_be(piece) && is_within(piece);
+}
+
+unsigned cf_spread_join(struct cf_spread *spread, const struct cf_piece *piece)
+{
+	spread->mem = NULL;
+	spread->writers = NULL;
+	if (!may_be(piece))
+		return 0;
+	spread->writers = &writers_of[piece->handle->ino % FILES];
+	return 1 + atomic_fetch_add_explicit(spread->writers, 1,
+					     memory_order_relaxed);
 }
 
 bool cf_spread_begin(struct cf_spread *spread, const struct cf_piece *piece)
@@ -56,16 +76,33 @@ bool cf_spread_begin(struct cf_spread *spread, const struct cf_piece *piece)
 
 void cf_spread_end(struct cf_spread *spread, const struct cf_piece *piece)
 {
-	(void)cf_os->touch(piece->handle->fd);
-	(void)cf_os->unmap(spread->mem, spread->size);
+	if (spread->mem) {
+		(void)cf_os->touch(piece->handle->fd);
+		(void)cf_os->unmap(spread->mem, spread->size);
+	}
+	if (spread->writers)
+		atomic_fetch_sub_explicit(spread->writers, 1,
+					  memory_order_relaxed);
+}
+
+/* By all carriers at once; the end of the mapping is for one alone. */
+static void let_go(char *mem, size_t size)
+{
+	uintptr_t mask = (uintptr_t)sysconf(_SC_PAGESIZE) - 1;
+	uintptr_t from = ((uintptr_t)mem + mask) & ~mask;
+	uintptr_t end = ((uintptr_t)mem + size) & ~mask;
+
+	if (end > from)
+		(void)cf_os->madvise((void *)from, end - from, MADV_DONTNEED);
 }
 
 static size_t copied(const struct cf_spread *spread, const void *buf,
 		     size_t size, off_t off)
 {
-	ssize_t n =
-		cf_os->copy_to(spread->mem + (off - spread->from), buf, size);
+	char *to = spread->mem + (off - spread->from);
+	ssize_t n = cf_os->copy_to(to, buf, size);
 
+	let_go(to, size);
 	if ((n == -ENOSYS || n == -EPERM) && !atomic_exchange(&refused, true))
 		cf_log(CF_LOG_INFO,
 		       "tmpfs: one thread writes: process_vm_writev: %s",

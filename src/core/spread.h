@@ -15,21 +15,26 @@
 
 #include "core/piece.h"
 
+#define CF_SPREAD_FROM ((size_t)8 << 20) /* less is sooner written */
+
 struct cf_spread {
-	char *mem; /* where the byte of the file at `from` is */
+	char *mem; /* where the byte of the file at `from` is; NULL: nowhere */
 	size_t size;
 	off_t from;
+	_Atomic unsigned *writers; /* of the file; or NULL */
 };
 
 /* Whether the piece's bytes can be; on tmpfs a look at the file. */
 bool cf_spread_can(const struct cf_piece *piece);
 
 /*
- * Maps what the piece writes, if it can be. Then *spread may be the piece's,
- * until it is ended. Any thread; no lock.
+ * How many such pieces of the same file run, from now to the end, with this
+ * one; about, for it guides only. 0: it can be none. Any thread; no lock.
  */
+unsigned cf_spread_join(struct cf_spread *spread, const struct cf_piece *piece);
+/* Maps what the piece writes: then *spread may be the piece's. */
 bool cf_spread_begin(struct cf_spread *spread, const struct cf_piece *piece);
-/* Also tells the file's times. */
+/* After any join. Of what was mapped it also tells the file's times. */
 void cf_spread_end(struct cf_spread *spread, const struct cf_piece *piece);
 
 /* As cf_file_write, of bytes of the piece, which may have a spread or not. */

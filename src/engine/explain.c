@@ -81,7 +81,7 @@ static void describe_plan(const struct cf_request *req, ocf_explain_t *e)
 	piece.cold = cf_cold_begin(&cold, &piece);
 	if (cf_plan_can_ask(req->route.path) && cf_ahead_begin(&ahead, &piece))
 		piece.ahead = &ahead;
-	if (cf_plan_may_spread(&piece, req->route.path, CF_COMPANY_NONE))
+	if (cf_plan_may_spread(&piece, req->route.path, CF_COMPANY_NONE, 1))
 		piece.spread = &spread;
 	piece.unhelped = !cf_worth_helpers(&piece);
 	plan = cf_plan_make(&piece, req->route.path, CF_COMPANY_NONE);

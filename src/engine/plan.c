@@ -35,9 +35,9 @@
 #define BRISK_WORKERS 3 /* fewer are no use */
 /* reads whose pages are asked for (core/ahead.h) */
 #define AHEAD_HELPERS 1
+#define ALONE_MANY (16 * MIB) /* of a ferry, or to tmpfs: by all workers */
 /* of a ferry's carriers: more are in the way of its kernel's loads */
 #define FERRY_SHARE (128 * KIB)
-#define FERRY_MANY (16 * MIB) /* of what is alone; all workers carry it */
 /* of all that run: beyond it others are held up at the GPU's BAR */
 #define FERRY_NEAR (2 * MIB)
 #define FERRY_NEAR_SLOTS 3 /* of more that is alone, beside pinned ones */
@@ -67,7 +67,7 @@ static size_t shares_of(const struct cf_piece *piece, bool direct)
 	if (direct)
 		return piece->size / CF_PLAN_DIRECT_STEP;
 	if (piece->spread)
-		return cf_plan_spread_shares(piece);
+		return piece->size / cf_plan_spread_step(piece);
 	if (piece->ferry)
 		return cf_clamp(piece->size / FERRY_SHARE, 2, SIZE_MAX);
 	return piece->size / MIN_SHARE;
@@ -88,8 +88,8 @@ static unsigned helpers_of(const struct cf_piece *piece,
 
 	if (piece->ahead)
 		return cf_least(nr, AHEAD_HELPERS);
-	if (piece->ferry && !direct && company.here == 1 &&
-	    piece->size >= FERRY_MANY)
+	if ((piece->ferry || piece->spread) && !direct && company.here == 1 &&
+	    piece->size >= ALONE_MANY)
 		return cf_plan_bound(ferry_helpers);
 	return nr;
 }

@@ -2,9 +2,10 @@
 /*
  * plan_spread - numbers of writes to tmpfs by several threads.
  *
- * One that maps pages is a third slower than one that writes, and the end of
- * the mapping costs, too: three are the least that gain. Where others run, they
- * have the processors; and of short parts, the page tables are in the way.
+ * One that maps pages is a third slower than one that writes, and has the end
+ * of the mapping besides: three are the least that gain, and as many processors
+ * are to be had where few others run. Many that write one file would wait for
+ * each other. Of short parts, the page tables are in the way.
  */
 #include "engine/plan_spread.h"
 
@@ -14,31 +15,33 @@
 #include "engine/plan_limits.h"
 #include "engine/plan_step.h"
 
-#define FROM (8 * MIB)
 #define MOST_BESIDE 4 /* requests that run */
 #define LEAST_HELPERS 2
+#define CROWD 3 /* of one file */
 #define MIN_STEP (1 * MIB)
 #define MAX_STEP (2 * MIB)
+#define PARTS 8 /* of the smallest */
+
+static bool pays(const struct cf_piece *piece, struct cf_company company,
+		 unsigned writers)
+{
+	return writers >= CROWD ||
+	       (company.all <= MOST_BESIDE &&
+		cf_plan_helpers_for(piece, company) >= LEAST_HELPERS);
+}
 
 bool cf_plan_may_spread(const struct cf_piece *piece,
 			const struct cf_path_ops *path,
-			struct cf_company company)
+			struct cf_company company, unsigned writers)
 {
-	return piece->op == CF_WRITE && piece->size >= FROM && !piece->ferry &&
+	return writers && !piece->ferry &&
 	       (path == &cf_path_staged || path == &cf_path_host) &&
-	       company.all <= MOST_BESIDE &&
 	       !cf_file_is_direct(piece->handle, piece->via) &&
-	       cf_plan_helpers_for(piece, company) >= LEAST_HELPERS &&
-	       cf_spread_can(piece);
+	       pays(piece, company, writers) && cf_spread_can(piece);
 }
 
-size_t cf_plan_spread_shares(const struct cf_piece *piece)
+size_t cf_plan_spread_step(const struct cf_piece *piece)
 {
-	return piece->size / MIN_STEP;
-}
-
-size_t cf_plan_spread_step(const struct cf_piece *piece, unsigned carriers)
-{
-	return cf_clamp(cf_power_below(piece->size / carriers), MIN_STEP,
+	return cf_clamp(cf_power_below(piece->size / PARTS), MIN_STEP,
 			MAX_STEP);
 }

@@ -6,12 +6,12 @@
 #include "engine/company.h"
 #include "engine/route.h"
 
+/* writers: as cf_spread_join has it. */
 bool cf_plan_may_spread(const struct cf_piece *piece,
 			const struct cf_path_ops *path,
-			struct cf_company company);
+			struct cf_company company, unsigned writers);
 
-/* Of one that does. */
-size_t cf_plan_spread_shares(const struct cf_piece *piece);
-size_t cf_plan_spread_step(const struct cf_piece *piece, unsigned carriers);
+/* Of one that does: no carrier has less. */
+size_t cf_plan_spread_step(const struct cf_piece *piece);
 
 #endif

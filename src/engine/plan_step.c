@@ -90,7 +90,7 @@ size_t cf_plan_staged_step(const struct cf_piece *piece, unsigned carriers,
 	if (piece->near)
 		step = NEAR_STEP;
 	else if (piece->spread)
-		step = cf_plan_spread_step(piece, carriers);
+		step = cf_plan_spread_step(piece);
 	else if (piece->ferry && carriers > 1)
 		step = ferry_step(piece->size, company);
 	else if (cf_file_is_direct(piece->handle, piece->via))
@@ -108,7 +108,7 @@ size_t cf_plan_host_step(const struct cf_piece *piece, unsigned carriers)
 	if (carriers == 1)
 		return cf_power_below(SIZE_MAX);
 	if (piece->spread)
-		return cf_plan_spread_step(piece, carriers);
+		return cf_plan_spread_step(piece);
 	if (cf_file_is_direct(piece->handle, piece->via))
 		return CF_PLAN_DIRECT_STEP;
 	if (piece->ahead)

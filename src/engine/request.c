@@ -142,6 +142,17 @@ static struct cf_company begin_company(const struct cf_request *req)
 	return company;
 }
 
+static void begin_spread(struct cf_request *req, struct cf_company company,
+			 struct cf_spread *spread)
+{
+	unsigned writers = cf_spread_join(spread, &req->piece);
+
+	if (cf_plan_may_spread(&req->piece, req->route.path, company,
+			       writers) &&
+	    cf_spread_begin(spread, &req->piece))
+		req->piece.spread = spread;
+}
+
 /* What the piece's carriers need to know. */
 static void take_over(struct cf_piece *piece, const struct cf_plan *plan)
 {
@@ -178,9 +189,7 @@ static CF_APART ssize_t run_planned(struct cf_request *req)
 	if (cf_plan_can_ask(req->route.path) &&
 	    cf_ahead_begin(&ahead, &req->piece))
 		req->piece.ahead = &ahead;
-	if (cf_plan_may_spread(&req->piece, req->route.path, company) &&
-	    cf_spread_begin(&spread, &req->piece))
-		req->piece.spread = &spread;
+	begin_spread(req, company, &spread);
 	req->piece.near = begin_near(req, company.here);
 	req->piece.brisk = company.here == 1 && !req->piece.near &&
 			   cf_plan_can_be_brisk(&req->piece, req->route.path) &&
@@ -194,8 +203,7 @@ static CF_APART ssize_t run_planned(struct cf_request *req)
 	begun = cf_worth_begin(&req->piece, plan.helpers, company.all);
 	req->route.path->run(&req->piece, &feed, &lent.crew);
 	cf_turns_end(turn);
-	if (req->piece.spread)
-		cf_spread_end(&spread, &req->piece);
+	cf_spread_end(&spread, &req->piece);
 	req->piece.spread = NULL;
 	cf_company_leave(&req->piece.mem);
 	if (req->piece.near)

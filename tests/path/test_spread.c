@@ -81,11 +81,11 @@ static int teardown(void **state)
 	return err;
 }
 
-static void world_make(struct world *w, enum th_mem_kind mem)
+static void world_of(struct world *w, enum th_mem_kind mem, size_t workers)
 {
 	th_mem_need(mem);
 	assert_int_equal(cuFileSetParameterSizeT(
-				 CUFILE_PARAM_EXECUTION_MAX_IO_THREADS, 7)
+				 CUFILE_PARAM_EXECUTION_MAX_IO_THREADS, workers)
 				 .err,
 			 0);
 	th_open();
@@ -95,6 +95,11 @@ static void world_make(struct world *w, enum th_mem_kind mem)
 	th_file_make(&w->file, TH_TMPFS, O_RDWR, w->model, SIZE);
 	th_mem_alloc(&w->mem, mem, SIZE);
 	w->fh = th_handle(w->file.fd);
+}
+
+static void world_make(struct world *w, enum th_mem_kind mem)
+{
+	world_of(w, mem, 7);
 }
 
 static void world_end(struct world *w)
@@ -229,6 +234,49 @@ static void so_is_what_was_opened_to_be_written_only(void **state)
 	world_end(&w);
 }
 
+#define WRITERS 6
+#define SHARE (8 * TH_MIB) /* two write each */
+
+struct crowd {
+	struct world w;
+	pthread_barrier_t begin;
+	struct th_bad bad;
+};
+
+static void write_share(void *arg, unsigned i)
+{
+	struct crowd *c = arg;
+	size_t at = i % (SIZE / SHARE) * SHARE;
+	ssize_t n;
+
+	pthread_barrier_wait(&c->begin);
+	n = cuFileWrite(c->w.fh, c->w.mem.ptr, SHARE, (off_t)at, (off_t)at);
+	if (n != SHARE)
+		th_bad_note(&c->bad, "thread %u: %zd", i, n);
+}
+
+/* Who has no helpers waits for nobody. */
+static void many_that_write_one_file_map_it(void **state)
+{
+	struct crowd c = { .bad = { 0 } };
+
+	world_of(&c.w, TH_DEVICE, 0);
+	pthread_barrier_init(&c.begin, NULL, WRITERS);
+	for (unsigned round = 0; round < 200 && !copied; round++) {
+		th_fill(c.w.model, SIZE);
+		th_mem_put(&c.w.mem, 0, c.w.model, SIZE);
+		th_threads(WRITERS, write_share, &c);
+		th_bad_check(&c.bad);
+		check_file(&c.w);
+	}
+	assert_true(copied);
+	pthread_barrier_destroy(&c.begin);
+	copied = 0;
+	assert_int_equal(write_new(&c.w, 0, LARGE, 0), LARGE);
+	assert_int_equal(copied, 0);
+	world_end(&c.w);
+}
+
 /* A store would be SIGBUS there. */
 static void a_file_that_is_cut_meanwhile_is_written(void **state)
 {
@@ -300,6 +348,7 @@ int main(void)
 		TEST(a_write_leaves_new_times_and_no_mapping),
 		TEST(what_is_small_or_longer_than_the_file_is_written),
 		TEST(so_is_what_was_opened_to_be_written_only),
+		TEST(many_that_write_one_file_map_it),
 		TEST(a_file_that_is_cut_meanwhile_is_written),
 		TEST(the_rest_of_a_part_is_written),
 		TEST(without_room_the_error_is_told),
