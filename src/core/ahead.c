@@ -45,7 +45,7 @@ bool cf_ahead_begin(struct cf_ahead *ahead, const struct cf_piece *piece)
 /* That it is refused costs time, and nothing else. */
 static void ask(const struct cf_piece *piece, size_t at)
 {
-	int fd = cf_twin_fd(piece->handle, CF_VIA_CACHE);
+	int fd = cf_twin_fd(piece->handle, CF_VIA_CACHE, false);
 
 	if (fd >= 0)
 		(void)cf_os->read_ahead(fd, piece->file_off + (off_t)at,

@@ -136,7 +136,8 @@ static int next_part(struct cf_transfer *t)
 	if (!t->direct && !t->write && !t->alias &&
 	    cf_file_must_go_around(t->handle))
 		return MUST_GO_AROUND;
-	t->fd = cf_twin_fd(t->handle, t->direct ? CF_VIA_DIRECT : CF_VIA_CACHE);
+	t->fd = cf_twin_fd(t->handle, t->direct ? CF_VIA_DIRECT : CF_VIA_CACHE,
+			   t->write || t->part >= CF_TWIN_LOOK_FROM);
 	return t->fd < 0 ? t->fd : 0;
 }
 
@@ -256,12 +257,13 @@ ssize_t cf_transfer_call(const struct cf_transfer *t)
 
 /*
  * The first call of one that needs no more, in nearly all cases: all of it, by
- * a descriptor of the page cache. What is left is next's.
+ * a descriptor of the page cache, at which large reads had a look when it was
+ * chosen (engine/via.c). What is left is next's.
  */
 static CF_WITHIN void begin_plain(struct cf_transfer *t)
 {
 	t->part = t->size;
-	t->fd = cf_twin_fd(t->handle, CF_VIA_CACHE);
+	t->fd = cf_twin_fd(t->handle, CF_VIA_CACHE, t->write);
 	cf_transfer_took(
 		t, t->fd < 0 ? t->fd :
 		   t->write  ? cf_os->pwrite(t->fd, t->buf, t->size, t->off) :

@@ -17,7 +17,7 @@
 bool cf_file_must_go_around(struct cf_handle *handle)
 {
 	return handle->open_flags & O_DIRECT &&
-	       !cf_twin_ready(handle, CF_VIA_CACHE);
+	       !cf_twin_ready(handle, CF_VIA_CACHE, false);
 }
 
 static size_t round_up(size_t size, size_t align)
@@ -32,7 +32,7 @@ CF_APART ssize_t cf_file_read_around(struct cf_handle *handle, char *buf,
 	size_t before = (size_t)off & (align - 1);
 	size_t whole = round_up(before + (size < MOST ? size : MOST), align);
 	size_t first = (size_t)off - before;
-	int fd = cf_twin_fd(handle, CF_VIA_DIRECT);
+	int fd = cf_twin_fd(handle, CF_VIA_DIRECT, false);
 	ssize_t n = -EBADF;
 	void *mem;
 

@@ -28,12 +28,39 @@
 static pthread_mutex_t reopen_lock = PTHREAD_MUTEX_INITIALIZER;
 static int64_t quiet_until; /* reopen_lock */
 
-bool cf_twin_is(const struct cf_handle *handle, int fd)
+/* A sandbox whose list of calls is older than statx answers EPERM. */
+static int ask(int fd, dev_t *dev, ino_t *ino)
 {
 	struct stat st;
+	int err = cf_os->file_id(fd, dev, ino);
 
-	return cf_os->fstat(fd, &st) == 0 && st.st_ino == handle->ino &&
-	       st.st_dev == handle->dev;
+	if (err != -EPERM)
+		return err;
+	err = cf_os->fstat(fd, &st);
+	*dev = st.st_dev;
+	*ino = st.st_ino;
+	return err;
+}
+
+bool cf_twin_is(const struct cf_handle *handle, int fd)
+{
+	dev_t dev;
+	ino_t ino;
+
+	return !ask(fd, &dev, &ino) && ino == handle->ino && dev == handle->dev;
+}
+
+/*
+ * A client may have closed all that it found, and got the number for a file.
+ * Another error does not say so.
+ */
+static bool is_lost(const struct cf_handle *handle, int fd)
+{
+	dev_t dev;
+	ino_t ino;
+	int err = ask(fd, &dev, &ino);
+
+	return err ? err == -EBADF : ino != handle->ino || dev != handle->dev;
 }
 
 #define NR_STREAMS 3 /* standard input, output and error */
@@ -104,6 +131,19 @@ static int reopen_locked(const struct cf_handle *handle,
 	return -EBADF;
 }
 
+/* What has the number of one that is lost is the client's, and stays open. */
+static void forget_lost_locked(struct cf_handle *handle)
+{
+	int fd = handle->twin;
+
+	if (fd < 0 || !is_lost(handle, fd))
+		return;
+	cf_log(CF_LOG_WARN,
+	       "handle %u fd %d: descriptor %d of the library was closed",
+	       cf_handle_number(handle), handle->fd, fd);
+	handle->twin = -1;
+}
+
 /* One at a time: a copy opened in vain, and closed, would drop locks too. */
 static CF_APART int open_twin(struct cf_handle *handle, enum cf_log_level level)
 {
@@ -111,6 +151,7 @@ static CF_APART int open_twin(struct cf_handle *handle, enum cf_log_level level)
 	int fd;
 
 	pthread_mutex_lock(&reopen_lock);
+	forget_lost_locked(handle);
 	fd = handle->twin;
 	new = fd < 0;
 	if (new)
@@ -124,7 +165,7 @@ static CF_APART int open_twin(struct cf_handle *handle, enum cf_log_level level)
 	return fd;
 }
 
-static int fd_for(struct cf_handle *handle, enum cf_via via,
+static int fd_for(struct cf_handle *handle, enum cf_via via, bool look,
 		  enum cf_log_level level)
 {
 	enum cf_via own =
@@ -137,40 +178,37 @@ static int fd_for(struct cf_handle *handle, enum cf_via via,
 			       -EBADF :
 			       handle->fd;
 	fd = atomic_load_explicit(&handle->twin, memory_order_acquire);
-	return fd >= 0 ? fd : open_twin(handle, level);
+	return fd < 0 || (look && is_lost(handle, fd)) ?
+		       open_twin(handle, level) :
+		       fd;
 }
 
-int cf_twin_fd(struct cf_handle *handle, enum cf_via via)
+int cf_twin_fd(struct cf_handle *handle, enum cf_via via, bool look)
 {
-	return fd_for(handle, via, CF_LOG_ERROR);
+	return fd_for(handle, via, look, CF_LOG_ERROR);
 }
 
-bool cf_twin_ready(struct cf_handle *handle, enum cf_via via)
+bool cf_twin_ready(struct cf_handle *handle, enum cf_via via, bool look)
 {
 	int fd;
 
 	if (atomic_load_explicit(&handle->no_twin, memory_order_relaxed))
 		return false;
-	fd = fd_for(handle, via, CF_LOG_INFO);
+	fd = fd_for(handle, via, look, CF_LOG_INFO);
 	if (fd < 0 && !cf_os_is_short(fd))
 		atomic_store_explicit(&handle->no_twin, true,
 				      memory_order_relaxed);
 	return fd >= 0;
 }
 
-/* A client may have closed all it found, and got the number for a file. */
 void cf_twin_close(struct cf_handle *handle)
 {
 	int fd = handle->twin;
-	struct stat st;
-	int err;
 
 	if (fd < 0)
 		return;
 	handle->twin = -1;
-	err = cf_os->fstat(fd, &st);
-	if (err ? err != -EBADF :
-		  st.st_ino == handle->ino && st.st_dev == handle->dev)
+	if (!is_lost(handle, fd))
 		cf_os->close(fd);
 }
 

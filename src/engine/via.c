@@ -39,6 +39,7 @@ static CF_APART enum cf_via choose(const struct cf_piece *piece,
 				   enum cf_hybrid hybrid)
 {
 	struct cf_handle *handle = piece->handle;
+	bool look = piece->size >= CF_TWIN_LOOK_FROM;
 	struct cf_via_facts facts = {
 		.hybrid = hybrid,
 		.read = piece->op == CF_READ && piece->size,
@@ -52,11 +53,11 @@ static CF_APART enum cf_via choose(const struct cf_piece *piece,
 	if (cf_via_wants_all(&facts))
 		facts.all_clean = cf_cached_all_clean(handle, piece->file_off,
 						      piece->size) &&
-				  cf_twin_ready(handle, CF_VIA_CACHE);
+				  cf_twin_ready(handle, CF_VIA_CACHE, look);
 	if (cf_via_wants_none(&facts))
 		facts.none =
 			cf_cached_none(handle, piece->file_off, piece->size) &&
-			cf_twin_ready(handle, CF_VIA_DIRECT);
+			cf_twin_ready(handle, CF_VIA_DIRECT, look);
 	return cf_via_decide(&facts);
 }
 

@@ -284,7 +284,7 @@ static void carry(struct ride *ride)
 static int begin(struct ride *ride)
 {
 	const struct cf_piece *piece = ride->piece;
-	int fd = cf_twin_fd(piece->handle, CF_VIA_DIRECT);
+	int fd = cf_twin_fd(piece->handle, CF_VIA_DIRECT, true);
 	int err = fd < 0 ? fd : cf_nvfs_file_facts(fd, &ride->file);
 
 	if (!err)

@@ -15,6 +15,7 @@
 #include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/syscall.h>
+#include <sys/sysmacros.h>
 #include <sys/uio.h>
 #include <unistd.h>
 
@@ -113,6 +114,18 @@ static int os_file_type(int fd)
 		  &stx) < 0)
 		return -errno;
 	return stx.stx_mode & S_IFMT;
+}
+
+static int os_file_id(int fd, dev_t *dev, ino_t *ino)
+{
+	struct statx stx;
+
+	if (statx(fd, "", AT_EMPTY_PATH | AT_STATX_DONT_SYNC, STATX_INO, &stx) <
+	    0)
+		return -errno;
+	*dev = makedev(stx.stx_dev_major, stx.stx_dev_minor);
+	*ino = stx.stx_ino;
+	return 0;
 }
 
 static int os_fstatfs(int fd, struct statfs *fs)
@@ -365,6 +378,7 @@ const struct cf_os cf_os_real = {
 	.fstat = os_fstat,
 	.statx = os_statx,
 	.file_type = os_file_type,
+	.file_id = os_file_id,
 	.fstatfs = os_fstatfs,
 	.get_flags = os_get_flags,
 	.ioctl = os_ioctl,

@@ -35,6 +35,8 @@ struct cf_os {
 	int (*statx)(int fd, unsigned mask, struct statx *stx);
 	/* S_IFREG and its like, without asking a server or the disk */
 	int (*file_type)(int fd);
+	/* which file it is, in the same way */
+	int (*file_id)(int fd, dev_t *dev, ino_t *ino);
 	int (*fstatfs)(int fd, struct statfs *fs);
 	int (*get_flags)(int fd); /* fcntl(F_GETFL) */
 	int (*ioctl)(int fd, unsigned long request, void *arg);

@@ -43,6 +43,7 @@ const char *fault_name(enum fault_call call)
 		[FAULT_FSTAT] = "fstat",
 		[FAULT_STATX] = "statx",
 		[FAULT_FILE_TYPE] = "file_type",
+		[FAULT_FILE_ID] = "file_id",
 		[FAULT_FSTATFS] = "fstatfs",
 		[FAULT_GET_FLAGS] = "get_flags",
 		[FAULT_IOCTL] = "ioctl",
@@ -198,6 +199,12 @@ static int fault_statx(int fd, unsigned mask, struct statx *stx)
 static int fault_file_type(int fd)
 {
 	return should_fail(FAULT_FILE_TYPE) ? -rule.err : behind->file_type(fd);
+}
+
+static int fault_file_id(int fd, dev_t *dev, ino_t *ino)
+{
+	return should_fail(FAULT_FILE_ID) ? -rule.err :
+					    behind->file_id(fd, dev, ino);
 }
 
 static int fault_fstatfs(int fd, struct statfs *fs)
@@ -417,6 +424,7 @@ static const struct cf_os faulty = {
 	.fstat = fault_fstat,
 	.statx = fault_statx,
 	.file_type = fault_file_type,
+	.file_id = fault_file_id,
 	.fstatfs = fault_fstatfs,
 	.get_flags = fault_get_flags,
 	.ioctl = fault_ioctl,

@@ -27,6 +27,7 @@ static struct cf_uring uring;
 static _Atomic size_t direct, buffered;
 static bool no_cachestat, no_open, is_overlay;
 static int open_err;	       /* of no_open */
+static int twin;	       /* the last one that was opened, or why not */
 static atomic_bool seen_dirty; /* what the library saw of the page cache */
 
 /* Pages that were written each way, of the first 64 MiB. */
@@ -91,9 +92,9 @@ static int maybe_overlay(int fd, struct statfs *fs)
 
 static int maybe_open(const char *path, int flags, mode_t mode)
 {
-	return no_open && strstr(path, "/proc/self/fd/") ?
-		       open_err :
-		       cf_os_real.open(path, flags, mode);
+	if (!strstr(path, "/proc/self/fd/"))
+		return cf_os_real.open(path, flags, mode);
+	return twin = no_open ? open_err : cf_os_real.open(path, flags, mode);
 }
 
 /* ------------------------------------------------------------------ bench */
@@ -594,6 +595,38 @@ static void a_large_cold_read_goes_direct_if_asked_for(void **state)
 	fini();
 }
 
+/* Whose number the client got, having closed all that it found. */
+static void a_file_in_the_place_of_the_second_descriptor_is_left_alone(
+	void **state)
+{
+	int other, first, second;
+
+	init(NULL, TH_ODIRECT);
+	other = memfd_create("other", MFD_CLOEXEC);
+	assert_true(other >= 0 && !ftruncate(other, SIZE));
+	read_cached(0, 8 * TH_MIB);
+	first = twin;
+	assert_int_equal(dup2(other, first), first);
+	read_cached(0, 8 * TH_MIB);
+	went(0, 8 * TH_MIB);
+	second = twin;
+	assert_int_not_equal(second, first);
+
+	assert_int_equal(dup2(other, second), second);
+	th_fill(content + 100, 1000);
+	th_mem_put(&mem, 0, content + 100, 1000);
+	assert_int_equal(cuFileWrite(fh, mem.ptr, 1000, 100, 0), 1000);
+	th_file_get(&file, 0, got, SIZE);
+	th_equal("written", got, content, SIZE);
+	assert_int_equal(pread(other, got, SIZE, 0), SIZE);
+	th_all("the other file", got, 0, SIZE);
+	fini();
+	/* the client's they are, and open */
+	assert_int_equal(close(first), 0);
+	assert_int_equal(close(second), 0);
+	close(other);
+}
+
 #define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
 
 int main(void)
@@ -616,6 +649,7 @@ int main(void)
 		TEST(the_last_offsets_leave_a_direct_file_direct),
 		TEST(a_buffered_file_is_read_through_the_page_cache),
 		TEST(a_large_cold_read_goes_direct_if_asked_for),
+		TEST(a_file_in_the_place_of_the_second_descriptor_is_left_alone),
 	};
 
 	th_start(200);

@@ -9,6 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
+#include "core/file.h"
 #include "core/twin.h"
 #include "harness.h"
 #include "seam/os.h"
@@ -16,6 +17,7 @@
 static struct cf_os sly;
 static int swap_fd, swap_with; /* at the next open, if not -1 */
 static int opened, closed;
+static int id_err;
 
 /* The client is quicker than the open, and has another file there. */
 static int open_late(const char *path, int flags, mode_t mode)
@@ -32,13 +34,20 @@ static int note_close(int fd)
 	return cf_os_real.close(fd);
 }
 
+static int maybe_file_id(int fd, dev_t *dev, ino_t *ino)
+{
+	return id_err ? id_err : cf_os_real.file_id(fd, dev, ino);
+}
+
 static int setup(void **state)
 {
 	(void)state;
 	sly = cf_os_real;
 	sly.open = open_late;
 	sly.close = note_close;
+	sly.file_id = maybe_file_id;
 	cf_os = &sly;
+	id_err = 0;
 	swap_with = opened = closed = -1;
 	return 0;
 }
@@ -87,15 +96,15 @@ static void the_twin_is_the_same_file_and_is_opened_once(void **state)
 	int twin;
 
 	world_make(&w);
-	assert_int_equal(cf_twin_fd(w.handle, CF_VIA_CACHE), w.file.fd);
-	twin = cf_twin_fd(w.handle, CF_VIA_DIRECT);
+	assert_int_equal(cf_twin_fd(w.handle, CF_VIA_CACHE, true), w.file.fd);
+	twin = cf_twin_fd(w.handle, CF_VIA_DIRECT, true);
 	if (twin == -EINVAL) {
 		world_end(&w);
 		th_skip("this file system knows no O_DIRECT");
 	}
 	assert_true(twin >= 0 && twin != w.file.fd);
 	assert_true(cf_twin_is(w.handle, twin));
-	assert_int_equal(cf_twin_fd(w.handle, CF_VIA_DIRECT), twin);
+	assert_int_equal(cf_twin_fd(w.handle, CF_VIA_DIRECT, true), twin);
 	assert_int_equal(th_count_fds(), w.fds + 1);
 	world_end(&w);
 	assert_int_equal(closed, twin);
@@ -108,7 +117,7 @@ static void only_the_twin_is_closed_at_the_end(void **state)
 	int twin;
 
 	world_make(&w);
-	twin = cf_twin_fd(w.handle, CF_VIA_DIRECT);
+	twin = cf_twin_fd(w.handle, CF_VIA_DIRECT, true);
 	if (twin == -EINVAL) {
 		world_end(&w);
 		th_skip("this file system knows no O_DIRECT");
@@ -129,7 +138,7 @@ static void the_twin_takes_no_number_of_a_standard_stream(void **state)
 	world_make(&w);
 	assert_true(out >= 0);
 	close(STDOUT_FILENO);
-	twin = cf_twin_fd(w.handle, CF_VIA_DIRECT);
+	twin = cf_twin_fd(w.handle, CF_VIA_DIRECT, true);
 	stream = fcntl(STDOUT_FILENO, F_GETFD);
 	fds = th_count_fds();
 	dup2(out, STDOUT_FILENO);
@@ -153,9 +162,9 @@ static void another_file_of_that_number_is_not_opened(void **state)
 
 	world_make(&w);
 	assert_int_equal(dup2(w.other.fd, w.file.fd), w.file.fd);
-	assert_int_equal(cf_twin_fd(w.handle, CF_VIA_DIRECT), -EBADF);
+	assert_int_equal(cf_twin_fd(w.handle, CF_VIA_DIRECT, true), -EBADF);
 	assert_int_equal(opened, -1);
-	assert_false(cf_twin_ready(w.handle, CF_VIA_DIRECT));
+	assert_false(cf_twin_ready(w.handle, CF_VIA_DIRECT, true));
 	assert_int_equal(opened, -1);
 	world_end(&w);
 }
@@ -166,7 +175,7 @@ static void one_that_comes_while_it_is_opened_is_closed_again(void **state)
 
 	world_make(&w);
 	swap_with = w.other.fd;
-	if (cf_twin_fd(w.handle, CF_VIA_DIRECT) == -EINVAL) {
+	if (cf_twin_fd(w.handle, CF_VIA_DIRECT, true) == -EINVAL) {
 		world_end(&w);
 		th_skip("this file system knows no O_DIRECT");
 	}
@@ -174,8 +183,109 @@ static void one_that_comes_while_it_is_opened_is_closed_again(void **state)
 	assert_int_equal(closed, opened);
 	assert_int_equal(th_count_fds(), w.fds);
 	/* it is the client's mistake, and is one for good */
-	assert_int_equal(cf_twin_fd(w.handle, CF_VIA_DIRECT), -EBADF);
+	assert_int_equal(cf_twin_fd(w.handle, CF_VIA_DIRECT, true), -EBADF);
 	world_end(&w);
+}
+
+/* The client closed all but its own, and has another file of that number. */
+static int take_number_of_twin(struct world *w)
+{
+	int twin = cf_twin_fd(w->handle, CF_VIA_DIRECT, true);
+
+	if (twin == -EINVAL) {
+		world_end(w);
+		th_skip("this file system knows no O_DIRECT");
+	}
+	assert_int_equal(dup2(w->other.fd, twin), twin);
+	return twin;
+}
+
+static void expect_others(const struct world *w)
+{
+	char found[8];
+
+	th_file_get(&w->other, 0, found, sizeof(found));
+	assert_memory_equal(found, "not mine", sizeof(found));
+	assert_int_equal(th_file_size(&w->other), sizeof(found));
+}
+
+static void what_got_the_twins_number_is_not_written(void **state)
+{
+	char *mem = aligned_alloc(4096, 4096), found[4096];
+	struct world w;
+	int twin;
+
+	world_make(&w);
+	twin = take_number_of_twin(&w);
+	memset(mem, 'm', 4096);
+	assert_int_equal(cf_file_write(w.handle, CF_VIA_DIRECT, mem, 4096, 0),
+			 4096);
+	expect_others(&w);
+	th_file_get(&w.file, 0, found, sizeof(found));
+	assert_memory_equal(found, mem, sizeof(found));
+	free(mem);
+	world_end(&w);
+	/* it is the client's, and stays open */
+	assert_int_not_equal(closed, twin);
+	assert_int_equal(close(twin), 0);
+}
+
+static void large_reads_leave_out_what_got_the_twins_number(void **state)
+{
+	char *mem = aligned_alloc(4096, CF_TWIN_LOOK_FROM);
+	char *end = mem + CF_TWIN_LOOK_FROM - 4;
+	struct world w;
+	int twin;
+
+	world_make(&w);
+	th_file_put(&w.file, end - mem, "mine", 4);
+	twin = take_number_of_twin(&w);
+	assert_int_equal(cf_file_read(w.handle, CF_VIA_DIRECT, mem,
+				      CF_TWIN_LOOK_FROM, 0),
+			 CF_TWIN_LOOK_FROM);
+	assert_memory_equal(mem, "mine", 4);
+	assert_memory_equal(end, "mine", 4);
+	free(mem);
+	world_end(&w);
+	assert_int_equal(close(twin), 0);
+}
+
+/* Opened anew once; nothing is left open, though nobody has the number. */
+static void a_twin_that_was_closed_is_opened_anew(void **state)
+{
+	struct world w;
+	int twin;
+
+	world_make(&w);
+	twin = cf_twin_fd(w.handle, CF_VIA_DIRECT, true);
+	if (twin == -EINVAL) {
+		world_end(&w);
+		th_skip("this file system knows no O_DIRECT");
+	}
+	assert_int_equal(close(twin), 0);
+	twin = cf_twin_fd(w.handle, CF_VIA_DIRECT, true);
+	assert_true(twin >= 0 && cf_twin_is(w.handle, twin));
+	assert_int_equal(cf_twin_fd(w.handle, CF_VIA_DIRECT, true), twin);
+	assert_int_equal(th_count_fds(), w.fds + 1);
+	world_end(&w);
+}
+
+/* A sandbox knows no statx; what nobody can tell is taken for the twin. */
+static void where_the_kernel_does_not_say_another_call_does(void **state)
+{
+	struct world w;
+	int twin, again;
+
+	world_make(&w);
+	id_err = -EPERM;
+	twin = take_number_of_twin(&w);
+	again = cf_twin_fd(w.handle, CF_VIA_DIRECT, true);
+	assert_true(again >= 0 && again != twin);
+	id_err = -EIO;
+	assert_int_equal(cf_twin_fd(w.handle, CF_VIA_DIRECT, true), again);
+	id_err = 0;
+	world_end(&w);
+	assert_int_equal(close(twin), 0);
 }
 
 #define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
@@ -188,6 +298,10 @@ int main(void)
 		TEST(the_twin_takes_no_number_of_a_standard_stream),
 		TEST(another_file_of_that_number_is_not_opened),
 		TEST(one_that_comes_while_it_is_opened_is_closed_again),
+		TEST(what_got_the_twins_number_is_not_written),
+		TEST(large_reads_leave_out_what_got_the_twins_number),
+		TEST(a_twin_that_was_closed_is_opened_anew),
+		TEST(where_the_kernel_does_not_say_another_call_does),
 	};
 
 	th_start(60);
