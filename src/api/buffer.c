@@ -7,7 +7,7 @@
 #include "core/buffer.h"
 #include "core/log.h"
 #include "core/log_tag.h"
-#include "core/nic.h"
+#include "core/reach.h"
 #include "core/stats.h"
 #include "engine/session.h"
 
@@ -25,21 +25,9 @@ static void find_alias(const struct cf_memory *mem, size_t length)
 		cf_buffer_set_alias(mem->addr, state, alias);
 }
 
-/* Outside of the session's lock, as the NICs were opened. */
-static void find_remote(const struct cf_memory *mem, size_t length, int flags)
-{
-	struct cf_remote *remote;
-
-	if (!cf_nics_wanted())
-		return;
-	remote = cf_remote_make(mem, length,
-				flags & CU_FILE_RDMA_RELAXED_ORDERING);
-	if (remote)
-		cf_buffer_set_remote(mem, remote);
-}
-
 static int register_buffer(uintptr_t base, size_t length, int flags)
 {
+	bool relaxed = flags & CU_FILE_RDMA_RELAXED_ORDERING;
 	struct cf_memory mem;
 	bool counted;
 	int err;
@@ -54,13 +42,14 @@ static int register_buffer(uintptr_t base, size_t length, int flags)
 	err = cf_session_begin_register(&counted);
 	if (err)
 		return err;
-	err = cf_buffer_register(&mem, length);
+	err = cf_buffer_register(&mem, length, relaxed);
 	if (!err)
 		find_alias(&mem, length);
 	cf_stats_buffer(CF_STATS_BUF_REGISTER, &mem, !err);
 	cf_session_end_register(counted, err);
+	/* outside of the session's lock, as the NICs were opened */
 	if (!err)
-		find_remote(&mem, length, flags);
+		cf_reach(&mem, length, relaxed);
 	return err;
 }
 

@@ -80,7 +80,7 @@ static void give_back(const struct cf_range *gone)
 		cf_nvfs_forget(gone->base);
 }
 
-int cf_buffer_register(const struct cf_memory *mem, size_t size)
+int cf_buffer_register(const struct cf_memory *mem, size_t size, bool relaxed)
 {
 	bool host = mem->kind == CF_MEMORY_HOST;
 	struct cf_range range = {
@@ -88,6 +88,7 @@ int cf_buffer_register(const struct cf_memory *mem, size_t size)
 		.end = mem->addr + size,
 		.buffer_id = mem->buffer_id,
 		.ordinal = host ? -1 : mem->ordinal,
+		.relaxed = relaxed,
 		.alias_state = host ? CF_ALIAS_UNREGISTERED : CF_ALIAS_NOBODY,
 	};
 	struct cf_range gone = { 0 };
@@ -150,7 +151,7 @@ int cf_buffer_deregister(uintptr_t base)
 static void tell(const struct cf_range *range, struct cf_buffer_range *out)
 {
 	*out = (struct cf_buffer_range){ range->base, range->end,
-					 range->buffer_id };
+					 range->buffer_id, range->relaxed };
 }
 
 /* Caller holds a stripe. */
@@ -273,6 +274,22 @@ struct cf_remote *cf_buffer_remote(const struct cf_memory *mem, size_t size)
 	remote = remote_locked(mem, size);
 	pthread_rwlock_unlock(lock);
 	return remote;
+}
+
+bool cf_buffer_unreached(uintptr_t from, struct cf_buffer_range *out)
+{
+	pthread_rwlock_t *lock = cf_stripes_own(&stripes);
+	const struct cf_range *range, *end;
+
+	pthread_rwlock_rdlock(lock);
+	range = ranges.at + (from ? cf_ranges_upper(&ranges, from - 1) : 0);
+	end = ranges.at + ranges.nr;
+	while (range < end && (range->ordinal < 0 || range->remote))
+		range++;
+	if (range < end)
+		tell(range, out);
+	pthread_rwlock_unlock(lock);
+	return range < end;
 }
 
 bool cf_buffer_find(const struct cf_memory *mem, uintptr_t start, size_t size,

@@ -15,8 +15,11 @@
 #include "core/memory.h"
 #include "core/remote.h"
 
-/* 0, -5023 (same base twice), -5014 (beyond the allocation), -ENOMEM. */
-int cf_buffer_register(const struct cf_memory *mem, size_t size);
+/*
+ * 0, -5023 (same base twice), -5014 (beyond the allocation), -ENOMEM. relaxed:
+ * the client asked for that ordering at NICs.
+ */
+int cf_buffer_register(const struct cf_memory *mem, size_t size, bool relaxed);
 
 /*
  * What became of the question for an alias of the registration with this
@@ -47,7 +50,14 @@ struct cf_remote *cf_buffer_remote(const struct cf_memory *mem, size_t size);
 struct cf_buffer_range {
 	uintptr_t base, end; /* half open */
 	uint64_t buffer_id;  /* of the allocation; 0: host, or not known */
+	bool relaxed;
 };
+
+/*
+ * The first registration of GPU memory from this base on that no NIC reaches.
+ * False: there is none. Any thread.
+ */
+bool cf_buffer_unreached(uintptr_t from, struct cf_buffer_range *out);
 
 /*
  * The registration that holds [start, start + size) of mem's allocation.

@@ -55,8 +55,11 @@ struct cf_config;
 
 /* What the session asks for; its lock is held. */
 void cf_nics_want(const struct cf_config *config);
-/* Opens what is wanted and is not open yet. Holds no lock of the caller's. */
-void cf_nics_settle(void);
+/*
+ * Opens what is wanted and is not open yet. True: there are NICs now, which
+ * know of no buffer. Holds no lock of the caller's.
+ */
+bool cf_nics_settle(void);
 /* The session's reference goes. */
 void cf_nics_close(void);
 

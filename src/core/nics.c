@@ -128,14 +128,15 @@ static struct cf_nics *open_all(const struct cf_nic_wish *w)
 	return NULL;
 }
 
-void cf_nics_settle(void)
+bool cf_nics_settle(void)
 {
 	struct cf_nics *nics;
+	bool new = false;
 	unsigned long mine;
 	struct cf_nic_wish w;
 
 	if (!atomic_exchange_explicit(&waiting, false, memory_order_acquire))
-		return;
+		return false;
 	pthread_mutex_lock(&nics_lock);
 	w = wish;
 	mine = number;
@@ -143,11 +144,13 @@ void cf_nics_settle(void)
 	nics = open_all(&w);
 	pthread_mutex_lock(&nics_lock);
 	if (mine == number && !current) {
+		new = nics;
 		current = nics;
 		nics = NULL;
 	}
 	pthread_mutex_unlock(&nics_lock);
 	cf_nics_put(nics); /* the session was closed meanwhile */
+	return new;
 }
 
 void cf_nics_close(void)

@@ -19,6 +19,7 @@ struct cf_range {
 	uintptr_t max_end;
 	uint64_t buffer_id; /* 0: host memory, or not known */
 	int ordinal;	    /* -1: host memory */
+	bool relaxed;	    /* its ordering at NICs */
 	enum cf_alias_state alias_state;
 	struct cf_alias *alias;	  /* a reference, or NULL */
 	struct cf_remote *remote; /* likewise */

@@ -42,6 +42,7 @@
 #include "core/nvfs_io.h"
 #include "core/p2p.h"
 #include "core/pins.h"
+#include "core/reach.h"
 #include "core/ring.h"
 #include "core/stats.h"
 #include "core/topology.h"
@@ -146,7 +147,8 @@ static void unlock_and_settle(void)
 	enum cf_nvtx_news news;
 
 	pthread_mutex_unlock(&session_lock);
-	cf_nics_settle();
+	if (cf_nics_settle())
+		cf_reach_all();
 	news = cf_nvtx_settle(text, sizeof(text));
 	if (news == CF_NVTX_LOADED)
 		cf_log(CF_LOG_INFO, "nvtx: ranges go to %s", text);

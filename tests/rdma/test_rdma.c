@@ -4,9 +4,11 @@
  * which requests are described to it, and their bytes.
  */
 #include <errno.h>
+#include <stdatomic.h>
 #include <string.h>
 #include <sys/wait.h>
 #include <unistd.h>
+#include "seam/verbs.h"
 #include "store.h"
 
 #define SIZE (3 * TH_MIB + 11)
@@ -432,6 +434,64 @@ static void threads_register_and_read_at_a_time(void **state)
 	store_end(&s);
 }
 
+/* NICs that are opened until a buffer has been registered meanwhile. */
+static struct cf_verbs slow;
+static void *(*open_at_once)(void *device);
+static atomic_bool is_opening, is_registered;
+
+static void wait_for(atomic_bool *done)
+{
+	while (!atomic_load(done))
+		usleep(1000);
+}
+
+static void *open_slowly(void *device)
+{
+	atomic_store(&is_opening, true);
+	wait_for(&is_registered);
+	return open_at_once(device);
+}
+
+static void open_or_register(void *arg, unsigned i)
+{
+	const struct th_mem *mem = arg;
+
+	if (i)
+		wait_for(&is_opening);
+	cuFileDriverOpen();
+	if (i)
+		cuFileBufRegister(mem->ptr, SIZE, 0);
+	if (i)
+		atomic_store(&is_registered, true);
+}
+
+static void what_is_registered_while_nics_are_opened_is_theirs(void **state)
+{
+	const char *wrong;
+	struct th_mem mem;
+	CUfileHandle_t fh;
+	struct store s;
+
+	store_open("\"10.0.0.1\"", "");
+	th_close(); /* the configuration stays */
+	slow = *cf_verbs_open(&wrong);
+	open_at_once = slow.open_device;
+	slow.open_device = open_slowly;
+	cf_verbs_replace(&slow);
+	th_mem_alloc(&mem, TH_DEVICE, SIZE);
+	th_threads(2, open_or_register, &mem);
+	assert_int_equal(fake_verbs_live_mrs(), 1);
+	store_begin(&s, SIZE);
+	fh = store_handle(&s);
+	store_check_read(&s, fh, &mem, SIZE, 0, 0, SIZE);
+	assert_int_equal(s.by_host, 0);
+	cuFileHandleDeregister(fh);
+	assert_int_equal(cuFileBufDeregister(mem.ptr).err, 0);
+	assert_int_equal(fake_verbs_live_mrs(), 0);
+	th_mem_free(&mem);
+	store_end(&s);
+}
+
 #define TEST(name) \
 	cmocka_unit_test_setup_teardown(name, store_setup, store_teardown)
 
@@ -452,6 +512,7 @@ int main(void)
 		TEST(batches_and_streams_go_by_rdma_too),
 		TEST(a_fork_leaves_the_nics_with_the_parent),
 		TEST(threads_register_and_read_at_a_time),
+		TEST(what_is_registered_while_nics_are_opened_is_theirs),
 	};
 
 	th_start(120);

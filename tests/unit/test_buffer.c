@@ -35,7 +35,7 @@ static int add(uintptr_t base, size_t size, uint64_t id)
 {
 	struct cf_memory mem = memory(base, id);
 
-	return cf_buffer_register(&mem, size);
+	return cf_buffer_register(&mem, size, false);
 }
 
 static enum cf_cover cover(uintptr_t base, uintptr_t start, size_t size,
@@ -195,7 +195,7 @@ static void what_lies_at_the_base_of_freed_memory_registers(void **state)
 	assert_int_equal(add(2000, 10, 0), 0);
 	assert_int_equal(add(2000, 10, 0), -CU_FILE_MEMORY_ALREADY_REGISTERED);
 	mem.chained = true;
-	assert_int_equal(cf_buffer_register(&mem, 10),
+	assert_int_equal(cf_buffer_register(&mem, 10, false),
 			 -CU_FILE_MEMORY_ALREADY_REGISTERED);
 	assert_int_equal(cf_buffer_deregister(1000), 0);
 	assert_int_equal(cf_buffer_bytes(0), 0);
@@ -208,7 +208,7 @@ static void chained_mappings_count_whatever_their_id(void **state)
 	struct cf_buffer_range held;
 
 	mem.chained = true;
-	assert_int_equal(cf_buffer_register(&mem, 100), 0);
+	assert_int_equal(cf_buffer_register(&mem, 100, false), 0);
 	mem.addr = 1050;
 	mem.buffer_id = 8;
 	assert_int_equal(cf_buffer_cover(&mem, 1050, 1050, 50, &held),
