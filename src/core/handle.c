@@ -256,6 +256,7 @@ static void publish(struct entry *entry, const struct cf_handle *made,
 	atomic_store_explicit(&handle->wants_pages, false,
 			      memory_order_relaxed);
 	atomic_store_explicit(&handle->pace, 0, memory_order_relaxed);
+	atomic_store_explicit(&handle->read_end, 0, memory_order_relaxed);
 	atomic_store_explicit(&handle->reread, 0, memory_order_relaxed);
 	atomic_store_explicit(&handle->drawn, 0, memory_order_relaxed);
 	*value = value_of(entry);

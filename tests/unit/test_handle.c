@@ -97,7 +97,6 @@ static void a_slot_used_again_has_another_value(void **state)
 	}
 }
 
-/* The last generation of a slot is followed by the first, not by a mess. */
 static void what_was_learnt_of_a_file_is_not_held_against_the_next(void **state)
 {
 	CUfileHandle_t old = add();
@@ -106,14 +105,18 @@ static void what_was_learnt_of_a_file_is_not_held_against_the_next(void **state)
 	handle->no_twin = handle->dio_refused = handle->nvfs_refused = true;
 	handle->rdma_refused = handle->wants_pages = handle->lost = true;
 	handle->pace = 2;
+	handle->read_end = 4096;
+	handle->reread = handle->drawn = 1;
 	assert_int_equal(cf_handle_deregister(old), 0);
 	assert_ptr_equal(&entry_for(add())->handle, handle);
 	assert_int_equal(handle->twin, -1);
 	assert_false(handle->no_twin || handle->dio_refused ||
 		     handle->nvfs_refused || handle->rdma_refused ||
 		     handle->wants_pages || handle->lost || handle->pace);
+	assert_false(handle->read_end || handle->reread || handle->drawn);
 }
 
+/* The last generation of a slot is followed by the first, not by a mess. */
 static void generations_wrap_within_their_bits(void **state)
 {
 	CUfileHandle_t value = add(), last, first;
