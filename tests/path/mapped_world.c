@@ -307,10 +307,8 @@ void mw_change_during(void (*changes)(void), void (*reads)(void))
 
 int mw_teardown(void **state)
 {
-	int err;
+	int err = th_teardown_close(state);
 
-	cf_os = mw_usual;
-	err = th_teardown_close(state);
 	if (faked)
 		fake_rm_end();
 	faked = false;

@@ -29,7 +29,11 @@ extern struct th_mem mw_mem; /* with room around the file's size */
 extern struct th_file mw_file;
 extern CUfileHandle_t mw_fh;
 extern unsigned char *mw_content, *mw_want, *mw_got;
-extern const struct cf_os *mw_usual; /* the table when nothing is replaced */
+/*
+ * The table when nothing is replaced. One in its place is set before the first
+ * read, and stays until all is closed: a thread of ours closes windows.
+ */
+extern const struct cf_os *mw_usual;
 
 /* First of main. */
 void mw_start(void);

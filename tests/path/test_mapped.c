@@ -451,8 +451,9 @@ static void strange_file_systems_are_not_mapped(void **state)
 		{ 0x2fc12fc1 /* ZFS */, false },  { FUSE_SUPER_MAGIC, false },
 		{ EXT4_SUPER_MAGIC, true },	  { TMPFS_MAGIC, true },
 	};
-	struct cf_os other = *mw_usual;
+	static struct cf_os other;
 
+	other = *mw_usual;
 	other.fstatfs = fstatfs_other;
 	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
 		mw_begin_with("always", 32 * MW_CHUNK, TH_BUFFERED);
@@ -554,7 +555,7 @@ static void what_others_write_with_o_direct_is_read(void **state)
 
 static void pages_that_were_replaced_are_seen_without_any_times(void **state)
 {
-	struct cf_os frozen;
+	static struct cf_os frozen;
 	int fd;
 
 	mw_begin();
@@ -571,7 +572,6 @@ static void pages_that_were_replaced_are_seen_without_any_times(void **state)
 	assert_int_equal(ftruncate(mw_file.plain, MW_SIZE), 0);
 	memset(mw_content + MW_CHUNK + 10, 0, MW_SIZE - MW_CHUNK - 10);
 	mw_read_all();
-	cf_os = mw_usual;
 	close(fd);
 	mw_end();
 }
@@ -891,7 +891,7 @@ static int clock_ahead(clockid_t id, struct timespec *ts)
 
 /*
  * A busy machine may close a window late: who wants its room waits for it, in
- * all of the test.
+ * all of the test. Before the first read.
  */
 static void wait_for_room_however_long(void)
 {
@@ -922,6 +922,7 @@ static void a_read_larger_than_the_bound_goes_chunk_by_chunk(void **state)
 static void chunks_read_in_turns_do_not_push_each_other_out(void **state)
 {
 	mw_begin_with("kept", 2 * MW_CHUNK, TH_BUFFERED);
+	wait_for_room_however_long();
 	for (int turn = 0; turn < 6; turn++)
 		for (size_t at = 0; at + MW_CHUNK < MW_SIZE; at += MW_CHUNK)
 			mw_read_is(mw_fh, MW_CHUNK, at, mw_content + at,
@@ -929,7 +930,6 @@ static void chunks_read_in_turns_do_not_push_each_other_out(void **state)
 	assert_int_equal(mw_counts().opened, 2);
 	assert_int_equal(mw_counts().used, 2 * 5);
 	/* when those are read no more, another gets in */
-	wait_for_room_however_long();
 	for (int n = 0; n < 70; n++)
 		mw_read_is(mw_fh, MW_CHUNK, 2 * MW_CHUNK,
 			   mw_content + 2 * MW_CHUNK, MW_CHUNK);
@@ -969,12 +969,12 @@ static void parts_push_out_what_is_idle_for_long(void **state)
 {
 	mw_open_from = MW_CHUNK / 16;
 	mw_begin_with("kept", 2 * MW_CHUNK, TH_BUFFERED);
+	wait_for_room_however_long();
 	for (int lap = 0; lap < 2; lap++)
 		mw_read_is(mw_fh, 2 * MW_CHUNK, 0, mw_content, 2 * MW_CHUNK);
 	assert_int_equal(mw_counts().opened, 2);
 	read_parts(60 * 16);
 	assert_int_equal(mw_counts().opened, 2);
-	wait_for_room_however_long();
 	read_parts(6 * 16);
 	assert_int_equal(mw_counts().opened, 3);
 	mw_end();
@@ -1227,7 +1227,7 @@ static int populate_missing(void *at, size_t size, int advice)
 static void a_kernel_that_cannot_leaves_it_to_the_staged_path(void **state)
 {
 	for (int i = 0; i < 3; i++) {
-		struct cf_os poor;
+		static struct cf_os poor;
 
 		mw_begin();
 		poor = *mw_usual;
@@ -1242,10 +1242,12 @@ static void a_kernel_that_cannot_leaves_it_to_the_staged_path(void **state)
 			mw_read_all();
 		assert_int_equal(mw_counts().opened, 0);
 		assert_true(mw_counts().refused <= 1);
-		cf_os = mw_usual;
 		mw_end();
+		cf_os = mw_usual;
 	}
 }
+
+static atomic_bool is_short;
 
 static int meminfo_short(const char *path, int flags, mode_t mode)
 {
@@ -1254,7 +1256,7 @@ static int meminfo_short(const char *path, int flags, mode_t mode)
 				   "MemAvailable:     99 kB\n";
 	int fd;
 
-	if (strcmp(path, "/proc/meminfo") != 0)
+	if (!atomic_load(&is_short) || strcmp(path, "/proc/meminfo") != 0)
 		return mw_usual->open(path, flags, mode);
 	fd = memfd_create("meminfo", MFD_CLOEXEC);
 	assert_int_equal(pwrite(fd, text, sizeof(text) - 1, 0),
@@ -1264,19 +1266,20 @@ static int meminfo_short(const char *path, int flags, mode_t mode)
 
 static void a_machine_short_of_memory_keeps_no_windows(void **state)
 {
-	struct cf_os tight;
+	static struct cf_os tight;
 
 	mw_begin();
 	tight = *mw_usual;
 	tight.open = meminfo_short;
-	mw_warm();
 	cf_os = &tight;
+	mw_warm();
+	atomic_store(&is_short, true);
 	th_sleep_ms(120);
 	mw_read_all();
 	mw_all_are_closed();
 	mw_read_all();
 	assert_int_equal(mw_counts().open, 0);
-	cf_os = mw_usual;
+	atomic_store(&is_short, false);
 	th_sleep_ms(120);
 	mw_warm();
 	mw_end();

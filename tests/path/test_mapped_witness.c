@@ -28,7 +28,6 @@ static void begin(void)
 	cf_os = &os;
 }
 
-/* The table stays until all is closed: a thread of ours closes windows. */
 static void end(void)
 {
 	close(direct);
