@@ -760,6 +760,7 @@ class TestUsage:
     @pytest.mark.parametrize("arguments", [
         (), ("-x",), ("-f",), ("stray",), ("--json",), ("-p", "--json"),
         ("--root", "/nonexistent", "-p"), ("-e", "sysfs"),
+        ("-f", "/", "-f", "/"), ("-p", "-o", "/nonexistent"),
     ])
     def test_what_cannot_be_meant_is_status_2(self, arguments):
         assert "try gdscheck --help" in run(*arguments, status=2).stderr

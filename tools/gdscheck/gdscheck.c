@@ -63,6 +63,8 @@ static bool take(int c, struct options *o)
 	case JSON:
 		return o->json = true;
 	case 'f':
+		if (o->file)
+			return fail("-f answers for one file at a time");
 		o->file = optarg;
 		return true;
 	case 'e':
@@ -86,6 +88,8 @@ static bool is_complete(const struct options *o)
 			    o->engine);
 	if (!strcmp(o->engine, "cufile") && !o->out)
 		return fail("-e cufile needs -o FILE");
+	if (o->out && !o->topology)
+		return fail("-o goes with -t");
 	if (o->json && !o->file && !o->dump)
 		return fail("--json goes with -f and --dump-config");
 	if (o->json && o->file && o->dump)
