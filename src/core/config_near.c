@@ -6,6 +6,7 @@
  */
 #include "core/config_near.h"
 
+#include <stdint.h>
 #include <stdio.h>
 #include <string.h>
 #include "core/config_table.h"
@@ -36,7 +37,7 @@ static size_t apart(struct name a, struct name b)
 	unsigned char row[MAX_NAME + 1];
 
 	if (a.len > MAX_NAME || b.len > MAX_NAME)
-		return MAX_NAME;
+		return SIZE_MAX;
 	for (size_t j = 0; j <= b.len; j++)
 		row[j] = (unsigned char)j;
 	for (size_t i = 1; i <= a.len; i++) {

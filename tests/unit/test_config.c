@@ -740,13 +740,16 @@ static void a_key_that_looks_like_another_is_told_which(void **state)
 
 static void a_variable_that_looks_like_another_is_told_which(void **state)
 {
+	char longer[300] = "CUFILE_";
 	struct cf_config *c;
 
 	(void)state;
+	memset(longer + 7, 'X', sizeof(longer) - 8);
 	set_env("CUFILE_LOG_LEVEL", "INFO");
 	set_env("CUFILE_MINE", "1");
 	set_env("OCF_HYBRIDE", "off");
 	set_env("OCF_ROOT", "/usr/lib/ocf"); /* Pacemaker's */
+	set_env(longer, "1");
 	c = load_text("{}");
 	assert_note(c, 0,
 		    "environment: CUFILE_LOG_LEVEL: unknown, ignored; did you "
@@ -756,7 +759,9 @@ static void a_variable_that_looks_like_another_is_told_which(void **state)
 	assert_note(c, 2,
 		    "environment: OCF_HYBRIDE: unknown, ignored; did you "
 		    "mean OCF_HYBRID?");
-	assert_null(cf_config_note_text(c, 3));
+	assert_note(c, 3, "X: unknown, ignored");
+	assert_null(strstr(cf_config_note_text(c, 3), "mean"));
+	assert_null(cf_config_note_text(c, 4));
 	cf_config_free(c);
 }
 
