@@ -106,8 +106,11 @@ int main(int argc, char **argv)
 		load(next, file, (step + 1) * (off_t)BATCH, io);
 		compute(now, work);
 		GPU(cuEventSynchronize(now->free));
-		if (now->bytes_read < 0)
+		if (now->bytes_read < 0) {
+			fprintf(stderr, "read: %s\n",
+				io_text(-(long)now->bytes_read));
 			failed = 1;
+		}
 		if (now->bytes_read <= 0)
 			break;
 		sum = checksum(sum, now->host, now->bytes_read);

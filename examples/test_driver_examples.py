@@ -88,7 +88,8 @@ def test_hello_writes_from_the_third_page_on_and_leaves_the_others(tmp_path):
                                  + before[8192 + SIXTEEN:])
 
 
-@pytest.mark.parametrize("name", ["hello", "register_once"])
+@pytest.mark.parametrize("name", ["hello", "register_once",
+                                  "double_buffer"])
 def test_a_failure_with_a_cufile_code_has_its_text(name, source, tmp_path):
     only = tmp_path / "cufile.json"
     only.write_text('{"opencufile": {"path": "alias"}}')  # of which there is none
