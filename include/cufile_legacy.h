@@ -28,6 +28,12 @@
 #include <opencufile.h>
 #include <stddef.h>
 
+#ifdef __cplusplus
+#define CUFILE_LEGACY_TO(type, value) static_cast<type>(value)
+#else
+#define CUFILE_LEGACY_TO(type, value) ((type)(value))
+#endif
+
 /* ------------------------------------------------------------- spellings */
 
 typedef CUfileHandle_t CUFileHandle_t;
@@ -74,7 +80,7 @@ static inline CUfileError_t cuFileDriverSetProperties(
 	const CUfileDrvProps_t *props)
 {
 	const unsigned int poll = 1u << CU_FILE_USE_POLL_MODE;
-	CUfileError_t e = { CU_FILE_INVALID_VALUE, (CUresult)0 };
+	CUfileError_t e = { CU_FILE_INVALID_VALUE, CUDA_SUCCESS };
 	CUfileDrvProps_t now;
 
 	if (!props)
@@ -102,13 +108,13 @@ static inline CUfileError_t cuFileDriverSetProperties(
 
 /* --------------------------------------------------------------- streams */
 
-#define CUFILE_LEGACY_MOST ((size_t)0x7ffff000) /* as ocf_read_async */
+#define CUFILE_LEGACY_MOST 0x7ffff000u /* as ocf_read_async */
 
 /* What ocf_read_async would leave for the answer of cuFileRead. */
 static inline int cufile_legacy_result(ssize_t n)
 {
 	if (n >= 0)
-		return (int)n;
+		return CUFILE_LEGACY_TO(int, n);
 	return n == -1 && errno > CUFILEOP_BASE_ERR ? -errno : -1;
 }
 
@@ -118,7 +124,7 @@ static inline CUfileError_t cudaFileReadAsync(CUfileHandle_t fh,
 					      off_t devPtr_offset,
 					      int *bytes_read, CUstream stream)
 {
-	CUfileError_t ok = { CU_FILE_SUCCESS, (CUresult)0 };
+	CUfileError_t ok = { CU_FILE_SUCCESS, CUDA_SUCCESS };
 
 	if (stream || !fh || !devPtr_base || !size || !bytes_read)
 		return ocf_read_async(fh, devPtr_base, size, file_offset,
@@ -134,7 +140,7 @@ static inline CUfileError_t cudaFileWriteAsync(
 	CUfileHandle_t fh, void *devPtr_base, size_t *size, off_t file_offset,
 	off_t devPtr_offset, int *bytes_written, CUstream stream)
 {
-	CUfileError_t ok = { CU_FILE_SUCCESS, (CUresult)0 };
+	CUfileError_t ok = { CU_FILE_SUCCESS, CUDA_SUCCESS };
 
 	if (stream || !fh || !devPtr_base || !size || !bytes_written)
 		return ocf_write_async(fh, devPtr_base, size, file_offset,
@@ -156,14 +162,16 @@ static inline CUfileError_t cudaFileBatchIOSubmit(CUfileBatchHandle_t *batch,
 						  unsigned int flags,
 						  CUstream stream)
 {
-	CUfileError_t e =
-		cuFileBatchIOSetUp(batch, nr > 0 ? (unsigned int)nr : 0);
+	CUfileError_t e = cuFileBatchIOSetUp(
+		batch, nr > 0 ? CUFILE_LEGACY_TO(unsigned int, nr) : 0);
 
 	if (e.err == CU_FILE_SUCCESS) {
-		e = stream ? ocf_batch_submit_stream(*batch, (unsigned int)nr,
-						     iocbp, flags, stream) :
-			     cuFileBatchIOSubmit(*batch, (unsigned int)nr,
-						 iocbp, flags);
+		e = stream ? ocf_batch_submit_stream(
+				     *batch, CUFILE_LEGACY_TO(unsigned int, nr),
+				     iocbp, flags, stream) :
+			     cuFileBatchIOSubmit(
+				     *batch, CUFILE_LEGACY_TO(unsigned int, nr),
+				     iocbp, flags);
 		if (e.err == CU_FILE_SUCCESS)
 			return e;
 		cuFileBatchIODestroy(*batch);

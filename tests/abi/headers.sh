@@ -71,7 +71,7 @@ for compiler in gcc clang; do
 		compile "$compiler" c c11 "$cuda"
 		compile "$compiler" c c17 "$cuda"
 		echo '' | "$compiler" -x c++ -std=c++17 -fsyntax-only - 2>/dev/null || continue
-		compile "$compiler" c++ c++17 "$cuda"
+		compile "$compiler" c++ c++17 "$cuda" -Wold-style-cast -Wconversion
 	done
 done
 [ "$done_nr" -gt 0 ] || { echo "no compiler found"; exit 1; }
