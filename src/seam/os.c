@@ -287,11 +287,6 @@ static ssize_t os_read_link(const char *path, char *buf, size_t size)
 	return n < 0 ? -errno : n;
 }
 
-#ifndef MFD_NOEXEC_SEAL
-#define MFD_NOEXEC_SEAL 8u
-#endif
-
-/* Linux before 6.3 does not know the last flag. */
 static int os_pipe(int fds[2])
 {
 	return pipe2(fds, O_CLOEXEC | O_NONBLOCK) < 0 ? -errno : 0;
@@ -305,6 +300,11 @@ static ssize_t os_splice_pages(int pipe, const void *mem, size_t size)
 	return n < 0 ? -errno : n;
 }
 
+#ifndef MFD_NOEXEC_SEAL
+#define MFD_NOEXEC_SEAL 8u
+#endif
+
+/* Linux before 6.3 does not know the last flag. */
 static int os_memfd(const char *name)
 {
 	unsigned flags = MFD_CLOEXEC | MFD_ALLOW_SEALING;
