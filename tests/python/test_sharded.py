@@ -71,6 +71,16 @@ def test_a_folder_with_one_file_and_no_index_is_that_model(st, gpu, model):
     assert st.load_sharded(folder, framework=ModelBlocks(gpu)) == first
 
 
+def test_a_folder_without_an_index_may_have_variants_of_its_model(st, gpu, model):
+    folder, data = model
+    (folder / INDEX).unlink()
+    os.rename(folder / "model-00002-of-00003.safetensors", folder / "model.safetensors")
+    os.rename(folder / "model-00001-of-00003.safetensors",
+              folder / "model.fp16.safetensors")
+    second = {name: raw for name, raw in data.items() if name.startswith("layers.1.")}
+    assert st.load_sharded(folder, framework=ModelBlocks(gpu)) == second
+
+
 def refused(st, gpu, path, says, error=None):
     blocks, before = ModelBlocks(gpu), descriptors()
     with pytest.raises(error or st.SafetensorsError, match=says):

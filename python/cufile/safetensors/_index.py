@@ -15,6 +15,7 @@ from ._load import load_files
 
 _INDEX = ".safetensors.index.json"
 _MODEL = ".safetensors"
+_USUAL = "model.safetensors"
 
 
 def load_sharded(path: Path, device: Any = "cpu", *, framework: Any = None,
@@ -24,7 +25,8 @@ def load_sharded(path: Path, device: Any = "cpu", *, framework: Any = None,
     side.
 
     path    the index, as "model.safetensors.index.json", or a folder that has
-            one; a folder with no index may have one safetensors file
+            one; with no index it is model.safetensors, or the one safetensors
+            file that is there
 
     Everything else is as for load_file. Tensors that the index does not name
     come along; one that it names and its file lacks is a SafetensorsError,
@@ -47,10 +49,13 @@ def load_sharded(path: Path, device: Any = "cpu", *, framework: Any = None,
 
 
 def _only_model(folder: str) -> str:
-    """The index, or the one safetensors file, of a folder."""
+    """The index, or the safetensors file, of a folder: of several the one that
+    transformers takes, as there are variants of it beside."""
     listed = sorted(os.listdir(folder))
     for end, what in ((_INDEX, "indexes"), (_MODEL, "safetensors files and no index")):
         found: List[str] = [name for name in listed if name.endswith(end)]
+        if _USUAL in found:
+            found = [_USUAL]
         if len(found) == 1:
             return os.path.join(folder, found[0])
         if found:
