@@ -445,6 +445,23 @@ def torch_plain(torch, value):
     return torch.load(text, weights_only=True)
 
 
+@pytest.mark.parametrize("limit, says", [
+    ("MAX_PICKLE", "texts and bytes are more than the 1000 that are allowed"),
+    ("MAX_DIRECTORY", "a directory of .* longer than the 1000 that are allowed")])
+def test_what_is_too_long_to_be_loaded_is_refused_and_leaves_what_was_there(
+        cp, numpy, tmp_path, monkeypatch, limit, says):
+    import cufile.checkpoint._save as save
+    path, value = tmp_path / "c.pt", [numpy.arange(3) for _ in range(30)]
+    path.write_bytes(b"before")
+    monkeypatch.setattr(save, limit, 1000)
+    with pytest.raises(cp.CheckpointError, match=says):
+        cp.save_file(value, path)
+    assert path.read_bytes() == b"before" and os.listdir(tmp_path) == ["c.pt"]
+    monkeypatch.undo()
+    cp.save_file(value, path)
+    assert len(cp.load_file(path, framework="numpy")) == 30
+
+
 def test_tensors_that_are_more_than_tensors_are_refused(cp, torch, tmp_path):
     class Mine(torch.Tensor):
         pass

@@ -15,6 +15,7 @@ from .._progress import Progress
 from ._errors import CheckpointError
 
 MAX_DIRECTORY = 100_000_000
+MAX_PICKLE = 256 << 20
 END = struct.Struct("<4sHHHHIIH")        # end of the central directory
 LOCATOR = struct.Struct("<4sIQI")        # where the 64-bit end stands
 END64 = struct.Struct("<4sQHHIIQQQQ")

@@ -11,14 +11,13 @@ from .. import _bulk
 from .._bulk import ALIGNMENT, PIECE, THREADS
 from .._errors import Path
 from .._file import File, open as open_file
-from ._archive import Archive, Record
+from ._archive import MAX_PICKLE, Archive, Record
 from ._errors import CheckpointError
 from ._frameworks import Framework, choose
 from ._pickle import Machine
 from ._plan import Plan, Values
 from ._values import Builder
 
-MAX_PICKLE = 256 << 20
 # records with less between them are read together
 _NEAR = 1 << 20
 

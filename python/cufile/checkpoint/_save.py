@@ -12,7 +12,8 @@ from .._errors import Path
 from .._file import File
 from .._memory import Memory, describe
 from .._progress import Progress
-from ._archive import END, END64, ENTRY, LOCAL, LOCATOR
+from ._archive import (END, END64, ENTRY, LOCAL, LOCATOR, MAX_DIRECTORY,
+                       MAX_PICKLE)
 from ._errors import CheckpointError
 from ._leaves import collect, place
 from ._write_pickle import Writer
@@ -84,11 +85,24 @@ def save_file(value: Any, path: Path, *, crc: bool = True,
     if len(contents) > 0xffffff:
         raise CheckpointError(path, f"{len(pieces)} tensors are too many")
     records = _places(contents)
+    _check_sizes(len(text), records, path)
     with _bulk.replacing(path) as file:
         _bulk.write(file, [_bulk.Source(record.memory, 0, record.memory.nbytes,
                                         record.begin) for record in records], progress)
         sums = _sums(file, records) if crc else [0] * len(records)
         _bulk.write(file, _heads(records, sums), False)
+
+
+def _check_sizes(pickle: int, records: List[_Record], path: Path) -> None:
+    """Only what load_file would take."""
+    if pickle > MAX_PICKLE:
+        raise CheckpointError(path, f"{pickle} bytes of numbers, texts and bytes are "
+                                    f"more than the {MAX_PICKLE} that are allowed")
+    directory = sum(len(record.entry(0)) for record in records)
+    if directory > MAX_DIRECTORY:
+        raise CheckpointError(path, f"{len(records)} records have a directory of "
+                                    f"{directory} bytes, longer than the "
+                                    f"{MAX_DIRECTORY} that are allowed")
 
 
 def _places(contents: Dict[str, Memory]) -> List[_Record]:
