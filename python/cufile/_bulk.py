@@ -106,8 +106,10 @@ def write(file: File, sources: Sequence[Source], progress: Optional[bool]) -> No
     pieces: List[_pieces.Piece] = []
     end = max((source.place + source.nbytes for source in sources), default=0)
     if os.fstat(file.fileno()).st_size < end:
-        # within a file on tmpfs several threads write at once
-        os.ftruncate(file.fileno(), end)
+        # within a file on tmpfs several threads write at once; why it cannot
+        # be so long is for the writes to say
+        with contextlib.suppress(OSError):
+            os.ftruncate(file.fileno(), end)
     for source in sources:
         source.memory.wait()
         pieces += [partial(_write_piece, file, source.memory, size,

@@ -119,6 +119,7 @@ class Stream:
         operation = Operation(self, verb, file, memory, size, file_offset, offset)
         if not _cuda.is_there():
             operation._start(call, self.handle)  # the library says so
+            return operation
         # who never waits still lets go of what is over
         place = _cuda.place_of(self.handle)
         for stream in tuple(_busy):

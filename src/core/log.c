@@ -48,20 +48,14 @@ static void set_threshold(int level)
 	atomic_store_explicit(&cf_log_threshold, level, memory_order_relaxed);
 }
 
-/* A client may have closed all it found, and got the number for a file. */
-static bool is_ours_locked(void)
+static bool is_lost_locked(void)
 {
-	struct stat st;
-	int err = cf_os->fstat(the_log.fd, &st);
-
-	if (err)
-		return err != -EBADF;
-	return st.st_dev == the_log.dev && st.st_ino == the_log.ino;
+	return cf_os_is_lost(the_log.fd, the_log.dev, the_log.ino);
 }
 
 static void close_locked(void)
 {
-	if (the_log.fd != NOT_OPEN && the_log.owned && is_ours_locked())
+	if (the_log.fd != NOT_OPEN && the_log.owned && !is_lost_locked())
 		cf_os->close(the_log.fd);
 	the_log.fd = NOT_OPEN;
 }
@@ -212,7 +206,7 @@ static void write_locked(const char *line, size_t size)
 	/* the log may have been reset since the level was read */
 	if (atomic_load_explicit(&cf_log_threshold, memory_order_relaxed) < 0)
 		return;
-	if (the_log.fd != NOT_OPEN && the_log.owned && !is_ours_locked())
+	if (the_log.fd != NOT_OPEN && the_log.owned && is_lost_locked())
 		the_log.fd = NOT_OPEN;
 	if (the_log.fd == NOT_OPEN)
 		open_locked();

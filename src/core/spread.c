@@ -36,8 +36,7 @@ static bool may_be(const struct cf_piece *piece)
 
 	return piece->op == CF_WRITE && piece->size >= CF_SPREAD_FROM &&
 	       (unsigned long)handle->fs_magic == TMPFS_MAGIC &&
-	       (handle->open_flags & (O_ACCMODE | O_DIRECT)) == O_RDWR &&
-	       !handle->fs_ops &&
+	       (handle->open_flags & O_ACCMODE) == O_RDWR && !handle->fs_ops &&
 	       !atomic_load_explicit(&refused, memory_order_relaxed);
 }
 
@@ -74,12 +73,10 @@ bool cf_spread_begin(struct cf_spread *spread, const struct cf_piece *piece)
 	return true;
 }
 
-void cf_spread_end(struct cf_spread *spread, const struct cf_piece *piece)
+void cf_spread_end(struct cf_spread *spread)
 {
-	if (spread->mem) {
-		(void)cf_os->touch(piece->handle->fd);
+	if (spread->mem)
 		(void)cf_os->unmap(spread->mem, spread->size);
-	}
 	if (spread->writers)
 		atomic_fetch_sub_explicit(spread->writers, 1,
 					  memory_order_relaxed);
@@ -110,12 +107,26 @@ static size_t copied(const struct cf_spread *spread, const void *buf,
 	return n > 0 ? (size_t)n : 0;
 }
 
+/*
+ * The last byte of all is written: who writes takes privileges from the file,
+ * wakes who watches it, and is held to its limits.
+ */
+static size_t to_copy(const struct cf_piece *piece, size_t size, off_t off)
+{
+	bool last = off - piece->file_off + (off_t)size == (off_t)piece->size;
+
+	return last ? size - 1 : size;
+}
+
 ssize_t cf_spread_write(const struct cf_piece *piece, const void *buf,
 			size_t size, off_t off)
 {
-	size_t done = piece->spread ? copied(piece->spread, buf, size, off) : 0;
+	size_t done = 0;
 	ssize_t n;
 
+	if (piece->spread)
+		done = copied(piece->spread, buf, to_copy(piece, size, off),
+			      off);
 	if (done == size)
 		return (ssize_t)size;
 	n = cf_file_write(piece->handle, piece->via, (const char *)buf + done,

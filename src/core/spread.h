@@ -6,6 +6,7 @@
  * writes beside others, and the pages are the file. It is the kernel that
  * copies: a page that is not to be had, for the file was cut or the memory is
  * used up, is an error there and no signal, and what was not copied is written.
+ * So is the last byte, with all that a write does beside.
  *
  * Only what lies within the file: who looks at a file that grows would find it
  * long before its bytes.
@@ -34,8 +35,8 @@ bool cf_spread_can(const struct cf_piece *piece);
 unsigned cf_spread_join(struct cf_spread *spread, const struct cf_piece *piece);
 /* Maps what the piece writes: then *spread may be the piece's. */
 bool cf_spread_begin(struct cf_spread *spread, const struct cf_piece *piece);
-/* After any join. Of what was mapped it also tells the file's times. */
-void cf_spread_end(struct cf_spread *spread, const struct cf_piece *piece);
+/* After any join. */
+void cf_spread_end(struct cf_spread *spread);
 
 /* As cf_file_write, of bytes of the piece, which may have a spread or not. */
 ssize_t cf_spread_write(const struct cf_piece *piece, const void *buf,

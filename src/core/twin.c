@@ -28,39 +28,14 @@
 static pthread_mutex_t reopen_lock = PTHREAD_MUTEX_INITIALIZER;
 static int64_t quiet_until; /* reopen_lock */
 
-/* A sandbox whose list of calls is older than statx answers EPERM. */
-static int ask(int fd, dev_t *dev, ino_t *ino)
-{
-	struct stat st;
-	int err = cf_os->file_id(fd, dev, ino);
-
-	if (err != -EPERM)
-		return err;
-	err = cf_os->fstat(fd, &st);
-	*dev = st.st_dev;
-	*ino = st.st_ino;
-	return err;
-}
-
 bool cf_twin_is(const struct cf_handle *handle, int fd)
 {
-	dev_t dev;
-	ino_t ino;
-
-	return !ask(fd, &dev, &ino) && ino == handle->ino && dev == handle->dev;
+	return cf_os_is_file(fd, handle->dev, handle->ino);
 }
 
-/*
- * A client may have closed all that it found, and got the number for a file.
- * Another error does not say so.
- */
 static bool is_lost(const struct cf_handle *handle, int fd)
 {
-	dev_t dev;
-	ino_t ino;
-	int err = ask(fd, &dev, &ino);
-
-	return err ? err == -EBADF : ino != handle->ino || dev != handle->dev;
+	return cf_os_is_lost(fd, handle->dev, handle->ino);
 }
 
 #define NR_STREAMS 3 /* standard input, output and error */
@@ -86,12 +61,12 @@ static int open_beside_streams(const char *path, int flags)
 }
 
 /* What passes comes again with each request until then. */
-static bool should_tell_locked(int err)
+static bool should_tell_locked(int err, enum cf_log_level level)
 {
 	int64_t now = cf_clock_ns();
 	bool quiet = now < quiet_until;
 
-	if (!cf_os_is_short(err))
+	if (!cf_os_is_short(err) || level != CF_LOG_ERROR)
 		return true;
 	quiet_until = now + QUIET_NS;
 	return !quiet;
@@ -118,7 +93,7 @@ static int reopen_locked(const struct cf_handle *handle,
 	snprintf(path, sizeof(path), "/proc/self/fd/%d", handle->fd);
 	fd = open_beside_streams(path, flags);
 	if (fd < 0) {
-		if (should_tell_locked(fd))
+		if (should_tell_locked(fd, level))
 			cf_log(level,
 			       "handle %u fd %d: reopen with flags 0%o: %s",
 			       cf_handle_number(handle), handle->fd, flags,

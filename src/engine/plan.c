@@ -8,10 +8,10 @@
  * (path/relay.c); what leaves the caches first says engine/plan_cache.c.
  * Requests that run side by side fill the link as they are; a few may still
  * share the helpers. A buffered write holds the inode's lock, so one thread
- * writes while its copies run ahead. A read that the page cache lacks goes
- * there in one call, where it is not large (core/cold.h). A disk wants a few
- * large requests at once: one thread keeps them under way through io_uring, or
- * a few threads make one each.
+ * writes while its copies run ahead, but see engine/plan_spread.c. A read that
+ * the page cache lacks goes there in one call, where it is not large
+ * (core/cold.h). A disk wants a few large requests at once: one thread keeps
+ * them under way through io_uring, or a few threads make one each.
  */
 #include "engine/plan.h"
 

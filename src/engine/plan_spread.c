@@ -22,11 +22,19 @@
 #define MAX_STEP (2 * MIB)
 #define PARTS 8 /* of the smallest */
 
+/* Small slots, which somebody asked for, make short parts. */
+static bool has_room(const struct cf_path_ops *path)
+{
+	return path == &cf_path_host ||
+	       (path == &cf_path_staged && cf_plan_bound(step) >= MIN_STEP);
+}
+
 static bool pays(const struct cf_piece *piece, struct cf_company company,
 		 unsigned writers)
 {
 	return writers >= CROWD ||
 	       (company.all <= MOST_BESIDE &&
+		piece->size >= cf_plan_bound(split_from) * company.here &&
 		cf_plan_helpers_for(piece, company) >= LEAST_HELPERS);
 }
 
@@ -34,8 +42,7 @@ bool cf_plan_may_spread(const struct cf_piece *piece,
 			const struct cf_path_ops *path,
 			struct cf_company company, unsigned writers)
 {
-	return writers && !piece->ferry &&
-	       (path == &cf_path_staged || path == &cf_path_host) &&
+	return writers && !piece->ferry && has_room(path) &&
 	       !cf_file_is_direct(piece->handle, piece->via) &&
 	       pays(piece, company, writers) && cf_spread_can(piece);
 }

@@ -203,7 +203,7 @@ static CF_APART ssize_t run_planned(struct cf_request *req)
 	begun = cf_worth_begin(&req->piece, plan.helpers, company.all);
 	req->route.path->run(&req->piece, &feed, &lent.crew);
 	cf_turns_end(turn);
-	cf_spread_end(&spread, &req->piece);
+	cf_spread_end(&spread);
 	req->piece.spread = NULL;
 	cf_company_leave(&req->piece.mem);
 	if (req->piece.near)

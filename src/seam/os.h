@@ -86,7 +86,6 @@ struct cf_os {
 	/* a new memory file: can be sealed, close-on-exec, not executable */
 	int (*memfd)(const char *name);
 	int (*set_mode)(int fd, mode_t mode);
-	int (*touch)(int fd); /* its times are now */
 	int (*resize)(int fd, size_t size);
 	int (*seal)(int fd, int seals); /* fcntl(F_ADD_SEALS) */
 	/* in place of what is mapped there: the file, shared; zeros, private */
@@ -109,6 +108,14 @@ extern const struct cf_os *cf_os;
  * of the client's: closing any of its descriptors drops its record locks.
  */
 int cf_os_move_up(int fd);
+
+/* Whether fd names that file. */
+bool cf_os_is_file(int fd, dev_t dev, ino_t ino);
+/*
+ * Whether a descriptor of ours is no longer that file: a client may have closed
+ * all it found, and got the number for one of its own. Not where nobody says.
+ */
+bool cf_os_is_lost(int fd, dev_t dev, ino_t ino);
 
 /* An error that passes: of descriptors or memory there are too few just now. */
 static inline bool cf_os_is_short(int err)

@@ -47,15 +47,11 @@ static void move_up(struct cf_kring *ring)
 	ring->ino = st.st_ino;
 }
 
-/* A client may have closed all it found, and got the number for a file. */
-static bool is_ours(const struct cf_kring *ring)
+/* Before Linux 5.12 all rings are one file, and so are eventfds. */
+static bool is_lost(const struct cf_kring *ring)
 {
-	struct stat st;
-	int err = cf_os->fstat(ring->ring.ring_fd, &st);
-
-	if (err)
-		return err != -EBADF;
-	return !ring->ino || (st.st_dev == ring->dev && st.st_ino == ring->ino);
+	return ring->ino &&
+	       cf_os_is_lost(ring->ring.ring_fd, ring->dev, ring->ino);
 }
 
 static int uring_make(unsigned depth, struct cf_kring **out)
@@ -79,7 +75,7 @@ static int uring_make(unsigned depth, struct cf_kring **out)
 
 static void uring_end(struct cf_kring *ring)
 {
-	if (!is_ours(ring))
+	if (is_lost(ring))
 		ring->ring.ring_fd = -1;
 	io_uring_queue_exit(&ring->ring);
 	free(ring);

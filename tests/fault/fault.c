@@ -70,7 +70,6 @@ const char *fault_name(enum fault_call call)
 		[FAULT_SPLICE_PAGES] = "splice_pages",
 		[FAULT_MEMFD] = "memfd",
 		[FAULT_SET_MODE] = "set_mode",
-		[FAULT_TOUCH] = "touch",
 		[FAULT_RESIZE] = "resize",
 		[FAULT_SEAL] = "seal",
 		[FAULT_MAP_FILE_AT] = "map_file_at",
@@ -368,11 +367,6 @@ static int fault_set_mode(int fd, mode_t mode)
 					     behind->set_mode(fd, mode);
 }
 
-static int fault_touch(int fd)
-{
-	return should_fail(FAULT_TOUCH) ? -rule.err : behind->touch(fd);
-}
-
 static int fault_resize(int fd, size_t size)
 {
 	return should_fail(FAULT_RESIZE) ? -rule.err : behind->resize(fd, size);
@@ -451,7 +445,6 @@ static const struct cf_os faulty = {
 	.splice_pages = fault_splice_pages,
 	.memfd = fault_memfd,
 	.set_mode = fault_set_mode,
-	.touch = fault_touch,
 	.resize = fault_resize,
 	.seal = fault_seal,
 	.map_file_at = fault_map_file_at,

@@ -399,6 +399,40 @@ static void the_pages_of_a_range_are_counted(void **state)
 	close(fd);
 }
 
+static int id_err;
+
+static int fail_id(int fd, dev_t *dev, ino_t *ino)
+{
+	return id_err ? id_err : cf_os_real.file_id(fd, dev, ino);
+}
+
+static void check_number(int fd, const struct stat *st, bool is, bool lost)
+{
+	assert_int_equal(cf_os_is_file(fd, st->st_dev, st->st_ino), is);
+	assert_int_equal(cf_os_is_lost(fd, st->st_dev, st->st_ino), lost);
+}
+
+/* Closed, or another's by now; who cannot be asked has not said so. */
+static void a_number_that_names_another_file_is_lost(void **state)
+{
+	struct cf_os os = cf_os_real;
+	int fd = open("/proc/self/exe", O_RDONLY | O_CLOEXEC);
+	struct stat st;
+
+	assert_true(fd >= 0);
+	assert_int_equal(fstat(fd, &st), 0);
+	os.file_id = fail_id;
+	cf_os = &os;
+	for (id_err = -EPERM; id_err; id_err = id_err == -EPERM ? -EIO : 0)
+		check_number(fd, &st, id_err == -EPERM, false);
+	check_number(fd, &st, true, false);
+	assert_int_equal(dup2(STDIN_FILENO, fd), fd);
+	check_number(fd, &st, false, true);
+	assert_int_equal(close(fd), 0);
+	check_number(fd, &st, false, true);
+	cf_os = &cf_os_real;
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -418,6 +452,7 @@ int main(void)
 		cmocka_unit_test(cuda_results_travel_beside_the_other_codes),
 		cmocka_unit_test(system_calls_answer_minus_errno),
 		cmocka_unit_test(a_file_that_may_not_grow_answers_efbig),
+		cmocka_unit_test(a_number_that_names_another_file_is_lost),
 		cmocka_unit_test(the_pages_of_a_range_are_counted),
 	};
 
