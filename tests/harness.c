@@ -959,6 +959,13 @@ void th_sleep_ms(unsigned ms)
 	nanosleep(&ts, NULL);
 }
 
+pid_t th_fork(void)
+{
+	if (TH_ASAN)
+		th_sleep_ms(100);
+	return fork();
+}
+
 static void hold(void *arg)
 {
 	struct th_gate *gate = arg;

@@ -316,5 +316,10 @@ int th_count_fds(void); /* but for those of the fake driver's pages */
 void th_print_fds(void);
 uint64_t th_now_ns(void);
 void th_sleep_ms(unsigned ms);
+/*
+ * Beside threads that have just been made. Where one of them is in the address
+ * sanitizer's allocator at the fork, that stays locked in the child.
+ */
+pid_t th_fork(void);
 
 #endif

@@ -970,7 +970,7 @@ static void a_child_has_no_batch_of_its_parent(void **state)
 	batch = batch_of(NR);
 	assert_ok(cuFileBatchIOSubmit(batch, NR, b.params, 0));
 	wait_until_begun(1);
-	pid = fork();
+	pid = th_fork();
 	if (!pid) {
 		CUfileBatchHandle_t own;
 		bool ok = true;

@@ -689,7 +689,7 @@ static void a_forked_child_has_no_batch_in_a_stream(void **state)
 	world_make(&w);
 	hold_stream(&w, &gate);
 	assert_ok(submit(&w));
-	pid = fork();
+	pid = th_fork();
 	if (!pid) {
 		int bad = submit(&w).err == CU_FILE_SUCCESS;
 

@@ -896,7 +896,7 @@ static void a_forked_child_has_no_streams(void **state)
 	assert_ok(cuFileStreamRegister(w.stream, 0));
 	th_gate_put(&gate, w.stream);
 	assert_ok(submit_read(&w, &io, w.stream));
-	pid = fork();
+	pid = th_fork();
 	if (!pid) {
 		unsigned char got[4096];
 		CUfileError_t error = submit_read(&w, &io, w.stream);

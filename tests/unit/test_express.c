@@ -53,6 +53,7 @@ int __wrap_cf_shuttle_move(struct cf_shuttle *shuttle,
 			   CUdeviceptr dst, size_t size);
 ssize_t __wrap_cf_file_read(struct cf_handle *handle, enum cf_via via,
 			    void *buf, size_t size, off_t off);
+ssize_t __wrap_cf_file_move(struct cf_transfer *t);
 #pragma GCC visibility pop
 
 int __wrap_cf_device_find(const struct cf_memory *mem, struct cf_device **dev)
@@ -145,6 +146,14 @@ ssize_t __wrap_cf_file_read(struct cf_handle *of, enum cf_via via, void *buf,
 	nr_near_reads += near;
 	nr_far_reads += !near;
 	return says > (ssize_t)size ? (ssize_t)size : says;
+}
+
+ssize_t __wrap_cf_file_move(struct cf_transfer *t)
+{
+	t->result =
+		__wrap_cf_file_read(t->handle, t->via, t->buf, t->size, t->off);
+	t->code = t->result < 0 ? (int)t->result : 0;
+	return t->result;
 }
 
 /* ------------------------------------------------------------------ world */
