@@ -961,9 +961,14 @@ void th_sleep_ms(unsigned ms)
 
 pid_t th_fork(void)
 {
+	pid_t pid;
+
 	if (TH_ASAN)
 		th_sleep_ms(100);
-	return fork();
+	pid = fork();
+	if (!pid)
+		alarm(60);
+	return pid;
 }
 
 static void hold(void *arg)

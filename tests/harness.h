@@ -318,7 +318,8 @@ uint64_t th_now_ns(void);
 void th_sleep_ms(unsigned ms);
 /*
  * Beside threads that have just been made. Where one of them is in the address
- * sanitizer's allocator at the fork, that stays locked in the child.
+ * sanitizer's allocator at the fork, that stays locked in the child. A child
+ * that hangs all the same ends after a minute.
  */
 pid_t th_fork(void);
 
