@@ -58,6 +58,7 @@ struct cf_os aw_os;
 atomic_uint aw_straight, aw_edges;
 atomic_int aw_refusal;
 atomic_size_t aw_before;
+atomic_llong aw_from;
 static struct cf_uring ring;
 static uintptr_t from, to; /* where the alias is */
 
@@ -82,7 +83,7 @@ static size_t goes(const void *buf, size_t size, off_t off)
 {
 	size_t at = (size_t)off % (64 * TH_KIB), before = aw_before;
 
-	if (!see(buf, size, off) || !atomic_load(&aw_refusal))
+	if (!see(buf, size, off) || !atomic_load(&aw_refusal) || off < aw_from)
 		return size;
 	if (at >= before)
 		return 0;
@@ -138,6 +139,7 @@ int aw_setup(void **state)
 	atomic_store(&aw_edges, 0);
 	atomic_store(&aw_refusal, 0);
 	atomic_store(&aw_before, 0);
+	atomic_store(&aw_from, 0);
 	atomic_store(&aw_provider.maps, 0);
 	atomic_store(&aw_provider.unmaps, 0);
 	return 0;

@@ -35,6 +35,7 @@ extern atomic_uint aw_straight; /* transfers between a file and the alias */
 extern atomic_uint aw_edges;	/* those that are no whole blocks */
 extern atomic_int aw_refusal;	/* what the next ones answer, or 0 */
 extern atomic_size_t aw_before; /* of each 64 KiB of file: go all the same */
+extern atomic_llong aw_from;	/* so does what is before it in the file */
 
 struct aw_world {
 	struct th_mem mem;

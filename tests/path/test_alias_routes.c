@@ -318,6 +318,91 @@ static void a_batch_that_is_refused_gets_around_it(void **state)
 	}
 }
 
+/* As where a file lies on two disks, one of which does not reach the GPU. */
+static void begin_with_a_bad_end(struct aw_world *w, size_t bad_from)
+{
+	CUfileError_t err = cuFileSetParameterSizeT(
+		CUFILE_PARAM_PROPERTIES_MAX_DIRECT_IO_SIZE_KB, 64);
+
+	assert_int_equal(err.err, 0);
+	aw_begin(w, AW_HONEST, TH_ODIRECT);
+	atomic_store(&aw_from, (long long)bad_from);
+	atomic_store(&aw_refusal, EREMOTEIO);
+}
+
+static void a_request_is_refused_in_its_middle(size_t size)
+{
+	struct aw_world w;
+
+	begin_with_a_bad_end(&w, size / 2 + AW_BLOCK);
+	aw_read_is_right(&w, size, 0, 0);
+	aw_end(&w);
+	begin_with_a_bad_end(&w, size / 2 + AW_BLOCK);
+	aw_write_is_right(&w, size, 0, 0);
+	aw_end(&w);
+}
+
+static void what_is_refused_in_its_middle_gets_around_it(void **state)
+{
+	a_request_is_refused_in_its_middle(TH_MIB);
+	a_request_is_refused_in_its_middle(AW_SIZE);
+	setenv("OCF_IO_URING", "0", 1);
+	a_request_is_refused_in_its_middle(AW_SIZE);
+	unsetenv("OCF_IO_URING");
+}
+
+#define LARGE TH_MIB
+
+/* Two large entries, as far as they went. */
+static void move_two(struct aw_world *w, CUfileOpcode_t opcode, size_t *moved)
+{
+	CUfileIOParams_t params[2];
+	CUfileIOEvents_t events[2];
+	CUfileBatchHandle_t batch;
+	unsigned nr = 2;
+
+	for (unsigned i = 0; i < nr; i++) {
+		CUfileIOParams_t *p = &params[i];
+
+		*p = (CUfileIOParams_t){ .mode = CUFILE_BATCH,
+					 .fh = w->fh,
+					 .opcode = opcode };
+		p->u.batch.devPtr_base = w->mem.ptr;
+		p->u.batch.devPtr_offset = (off_t)(i * LARGE);
+		p->u.batch.file_offset = (off_t)(i * LARGE);
+		p->u.batch.size = LARGE;
+	}
+	assert_int_equal(cuFileBatchIOSetUp(&batch, nr).err, 0);
+	assert_int_equal(cuFileBatchIOSubmit(batch, nr, params, 0).err, 0);
+	assert_int_equal(
+		cuFileBatchIOGetStatus(batch, nr, &nr, events, NULL).err, 0);
+	assert_int_equal(nr, 2);
+	*moved = events[0].ret + events[1].ret;
+	cuFileBatchIODestroy(batch);
+}
+
+static void an_entry_that_is_refused_in_its_middle_gets_around_it(void **state)
+{
+	struct aw_world w;
+	size_t moved;
+
+	begin_with_a_bad_end(&w, LARGE + LARGE / 2);
+	th_mem_set(&w.mem, 0xa5);
+	move_two(&w, CUFILE_READ, &moved);
+	assert_int_equal(moved, 2 * LARGE);
+	th_mem_get(&w.mem, 0, w.got, moved);
+	th_equal("memory", w.got, w.content, moved);
+	aw_end(&w);
+	begin_with_a_bad_end(&w, LARGE + LARGE / 2);
+	th_fill(w.content, 2 * LARGE);
+	th_mem_put(&w.mem, 0, w.content, 2 * LARGE);
+	move_two(&w, CUFILE_WRITE, &moved);
+	assert_int_equal(moved, 2 * LARGE);
+	th_file_get(&w.file, 0, w.got, AW_SIZE);
+	th_equal("file", w.got, w.content, AW_SIZE);
+	aw_end(&w);
+}
+
 static void a_pair_is_remembered_with_its_reason(void **state)
 {
 	assert_int_equal(cf_alias_refused(7, 0), 0);
@@ -347,6 +432,8 @@ int main(void)
 		TEST(a_pair_is_learnt_from_a_file_that_grows),
 		TEST(a_batch_of_whole_blocks_goes_straight),
 		TEST(a_batch_that_is_refused_gets_around_it),
+		TEST(what_is_refused_in_its_middle_gets_around_it),
+		TEST(an_entry_that_is_refused_in_its_middle_gets_around_it),
 		TEST(a_pair_is_remembered_with_its_reason),
 	};
 
