@@ -82,6 +82,12 @@ void cf_spread_end(struct cf_spread *spread)
 					  memory_order_relaxed);
 }
 
+void cf_spreads_fork_child(void)
+{
+	for (unsigned i = 0; i < FILES; i++)
+		atomic_store_explicit(&writers_of[i], 0, memory_order_relaxed);
+}
+
 /* By all carriers at once; the end of the mapping is for one alone. */
 static void let_go(char *mem, size_t size)
 {

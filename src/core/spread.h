@@ -38,6 +38,9 @@ bool cf_spread_begin(struct cf_spread *spread, const struct cf_piece *piece);
 /* After any join. */
 void cf_spread_end(struct cf_spread *spread);
 
+/* Nobody writes there. */
+void cf_spreads_fork_child(void);
+
 /* As cf_file_write, of bytes of the piece, which may have a spread or not. */
 ssize_t cf_spread_write(const struct cf_piece *piece, const void *buf,
 			size_t size, off_t off);

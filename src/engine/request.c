@@ -262,6 +262,7 @@ ssize_t cf_request_travel(struct cf_request *req)
 void cf_requests_fork_child(void)
 {
 	cf_company_fork_child();
+	cf_spreads_fork_child();
 	cf_turns_fork_child();
 }
 
