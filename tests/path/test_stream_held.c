@@ -418,8 +418,11 @@ static void waiting_init(struct waiting *w)
 
 static void waiting_fini(struct waiting *w)
 {
-	for (int i = 0; i < QUEUES; i++)
+	for (int i = 0; i < QUEUES; i++) {
+		/* the word is theirs until they are past it */
+		assert_int_equal(cuStreamSynchronize(w->streams[i]), 0);
 		assert_int_equal(cuStreamDestroy(w->streams[i]), 0);
+	}
 	assert_int_equal(cuMemFreeHost(w->word), 0);
 	held_fini(&w->h);
 }
