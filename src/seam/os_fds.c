@@ -1,0 +1,46 @@
+// SPDX-License-Identifier: Apache-2.0
+/* os_fds - the library's own descriptors, among those of the program. */
+#include "seam/os.h"
+
+#define HIGH_FD 512
+
+int cf_os_move_up(int fd)
+{
+	int high = cf_os->dup_above(fd, HIGH_FD);
+
+	if (high < 0)
+		return fd;
+	cf_os->close(fd);
+	return high;
+}
+
+/* A sandbox whose list of calls is older than statx answers EPERM. */
+static int ask(int fd, dev_t *dev, ino_t *ino)
+{
+	struct stat st;
+	int err = cf_os->file_id(fd, dev, ino);
+
+	if (err != -EPERM)
+		return err;
+	err = cf_os->fstat(fd, &st);
+	*dev = st.st_dev;
+	*ino = st.st_ino;
+	return err;
+}
+
+bool cf_os_is_file(int fd, dev_t dev, ino_t ino)
+{
+	dev_t is_dev;
+	ino_t is_ino;
+
+	return !ask(fd, &is_dev, &is_ino) && is_ino == ino && is_dev == dev;
+}
+
+bool cf_os_is_lost(int fd, dev_t dev, ino_t ino)
+{
+	dev_t is_dev;
+	ino_t is_ino;
+	int err = ask(fd, &is_dev, &is_ino);
+
+	return err ? err == -EBADF : is_ino != ino || is_dev != dev;
+}
