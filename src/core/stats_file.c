@@ -188,19 +188,9 @@ void cf_stats_file_begin(void)
 	       sizeof(cf_stats_area), err);
 }
 
-static bool is_ours(int fd)
-{
-	struct stat st;
-	int err = cf_os->fstat(fd, &st);
-
-	if (err)
-		return err != -EBADF;
-	return st.st_dev == file.dev && st.st_ino == file.ino;
-}
-
 static void close_if_ours(void)
 {
-	if (is_ours(file.fd))
+	if (!cf_os_is_lost(file.fd, file.dev, file.ino))
 		cf_os->close(file.fd);
 	file.fd = NO_FILE;
 }

@@ -17,16 +17,11 @@
 #include <stdatomic.h>
 #include <stdio.h>
 #include <string.h>
-#include "core/clock.h"
 #include "core/log.h"
 #include "seam/frames.h"
 #include "seam/os.h"
 
-/* Without such an error for so long the next one is told. */
-#define QUIET_NS (1000 * 1000 * 1000)
-
 static pthread_mutex_t reopen_lock = PTHREAD_MUTEX_INITIALIZER;
-static int64_t quiet_until; /* reopen_lock */
 
 bool cf_twin_is(const struct cf_handle *handle, int fd)
 {
@@ -60,24 +55,27 @@ static int open_beside_streams(const char *path, int flags)
 	return fd;
 }
 
-/* What passes comes again with each request until then. */
-static bool should_tell_locked(int err, enum cf_log_level level)
-{
-	int64_t now = cf_clock_ns();
-	bool quiet = now < quiet_until;
+#define REFUSAL "handle %u fd %d: reopen with flags 0%o: %s"
 
-	if (!cf_os_is_short(err) || level != CF_LOG_ERROR)
-		return true;
-	quiet_until = now + QUIET_NS;
-	return !quiet;
+/* As long as too many files are open, with each request. */
+static void log_refusal(const struct cf_handle *handle, int flags, int err,
+			enum cf_log_level level)
+{
+	unsigned number = cf_handle_number(handle);
+
+	if (level == CF_LOG_ERROR)
+		cf_log_limited(CF_LOG_ERROR, REFUSAL, number, handle->fd, flags,
+			       strerror(-err));
+	else
+		cf_log(level, REFUSAL, number, handle->fd, flags,
+		       strerror(-err));
 }
 
 /*
  * Opens the same file once more with O_DIRECT flipped. /proc/self/fd reaches
  * unlinked and renamed files too.
  */
-static int reopen_locked(const struct cf_handle *handle,
-			 enum cf_log_level level)
+static int reopen(const struct cf_handle *handle, enum cf_log_level level)
 {
 	int flags = (handle->open_flags ^ O_DIRECT) &
 		    ~(O_CREAT | O_EXCL | O_TRUNC | O_NOFOLLOW | O_TMPFILE);
@@ -93,11 +91,7 @@ static int reopen_locked(const struct cf_handle *handle,
 	snprintf(path, sizeof(path), "/proc/self/fd/%d", handle->fd);
 	fd = open_beside_streams(path, flags);
 	if (fd < 0) {
-		if (should_tell_locked(fd, level))
-			cf_log(level,
-			       "handle %u fd %d: reopen with flags 0%o: %s",
-			       cf_handle_number(handle), handle->fd, flags,
-			       strerror(-fd));
+		log_refusal(handle, flags, fd, level);
 		return fd;
 	}
 	if (cf_twin_is(handle, fd))
@@ -130,7 +124,7 @@ static CF_APART int open_twin(struct cf_handle *handle, enum cf_log_level level)
 	fd = handle->twin;
 	new = fd < 0;
 	if (new)
-		fd = reopen_locked(handle, level);
+		fd = reopen(handle, level);
 	if (fd >= 0)
 		handle->twin = fd;
 	pthread_mutex_unlock(&reopen_lock);

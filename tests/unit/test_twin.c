@@ -90,6 +90,18 @@ static void world_end(struct world *w)
 	th_file_end(&w->other);
 }
 
+/* Opened, or the test is skipped. */
+static int twin_of(struct world *w)
+{
+	int twin = cf_twin_fd(w->handle, CF_VIA_DIRECT, true);
+
+	if (twin == -EINVAL) {
+		world_end(w);
+		th_skip("this file system knows no O_DIRECT");
+	}
+	return twin;
+}
+
 static void the_twin_is_the_same_file_and_is_opened_once(void **state)
 {
 	struct world w;
@@ -97,11 +109,7 @@ static void the_twin_is_the_same_file_and_is_opened_once(void **state)
 
 	world_make(&w);
 	assert_int_equal(cf_twin_fd(w.handle, CF_VIA_CACHE, true), w.file.fd);
-	twin = cf_twin_fd(w.handle, CF_VIA_DIRECT, true);
-	if (twin == -EINVAL) {
-		world_end(&w);
-		th_skip("this file system knows no O_DIRECT");
-	}
+	twin = twin_of(&w);
 	assert_true(twin >= 0 && twin != w.file.fd);
 	assert_true(cf_twin_is(w.handle, twin));
 	assert_int_equal(cf_twin_fd(w.handle, CF_VIA_DIRECT, true), twin);
@@ -117,11 +125,7 @@ static void only_the_twin_is_closed_at_the_end(void **state)
 	int twin;
 
 	world_make(&w);
-	twin = cf_twin_fd(w.handle, CF_VIA_DIRECT, true);
-	if (twin == -EINVAL) {
-		world_end(&w);
-		th_skip("this file system knows no O_DIRECT");
-	}
+	twin = twin_of(&w);
 	assert_int_equal(dup2(w.other.fd, twin), twin);
 	world_end(&w);
 	assert_int_equal(closed, -1);
@@ -190,12 +194,8 @@ static void one_that_comes_while_it_is_opened_is_closed_again(void **state)
 /* The client closed all but its own, and has another file of that number. */
 static int take_number_of_twin(struct world *w)
 {
-	int twin = cf_twin_fd(w->handle, CF_VIA_DIRECT, true);
+	int twin = twin_of(w);
 
-	if (twin == -EINVAL) {
-		world_end(w);
-		th_skip("this file system knows no O_DIRECT");
-	}
 	assert_int_equal(dup2(w->other.fd, twin), twin);
 	return twin;
 }
@@ -257,11 +257,7 @@ static void a_twin_that_was_closed_is_opened_anew(void **state)
 	int twin;
 
 	world_make(&w);
-	twin = cf_twin_fd(w.handle, CF_VIA_DIRECT, true);
-	if (twin == -EINVAL) {
-		world_end(&w);
-		th_skip("this file system knows no O_DIRECT");
-	}
+	twin = twin_of(&w);
 	assert_int_equal(close(twin), 0);
 	twin = cf_twin_fd(w.handle, CF_VIA_DIRECT, true);
 	assert_true(twin >= 0 && cf_twin_is(w.handle, twin));
