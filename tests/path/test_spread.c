@@ -7,126 +7,12 @@
 #include <fcntl.h>
 #include <linux/magic.h>
 #include <opencufile.h>
-#include <pthread.h>
 #include <stdatomic.h>
-#include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
 #include <sys/stat.h>
 #include <sys/statfs.h>
 #include <unistd.h>
-#include "harness.h"
-#include "seam/os.h"
-
-#define SIZE (24 * TH_MIB)
-#define LARGE (9 * TH_MIB)
-
-static struct cf_os os;
-static _Atomic unsigned mapped, copied, written;
-static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-static int cut; /* lock; a descriptor of a file to be cut, once, or -1 */
-static size_t most_copied;
-static int map_err, copy_err, write_err;
-
-static int count_map(int fd, off_t off, size_t size, void **mem)
-{
-	atomic_fetch_add(&mapped, 1);
-	return map_err ? map_err : cf_os_real.map_to_write(fd, off, size, mem);
-}
-
-static ssize_t count_copy(void *mem, const void *buf, size_t size)
-{
-	atomic_fetch_add(&copied, 1);
-	pthread_mutex_lock(&lock);
-	if (cut >= 0 && ftruncate(cut, 0))
-		abort();
-	cut = -1;
-	pthread_mutex_unlock(&lock);
-	if (copy_err)
-		return copy_err;
-	return cf_os_real.copy_to(mem, buf,
-				  size < most_copied ? size : most_copied);
-}
-
-static ssize_t count_pwrite(int fd, const void *buf, size_t size, off_t off)
-{
-	atomic_fetch_add(&written, 1);
-	return write_err ? write_err : cf_os_real.pwrite(fd, buf, size, off);
-}
-
-struct world {
-	unsigned char *model, *got;
-	struct th_file file;
-	struct th_mem mem;
-	CUfileHandle_t fh;
-};
-
-static int setup(void **state)
-{
-	os = cf_os_real;
-	os.map_to_write = count_map;
-	os.copy_to = count_copy;
-	os.pwrite = count_pwrite;
-	cf_os = &os;
-	mapped = copied = written = 0;
-	cut = -1;
-	most_copied = SIZE_MAX;
-	map_err = copy_err = write_err = 0;
-	return 0;
-}
-
-static int teardown(void **state)
-{
-	int err = th_teardown_close(state);
-
-	cf_os = &cf_os_real;
-	return err;
-}
-
-static void world_of(struct world *w, enum th_mem_kind mem, size_t workers)
-{
-	th_mem_need(mem);
-	assert_int_equal(cuFileSetParameterSizeT(
-				 CUFILE_PARAM_EXECUTION_MAX_IO_THREADS, workers)
-				 .err,
-			 0);
-	th_open();
-	w->model = th_bytes(SIZE);
-	w->got = malloc(SIZE);
-	assert_non_null(w->got);
-	th_file_make(&w->file, TH_TMPFS, O_RDWR, w->model, SIZE);
-	th_mem_alloc(&w->mem, mem, SIZE);
-	w->fh = th_handle(w->file.fd);
-}
-
-static void world_make(struct world *w, enum th_mem_kind mem)
-{
-	world_of(w, mem, 7);
-}
-
-static void world_end(struct world *w)
-{
-	cuFileHandleDeregister(w->fh);
-	th_mem_free(&w->mem);
-	th_file_end(&w->file);
-	free(w->model);
-	free(w->got);
-	th_close();
-}
-
-static ssize_t write_new(struct world *w, size_t off, size_t size, size_t at)
-{
-	th_fill(w->model + off, size);
-	th_mem_put(&w->mem, at, w->model + off, size);
-	return cuFileWrite(w->fh, w->mem.ptr, size, (off_t)off, (off_t)at);
-}
-
-static void check_file(const struct world *w)
-{
-	assert_int_equal(th_file_size(&w->file), SIZE);
-	th_file_get(&w->file, 0, w->got, SIZE);
-	th_equal("file", w->got, w->model, SIZE);
-}
+#include "spread_world.h"
 
 static unsigned carriers(const struct world *w, size_t off, size_t size)
 {
@@ -274,49 +160,6 @@ static void so_is_what_was_opened_to_be_written_only(void **state)
 	world_end(&w);
 }
 
-#define WRITERS 6
-#define SHARE (8 * TH_MIB) /* two write each */
-
-struct crowd {
-	struct world w;
-	pthread_barrier_t begin;
-	struct th_bad bad;
-};
-
-static void write_share(void *arg, unsigned i)
-{
-	struct crowd *c = arg;
-	size_t at = i % (SIZE / SHARE) * SHARE;
-	ssize_t n;
-
-	pthread_barrier_wait(&c->begin);
-	n = cuFileWrite(c->w.fh, c->w.mem.ptr, SHARE, (off_t)at, (off_t)at);
-	if (n != SHARE)
-		th_bad_note(&c->bad, "thread %u: %zd", i, n);
-}
-
-/* Who has no helpers waits for nobody. */
-static void many_that_write_one_file_map_it(void **state)
-{
-	struct crowd c = { .bad = { 0 } };
-
-	world_of(&c.w, TH_DEVICE, 0);
-	pthread_barrier_init(&c.begin, NULL, WRITERS);
-	for (unsigned round = 0; round < 200 && !copied; round++) {
-		th_fill(c.w.model, SIZE);
-		th_mem_put(&c.w.mem, 0, c.w.model, SIZE);
-		th_threads(WRITERS, write_share, &c);
-		th_bad_check(&c.bad);
-		check_file(&c.w);
-	}
-	assert_true(copied);
-	pthread_barrier_destroy(&c.begin);
-	copied = 0;
-	assert_int_equal(write_new(&c.w, 0, LARGE, 0), LARGE);
-	assert_int_equal(copied, 0);
-	world_end(&c.w);
-}
-
 /* A store would be SIGBUS there. */
 static void a_file_that_is_cut_meanwhile_is_written(void **state)
 {
@@ -378,8 +221,6 @@ static void a_kernel_without_such_a_copy_is_asked_once(void **state)
 	world_end(&w);
 }
 
-#define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
-
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -390,7 +231,6 @@ int main(void)
 		TEST(so_is_what_cannot_be_mapped),
 		TEST(so_is_a_file_on_a_disk),
 		TEST(so_is_what_was_opened_to_be_written_only),
-		TEST(many_that_write_one_file_map_it),
 		TEST(a_file_that_is_cut_meanwhile_is_written),
 		TEST(the_rest_of_a_part_is_written),
 		TEST(without_room_the_error_is_told),
