@@ -34,7 +34,7 @@ static bool may_be(const struct cf_piece *piece)
 {
 	const struct cf_handle *handle = piece->handle;
 
-	return piece->op == CF_WRITE && piece->size >= CF_SPREAD_FROM &&
+	return piece->op == CF_WRITE && piece->size >= CF_SPREAD_CROWD_FROM &&
 	       (unsigned long)handle->fs_magic == TMPFS_MAGIC &&
 	       (handle->open_flags & O_ACCMODE) == O_RDWR && !handle->fs_ops &&
 	       !atomic_load_explicit(&refused, memory_order_relaxed);

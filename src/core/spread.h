@@ -16,7 +16,9 @@
 
 #include "core/piece.h"
 
-#define CF_SPREAD_FROM ((size_t)8 << 20) /* less is sooner written */
+/* Less is sooner written, but where others write the file, too. */
+#define CF_SPREAD_FROM ((size_t)8 << 20)
+#define CF_SPREAD_CROWD_FROM ((size_t)1 << 20)
 
 struct cf_spread {
 	char *mem; /* where the byte of the file at `from` is; NULL: nowhere */

@@ -33,7 +33,7 @@ static bool pays(const struct cf_piece *piece, struct cf_company company,
 		 unsigned writers)
 {
 	return writers >= CROWD ||
-	       (company.all <= MOST_BESIDE &&
+	       (piece->size >= CF_SPREAD_FROM && company.all <= MOST_BESIDE &&
 		piece->size >= cf_plan_bound(split_from) * company.here &&
 		cf_plan_helpers_for(piece, company) >= LEAST_HELPERS);
 }
@@ -42,7 +42,7 @@ bool cf_plan_may_spread(const struct cf_piece *piece,
 			const struct cf_path_ops *path,
 			struct cf_company company, unsigned writers)
 {
-	return writers && !piece->ferry && has_room(path) &&
+	return writers && has_room(path) &&
 	       !cf_file_is_direct(piece->handle, piece->via) &&
 	       pays(piece, company, writers) && cf_spread_can(piece);
 }

@@ -4,10 +4,12 @@
  *
  * The kernel writes a file one call at a time, under its inode's lock. So of
  * the workers at buffered writes of one file one is in that lock, and one
- * gets the next bytes ready; more would only spin for it.
+ * gets the next bytes ready; more would only spin for it. Those that can be
+ * spread (core/spread.h) need no such lock where they are many.
  */
 #include "core/file.h"
 #include "core/numbers.h"
+#include "core/spread.h"
 #include "engine/plan_batch.h"
 #include "engine/plan_limits.h"
 #include "engine/submission.h"
@@ -68,7 +70,7 @@ static enum cf_way way_of(const struct cf_submission *sub,
 	    cf_bundle_need(piece) <= cf_plan_bundle_bytes())
 		return CF_WAY_BUNDLE;
 	if (sub->nr > 1 && is_plain(entry) && is_buffered_write(piece))
-		return CF_WAY_WRITES;
+		return cf_spread_can(piece) ? CF_WAY_EACH : CF_WAY_WRITES;
 	if (entry->req.route.path == &cf_path_staged && cf_convoy_can(piece) &&
 	    cf_plan_has_convoys(piece))
 		return CF_WAY_CONVOY;
