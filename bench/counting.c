@@ -199,20 +199,24 @@ static void team_end(struct team *t)
 static const char *one_side(struct team *t, const struct mover *mover,
 			    bool counted, struct side *side)
 {
-	static CUfileStatsLevel1_t before, after;
+	static union {
+		CUfileStatsLevel1_t l1;
+		char longer[1024]; /* a library of 1.19 fills more */
+	} before, after;
 	uint64_t nr = t->nr_requests * t->nr;
 	const char *error;
 
 	if (counted ? mover->stats_start().err : mover->stats_stop().err)
 		return "start or stop of its statistics failed";
-	if (mover->stats_l1(&before).err)
+	if (mover->stats_l1(&before.l1).err)
 		return "cuFileGetStatsL1 failed";
 	error = team_turn(t, side);
 	if (error)
 		return error;
-	if (mover->stats_l1(&after).err)
+	if (mover->stats_l1(&after.l1).err)
 		return "cuFileGetStatsL1 failed";
-	return after.read_ops.ok - before.read_ops.ok >= (counted ? nr : 0) ?
+	return after.l1.read_ops.ok - before.l1.read_ops.ok >=
+			       (counted ? nr : 0) ?
 		       NULL :
 		       "requests were not counted";
 }

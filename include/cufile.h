@@ -3,10 +3,10 @@
  * cufile.h - move bytes between files and GPU memory.
  *
  * The public face of libcufile, API level 1.19, binary compatible with every
- * program built for 1.0 to 1.19, but for the structs of statistics of 1.19,
- * see CUfileStatsLevel1_t. It has four parts: what it needs, types, the layout
- * guard, functions. "Contract n.m" in a comment names the clause of the
- * project's API contract that a call keeps.
+ * program built for 1.0 to 1.19; one of 1.19 that asks for statistics needs a
+ * word in the configuration, see CUfileStatsLevel1_t. It has four parts: what
+ * it needs, types, the layout guard, functions. "Contract n.m" in a comment
+ * names the clause of the project's API contract that a call keeps.
  *
  * Rules for all calls (contract 3.0): any thread may call any function, never
  * from device code. A CUfileError_t has cu_err = 0 unless err is 5011. When a
@@ -464,7 +464,8 @@ typedef struct CUfileOpCounter {
  * (cuFileStatsStart(3)). The layout is that of 1.15 to 1.18: 1.19 made it
  * longer under the same symbol, and filling the longer one would write past
  * the end of what an older program passes. One built for 1.19 finds its readv
- * and writev numbers untouched, and those of levels 2 and 3 in wrong places.
+ * and writev numbers untouched, and those of levels 2 and 3 in wrong places,
+ * unless opencufile.stats_layout is 1.19.
  */
 typedef struct CUfileStatsLevel1 {
 	CUfileOpCounter_t read_ops;

@@ -151,6 +151,30 @@ class StatsLevel3(ctypes.Structure):
                 ("per_gpu_stats", PerGpuStats * 16)]
 
 
+# 1.19 has the same, with numbers of vectored calls behind those of level 1
+
+
+class StatsLevel1Of119(StatsLevel1):
+    """CUfileStatsLevel1_t"""
+    _fields_ = (_fields(OpCounter, "readv_ops writev_ops")
+                + _fields(c_uint64, "readv_bytes writev_bytes "
+                          "readv_bw_bytes_per_sec writev_bw_bytes_per_sec "
+                          "readv_lat_avg_us writev_lat_avg_us readv_ops_per_sec "
+                          "writev_ops_per_sec readv_lat_sum_us writev_lat_sum_us"))
+
+
+class StatsLevel2Of119(ctypes.Structure):
+    """CUfileStatsLevel2_t"""
+    _fields_ = [("basic", StatsLevel1Of119), ("read_size_kb_hist", c_uint64 * 32),
+                ("write_size_kb_hist", c_uint64 * 32)]
+
+
+class StatsLevel3Of119(ctypes.Structure):
+    """CUfileStatsLevel3_t"""
+    _fields_ = [("detailed", StatsLevel2Of119), ("num_gpus", c_uint32),
+                ("per_gpu_stats", PerGpuStats * 16)]
+
+
 class Refusal(ctypes.Structure):
     """ocf_refusal_t"""
     _fields_ = [("path", c_char_p), ("reason", c_char_p), ("remedy", c_char_p)]
@@ -237,9 +261,9 @@ CALLS: Dict[str, Tuple[Any, List[Any]]] = {
     "cuFileStatsStart": (Error, []),
     "cuFileStatsStop": (Error, []),
     "cuFileStatsReset": (Error, []),
-    "cuFileGetStatsL1": (Error, [_P(StatsLevel1)]),
-    "cuFileGetStatsL2": (Error, [_P(StatsLevel2)]),
-    "cuFileGetStatsL3": (Error, [_P(StatsLevel3)]),
+    "cuFileGetStatsL1": (Error, [c_void_p]),
+    "cuFileGetStatsL2": (Error, [c_void_p]),
+    "cuFileGetStatsL3": (Error, [c_void_p]),
     # opencufile.h, of this library alone
     "ocf_explain_read": (Error, _IO + [_P(Explain)]),
     "ocf_explain_write": (Error, _IO + [_P(Explain)]),

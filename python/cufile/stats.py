@@ -52,23 +52,33 @@ def _plain(value: Any) -> Any:
 
 
 def _fields_of(structure: ctypes.Structure) -> Dict[str, Any]:
-    return {field[0]: _plain(getattr(structure, field[0]))
-            for field in structure._fields_}
+    names = [field[0] for kind in reversed(type(structure).__mro__)
+             for field in vars(kind).get("_fields_", ())]
+    return {name: _plain(getattr(structure, name)) for name in names}
+
+
+_UNTOUCHED = b"\xff" * ctypes.sizeof(_abi.StatsLevel1Of119)
+
+
+def _fills_119() -> bool:
+    """Nothing but what a call fills tells which structs a library has."""
+    room = ctypes.create_string_buffer(_UNTOUCHED, len(_UNTOUCHED))
+    check(_library.get().cuFileGetStatsL1(room), "reading the statistics")
+    known = ctypes.sizeof(_abi.StatsLevel1)
+    return room.raw[known:] != _UNTOUCHED[known:]
 
 
 def read() -> Dict[str, Any]:
     """The numbers so far, as many as the level has."""
     library, depth = _library.get(), level()
-    got = _abi.StatsLevel3()
-    detailed, basic = got.detailed, got.detailed.basic
-    calls: Dict[int, Any] = {3: (library.cuFileGetStatsL3, got),
-                             2: (library.cuFileGetStatsL2, detailed)}
-    call, structure = calls.get(depth, (library.cuFileGetStatsL1, basic))
-    check(call(ctypes.byref(structure)), "reading the statistics")
-    numbers = _fields_of(basic)
+    got = _abi.StatsLevel3Of119() if _fills_119() else _abi.StatsLevel3()
+    calls = {3: library.cuFileGetStatsL3, 2: library.cuFileGetStatsL2}
+    call = calls.get(depth, library.cuFileGetStatsL1)
+    check(call(ctypes.byref(got)), "reading the statistics")
+    numbers = _fields_of(got.detailed.basic)
     if depth >= 2:
         for name in ("read_size_kb_hist", "write_size_kb_hist"):
-            numbers[name] = _plain(getattr(detailed, name))
+            numbers[name] = _plain(getattr(got.detailed, name))
     if depth >= 3:
         gpus = min(got.num_gpus, len(got.per_gpu_stats))
         numbers["gpus"] = [_plain(got.per_gpu_stats[i]) for i in range(gpus)]

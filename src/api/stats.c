@@ -8,6 +8,7 @@
 #include "api/translate.h"
 #include "core/numbers.h"
 #include "core/stats.h"
+#include "core/stats_119.h"
 #include "engine/session.h"
 
 CUfileError_t cuFileSetStatsLevel(int level)
@@ -58,14 +59,46 @@ CUfileError_t cuFileStatsReset(void)
 	return when_open(cf_stats_reset);
 }
 
+/* By the structs of cufile.h, or by those of 1.19. */
+union numbers {
+	CUfileStatsLevel3_t usual;
+	struct cf_stats_119 longer;
+};
+
 /*
  * Up to the last GPU counted: num_gpus says where to stop, and some callers
  * bring no more room than that takes, as a test of cuda-python's does.
  */
-static size_t size_of(const CUfileStatsLevel3_t *stats)
+static size_t up_to_gpus(size_t gpus_at, uint32_t nr)
 {
-	return offsetof(CUfileStatsLevel3_t, per_gpu_stats) +
-	       stats->num_gpus * sizeof(stats->per_gpu_stats[0]);
+	return gpus_at + nr * sizeof(CUfilePerGpuStats_t);
+}
+
+static int look_usual(int level, CUfileStatsLevel3_t *stats, size_t *most)
+{
+	int err = cf_stats_get(level, stats);
+
+	if (!err)
+		*most = up_to_gpus(offsetof(CUfileStatsLevel3_t, per_gpu_stats),
+				   stats->num_gpus);
+	return err;
+}
+
+static int look_longer(int level, struct cf_stats_119 *stats, size_t *most)
+{
+	int err = cf_stats_get_119(level, stats);
+
+	if (!err)
+		*most = up_to_gpus(offsetof(struct cf_stats_119, per_gpu_stats),
+				   stats->num_gpus);
+	return err;
+}
+
+static bool is_for_119(void)
+{
+	return !strcmp(
+		cf_config_string(cf_session_config(), CF_CFG_STATS_LAYOUT),
+		"1.19");
 }
 
 /*
@@ -75,16 +108,21 @@ static size_t size_of(const CUfileStatsLevel3_t *stats)
 static CUfileError_t get(int level, void *stats, size_t size)
 {
 	int err = -CU_FILE_DRIVER_NOT_INITIALIZED;
-	CUfileStatsLevel3_t all;
+	union numbers all;
+	size_t most = 0;
 
 	if (!stats)
 		return cf_error(-CU_FILE_INVALID_VALUE);
 	cf_session_lock();
-	if (cf_session_is_open())
-		err = cf_stats_get(level, &all);
+	if (cf_session_is_open() && is_for_119()) {
+		err = look_longer(level, &all.longer, &most);
+		size += sizeof(all.longer.vectored);
+	} else if (cf_session_is_open()) {
+		err = look_usual(level, &all.usual, &most);
+	}
 	cf_session_unlock();
 	if (!err)
-		memcpy(stats, &all, cf_least(size, size_of(&all)));
+		memcpy(stats, &all, cf_least(size, most));
 	return cf_error(err);
 }
 

@@ -234,6 +234,8 @@ CF_TEXT(PATH, "opencufile.path", "", "null|host|rdma|nvfs|alias|staged", 0, "OCF
 	"the only path to travel; empty: the best one for each request")
 CF_BOOL(EXPLAIN, "opencufile.explain", false, "CUFILE_EXPLAIN", NO_PARAM, WORKS,
 	"tell each new kind of route on stderr")
+CF_TEXT(STATS_LAYOUT, "opencufile.stats_layout", "1.15", "1.15|1.19", 0, "OCF_STATS_LAYOUT", NO_PARAM, WORKS,
+	"the version of cuFile whose structs cuFileGetStatsL1 to L3 fill")
 CF_TEXT(MAPPED, "opencufile.mapped", "auto", "off|auto|kept|always", 0, "OCF_MAPPED", NO_PARAM, WORKS,
 	"cached reads straight from the page cache: not, where hot, read again, or wherever possible")
 CF_SIZE(MAPPED_CACHE_KB, "opencufile.mapped_cache_kb", 131072, 0, 268435456, 4, 0,

@@ -13,6 +13,7 @@
 #include <string.h>
 #include "core/log.h"
 #include "core/stats_file.h"
+#include "core/stats_119.h"
 #include "core/stats_internal.h"
 #include "core/stats_shard.h"
 
@@ -138,6 +139,17 @@ int cf_stats_get(int level, CUfileStatsLevel3_t *stats)
 		return -CU_FILE_INVALID_VALUE;
 	view_now(&numbers);
 	*stats = numbers.shown;
+	return 0;
+}
+
+int cf_stats_get_119(int level, struct cf_stats_119 *stats)
+{
+	struct cf_stats_numbers numbers;
+
+	if (control.level < level)
+		return -CU_FILE_INVALID_VALUE;
+	view_now(&numbers);
+	cf_stats_view_119(&numbers, stats);
 	return 0;
 }
 

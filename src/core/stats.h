@@ -142,6 +142,9 @@ void cf_stats_fork_child(void);
  * this moment may be seen in part. -5022 if less than level is being kept.
  */
 int cf_stats_get(int level, CUfileStatsLevel3_t *stats);
+/* The same in the structs of 1.19 (stats_119.h). */
+struct cf_stats_119;
+int cf_stats_get_119(int level, struct cf_stats_119 *stats);
 /* What that has no room for; -5022 at level 0. struct_size is the caller's. */
 int cf_stats_get_more(ocf_stats_t *stats);
 

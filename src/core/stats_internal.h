@@ -58,6 +58,9 @@ struct cf_stats_numbers {
 void cf_stats_view(const struct cf_stats_counts *counts, uint64_t period_ns,
 		   struct cf_stats_numbers *numbers);
 
+uint64_t cf_stats_per_second(uint64_t n, uint64_t period_ns);
+uint64_t cf_stats_average_us(const struct cf_stats_flow *flow);
+
 /* Writes them to the log, a line a section, as much as level names. */
 void cf_stats_report(const struct cf_stats_numbers *numbers, int level);
 

@@ -37,7 +37,7 @@ static const size_t call_offset[CF_STATS_NR_OPS] = {
 };
 
 /* A double, because n times a billion leaves 64 bits after some gigabytes. */
-static uint64_t per_second(uint64_t n, uint64_t period_ns)
+uint64_t cf_stats_per_second(uint64_t n, uint64_t period_ns)
 {
 	return period_ns ? (uint64_t)((double)n * 1e9 / (double)period_ns) : 0;
 }
@@ -48,7 +48,7 @@ static uint64_t percent_busy(uint64_t ns, uint64_t period_ns)
 	return period_ns ? (uint64_t)((double)ns * 100 / (double)period_ns) : 0;
 }
 
-static uint64_t average_us(const struct cf_stats_flow *flow)
+uint64_t cf_stats_average_us(const struct cf_stats_flow *flow)
 {
 	return flow->ok ? flow->ns / flow->ok / 1000 : 0;
 }
@@ -78,15 +78,15 @@ static void view_totals(const struct cf_stats_counts *counts,
 
 	to->read_ops = (CUfileOpCounter_t){ rd->ok, rd->err };
 	to->read_bytes = rd->bytes;
-	to->read_bw_bytes_per_sec = per_second(rd->bytes, period_ns);
-	to->read_lat_avg_us = average_us(rd);
-	to->read_ops_per_sec = per_second(rd->ok, period_ns);
+	to->read_bw_bytes_per_sec = cf_stats_per_second(rd->bytes, period_ns);
+	to->read_lat_avg_us = cf_stats_average_us(rd);
+	to->read_ops_per_sec = cf_stats_per_second(rd->ok, period_ns);
 	to->read_lat_sum_us = rd->ns / 1000;
 	to->write_ops = (CUfileOpCounter_t){ wr->ok, wr->err };
 	to->write_bytes = wr->bytes;
-	to->write_bw_bytes_per_sec = per_second(wr->bytes, period_ns);
-	to->write_lat_avg_us = average_us(wr);
-	to->write_ops_per_sec = per_second(wr->ok, period_ns);
+	to->write_bw_bytes_per_sec = cf_stats_per_second(wr->bytes, period_ns);
+	to->write_lat_avg_us = cf_stats_average_us(wr);
+	to->write_ops_per_sec = cf_stats_per_second(wr->ok, period_ns);
 	to->write_lat_sum_us = wr->ns / 1000;
 }
 
@@ -108,11 +108,12 @@ static void view_batches(const struct cf_stats_counts *counts,
 	to->batch_total_submit_ops = to->batch_submit_ops;
 	to->batch_read_bytes = rd->bytes;
 	to->batch_write_bytes = wr->bytes;
-	to->batch_read_bw_bytes = per_second(rd->bytes, period_ns);
-	to->batch_write_bw_bytes = per_second(wr->bytes, period_ns);
+	to->batch_read_bw_bytes = cf_stats_per_second(rd->bytes, period_ns);
+	to->batch_write_bw_bytes = cf_stats_per_second(wr->bytes, period_ns);
 	to->batch_submit_ops_per_sec =
-		per_second(to->batch_submit_ops.ok, period_ns);
-	to->batch_complete_ops_per_sec = per_second(ended.ok, period_ns);
+		cf_stats_per_second(to->batch_submit_ops.ok, period_ns);
+	to->batch_complete_ops_per_sec =
+		cf_stats_per_second(ended.ok, period_ns);
 	to->batch_submit_lat_sum_us = counts->submit_ns / 1000;
 	if (to->batch_submit_ops.ok)
 		to->batch_submit_lat_avg_us =
@@ -134,7 +135,7 @@ static void view_gpu_io(const struct cf_stats_gpu *gpu, uint64_t period_ns,
 	const struct cf_stats_flow *wr = &gpu->flow[CF_WRITE];
 
 	to->read_bytes = rd->bytes;
-	to->read_bw_bytes_per_sec = per_second(rd->bytes, period_ns);
+	to->read_bw_bytes_per_sec = cf_stats_per_second(rd->bytes, period_ns);
 	to->read_utilization = percent_busy(rd->ns, period_ns);
 	to->read_duration_us = rd->ns / 1000;
 	to->n_total_reads = rd->ok + rd->err;
@@ -145,7 +146,7 @@ static void view_gpu_io(const struct cf_stats_gpu *gpu, uint64_t period_ns,
 	to->n_unaligned_reads = gpu->unaligned[CF_READ];
 	to->n_reads_err = rd->err;
 	to->writes_bytes = wr->bytes;
-	to->write_bw_bytes_per_sec = per_second(wr->bytes, period_ns);
+	to->write_bw_bytes_per_sec = cf_stats_per_second(wr->bytes, period_ns);
 	to->write_utilization = percent_busy(wr->ns, period_ns);
 	to->write_duration_us = wr->ns / 1000;
 	to->n_total_writes = wr->ok + wr->err;

@@ -445,6 +445,8 @@ static const struct effect {
 	{ "opencufile.explain", "", "\"opencufile\": {\"explain\": true}",
 	  lines_on_stderr, 0, 1, NULL },
 	{ .key = "opencufile.alias", .elsewhere = "path/test_alias" },
+	{ .key = "opencufile.stats_layout",
+	  .elsewhere = "behaviour/test_stats_119" },
 	{ .key = "opencufile.mapped", .elsewhere = "path/mapped_world" },
 	{ .key = "opencufile.mapped_cache_kb",
 	  .elsewhere = "path/mapped_world" },

@@ -216,6 +216,29 @@ def test_statistics_count_what_was_done(cufile, place, data_file):
     assert all(len(gpu["uuid"]) == 32 for gpu in numbers["gpus"])
 
 
+STATISTICS_OF_119 = """
+import ctypes, os, cufile
+room = bytearray(os.urandom(10000))
+open({path!r}, "wb").write(room)
+with cufile.open({path!r}) as file, cufile.stats.counting({level}) as counts:
+    file.read(room)
+    numbers = counts()
+assert numbers["read_bytes"] == 10000, numbers
+assert numbers["readv_ops"] == {{"ok": 0, "err": 0}}, numbers
+if {level} > 1:
+    assert sum(numbers["read_size_kb_hist"]) == 1, numbers
+if {level} > 2:
+    assert all(len(gpu["uuid"]) == 32 for gpu in numbers["gpus"])
+print("read")
+"""
+
+
+@pytest.mark.parametrize("level", [1, 2, 3])
+def test_statistics_of_a_library_of_119_are_read_too(cufile, level, tmp_path):
+    code = STATISTICS_OF_119.format(path=str(tmp_path / "file"), level=level)
+    assert python(code, OCF_STATS_LAYOUT="1.19") == "read"
+
+
 def test_a_level_that_is_none_is_refused(cufile):
     with pytest.raises(cufile.CuFileError, match="level to 9"):
         cufile.stats.start(9)
