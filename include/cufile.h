@@ -3,10 +3,11 @@
  * cufile.h - move bytes between files and GPU memory.
  *
  * The public face of libcufile, API level 1.19, binary compatible with every
- * program built for 1.0 to 1.19; one of 1.19 that asks for statistics needs a
- * word in the configuration, see CUfileStatsLevel1_t. It has four parts: what
- * it needs, types, the layout guard, functions. "Contract n.m" in a comment
- * names the clause of the project's API contract that a call keeps.
+ * program built for 1.0 to 1.20, which has the header of 1.19; one of these two
+ * that asks for statistics needs a word in the configuration, see
+ * CUfileStatsLevel1_t. It has four parts: what it needs, types, the layout
+ * guard, functions. "Contract n.m" in a comment names the clause of the
+ * project's API contract that a call keeps.
  *
  * Rules for all calls (contract 3.0): any thread may call any function, never
  * from device code. A CUfileError_t has cu_err = 0 unless err is 5011. When a
