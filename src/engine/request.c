@@ -295,6 +295,8 @@ ssize_t cf_request_run(struct cf_request *req)
 void cf_request_carried(const struct cf_request *req, ssize_t n)
 {
 	cf_explain_new_route(req);
+	if (req->route.path) /* none where a detour found no other */
+		trace(req);
 	if (n < 0)
 		log_failure(req, (int)n);
 }
