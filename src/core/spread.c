@@ -25,8 +25,8 @@ static bool is_within(const struct cf_piece *piece)
 	const struct cf_handle *handle = piece->handle;
 	struct stat st;
 
-	return !cf_os->fstat(handle->fd, &st) && S_ISREG(st.st_mode) &&
-	       st.st_ino == handle->ino && st.st_dev == handle->dev &&
+	return !cf_os->fstat(handle->fd, &st) && st.st_ino == handle->ino &&
+	       st.st_dev == handle->dev &&
 	       st.st_size - piece->file_off >= (off_t)piece->size;
 }
 
@@ -36,7 +36,7 @@ static bool may_be(const struct cf_piece *piece)
 
 	return piece->op == CF_WRITE && piece->size >= CF_SPREAD_CROWD_FROM &&
 	       (unsigned long)handle->fs_magic == TMPFS_MAGIC &&
-	       (handle->open_flags & O_ACCMODE) == O_RDWR && !handle->fs_ops &&
+	       (handle->open_flags & O_ACCMODE) == O_RDWR &&
 	       !atomic_load_explicit(&refused, memory_order_relaxed);
 }
 
