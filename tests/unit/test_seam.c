@@ -426,6 +426,9 @@ static void a_number_that_names_another_file_is_lost(void **state)
 	for (id_err = -EPERM; id_err; id_err = id_err == -EPERM ? -EIO : 0)
 		check_number(fd, &st, id_err == -EPERM, false);
 	check_number(fd, &st, true, false);
+	st.st_dev ^= 1; /* a file system's own number of a file */
+	check_number(fd, &st, false, true);
+	st.st_dev ^= 1;
 	assert_int_equal(dup2(STDIN_FILENO, fd), fd);
 	check_number(fd, &st, false, true);
 	assert_int_equal(close(fd), 0);

@@ -67,11 +67,11 @@ struct world {
 	int fds; /* open, before anything is done */
 };
 
-static void world_make(struct world *w)
+static void world_of(struct world *w, enum th_file_kind kind)
 {
 	CUfileDescr_t descr = { .type = CU_FILE_HANDLE_TYPE_OPAQUE_FD };
 
-	th_file_make(&w->file, TH_BUFFERED, O_RDWR, "mine", 4);
+	th_file_make(&w->file, kind, O_RDWR, "mine", 4);
 	th_file_make(&w->other, TH_BUFFERED, O_RDWR, "not mine", 8);
 	descr.handle.fd = w->file.fd;
 	assert_int_equal(cf_handle_register(&descr, false, &w->value), 0);
@@ -80,6 +80,11 @@ static void world_make(struct world *w)
 	swap_fd = w->file.fd;
 	w->fds = th_count_fds();
 	opened = closed = -1;
+}
+
+static void world_make(struct world *w)
+{
+	world_of(w, TH_BUFFERED);
 }
 
 static void world_end(struct world *w)
@@ -230,6 +235,27 @@ static void what_got_the_twins_number_is_not_written(void **state)
 	assert_int_equal(close(twin), 0);
 }
 
+/* In one call, which has its descriptor from elsewhere. */
+static void nor_is_it_by_way_of_the_page_cache(void **state)
+{
+	char found[4];
+	struct world w;
+	int twin;
+
+	world_of(&w, TH_ODIRECT);
+	twin = cf_twin_fd(w.handle, CF_VIA_CACHE, true);
+	assert_true(twin >= 0 && twin != w.file.fd);
+	assert_int_equal(dup2(w.other.fd, twin), twin);
+	assert_int_equal(cf_file_write(w.handle, CF_VIA_CACHE, "MINE", 4, 0),
+			 4);
+	expect_others(&w);
+	th_file_get(&w.file, 0, found, sizeof(found));
+	assert_memory_equal(found, "MINE", sizeof(found));
+	world_end(&w);
+	assert_int_not_equal(closed, twin);
+	assert_int_equal(close(twin), 0);
+}
+
 static void large_reads_leave_out_what_got_the_twins_number(void **state)
 {
 	char *mem = aligned_alloc(4096, CF_TWIN_LOOK_FROM);
@@ -295,6 +321,7 @@ int main(void)
 		TEST(another_file_of_that_number_is_not_opened),
 		TEST(one_that_comes_while_it_is_opened_is_closed_again),
 		TEST(what_got_the_twins_number_is_not_written),
+		TEST(nor_is_it_by_way_of_the_page_cache),
 		TEST(large_reads_leave_out_what_got_the_twins_number),
 		TEST(a_twin_that_was_closed_is_opened_anew),
 		TEST(where_the_kernel_does_not_say_another_call_does),
