@@ -25,7 +25,7 @@
 static struct cf_os os;
 static struct cf_uring uring;
 static _Atomic size_t direct, buffered;
-static bool no_cachestat, no_open, is_overlay;
+static bool no_cachestat, no_open, is_overlay, no_direct;
 static int open_err;	       /* of no_open */
 static int twin;	       /* the last one that was opened, or why not */
 static atomic_bool seen_dirty; /* what the library saw of the page cache */
@@ -51,6 +51,8 @@ static void count(int fd, size_t size)
 static ssize_t count_pread(int fd, void *buf, size_t size, off_t off)
 {
 	count(fd, size);
+	if (no_direct && fcntl(fd, F_GETFL) & O_DIRECT)
+		return -EINVAL;
 	return cf_os_real.pread(fd, buf, size, off);
 }
 
@@ -116,7 +118,7 @@ static int setup(void **state)
 	uring.queue = count_queue;
 	cf_os = &os;
 	cf_uring = &uring;
-	no_cachestat = no_open = is_overlay = false;
+	no_cachestat = no_open = is_overlay = no_direct = false;
 	open_err = -EACCES;
 	fh = NULL;
 	return 0;
@@ -627,6 +629,27 @@ static void a_file_in_the_place_of_the_second_descriptor_is_left_alone(
 	close(other);
 }
 
+/* So it is where the file system refuses O_DIRECT, and all goes by that one. */
+static void a_refused_file_looks_at_its_second_descriptor(void **state)
+{
+	int other, first;
+
+	setenv("OCF_IO_URING", "0", 1);
+	init(NULL, TH_ODIRECT);
+	other = memfd_create("other", MFD_CLOEXEC);
+	assert_true(other >= 0 && !ftruncate(other, SIZE));
+	no_direct = true;
+	read_at(0, 8 * TH_MIB);
+	first = twin;
+	assert_int_equal(dup2(other, first), first);
+	read_at(0, 8 * TH_MIB);
+	assert_int_not_equal(twin, first);
+	fini();
+	assert_int_equal(close(first), 0);
+	close(other);
+	unsetenv("OCF_IO_URING");
+}
+
 #define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
 
 int main(void)
@@ -650,6 +673,7 @@ int main(void)
 		TEST(a_buffered_file_is_read_through_the_page_cache),
 		TEST(a_large_cold_read_goes_direct_if_asked_for),
 		TEST(a_file_in_the_place_of_the_second_descriptor_is_left_alone),
+		TEST(a_refused_file_looks_at_its_second_descriptor),
 	};
 
 	th_start(200);
