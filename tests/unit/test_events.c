@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /* Events: a ring that wraps, takers that sleep and wake, drops and ends. */
 #include <errno.h>
+#include <limits.h>
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdlib.h>
@@ -611,7 +612,7 @@ static void nobody_waits_for_what_cannot_come(void **state)
 	assert_int_equal(a.nr, 0);
 }
 
-static void a_drop_leaves_nothing_and_holds_back_who_comes(void **state)
+static void a_drop_leaves_nothing_to_who_comes(void **state)
 {
 	struct taker t;
 
@@ -630,6 +631,62 @@ static void a_drop_leaves_nothing_and_holds_back_who_comes(void **state)
 	assert_int_equal(take(0, 0, SIZE, &zero), 0);
 	assert_int_equal(cf_events_expect(&events, SIZE), 0);
 	cf_events_forget(&events, SIZE);
+}
+
+static void what_ends_during_a_drop_is_no_event(void **state)
+{
+	(void)state;
+	assert_int_equal(cf_events_expect(&events, 3), 0);
+	post(0, 1);
+	cf_events_drop_begin(&events);
+	post(1, 1);
+	assert_int_equal(take(0, 0, SIZE, &zero), 1);
+	post(2, 1);
+	cf_events_drop_end(&events);
+	assert_int_equal(take(0, 0, SIZE, &zero), 0);
+}
+
+static void *expect_late(void *arg)
+{
+	struct taker *t = arg;
+
+	t->err = cf_events_expect(&events, 1);
+	pthread_mutex_lock(&events.lock);
+	t->nr = 1;
+	pthread_mutex_unlock(&events.lock);
+	return NULL;
+}
+
+static bool has_come(const struct taker *t)
+{
+	uint64_t begun = th_now_ns();
+	unsigned nr;
+
+	do {
+		pthread_mutex_lock(&events.lock);
+		nr = t->nr;
+		pthread_mutex_unlock(&events.lock);
+	} while (!nr && is_patient(begun));
+	return nr;
+}
+
+static void who_comes_during_a_drop_waits_for_its_end(void **state)
+{
+	struct taker t = { .nr = 0 };
+	bool come;
+
+	(void)state;
+	cf_events_drop_begin(&events);
+	assert_int_equal(pthread_create(&t.thread, NULL, expect_late, &t), 0);
+	sleeps(1, UINT_MAX);
+	cf_events_drop_end(&events);
+	come = has_come(&t);
+	if (!come)
+		cf_events_finish(&events);
+	pthread_join(t.thread, NULL);
+	assert_true(come);
+	assert_int_equal(t.err, 0);
+	cf_events_forget(&events, 1);
 }
 
 static void who_sleeps_and_who_comes_is_told_of_the_end(void **state)
@@ -691,7 +748,9 @@ int main(void)
 		TEST(takers_of_few_and_of_many_are_woken_in_their_turn),
 		TEST(the_end_and_a_drop_find_who_was_woken_early),
 		TEST(nobody_waits_for_what_cannot_come),
-		TEST(a_drop_leaves_nothing_and_holds_back_who_comes),
+		TEST(a_drop_leaves_nothing_to_who_comes),
+		TEST(what_ends_during_a_drop_is_no_event),
+		TEST(who_comes_during_a_drop_waits_for_its_end),
 		TEST(who_sleeps_and_who_comes_is_told_of_the_end),
 		TEST(waits_are_as_long_as_they_say),
 	};
