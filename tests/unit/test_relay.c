@@ -266,6 +266,8 @@ static void a_small_piece_is_one_copy_unless_its_slots_are_smaller(void **state)
 				 1);
 		assert_int_equal(copies_of(128 * TH_KIB, 64 * TH_KIB, crews[i]),
 				 2);
+		/* which leaves some of its slot */
+		assert_int_equal(copies_of(100 * TH_KIB, SLOT, crews[i]), 1);
 	}
 	assert_int_equal(copies_of(144 * TH_KIB, SLOT, &nobody), 9);
 }
@@ -330,6 +332,34 @@ static void a_wait_that_fails_ends_the_read(void **state)
 	fails_with("cuStreamSynchronize:1=999");
 }
 
+/* Whoever has the slots next writes there. */
+static void no_copy_is_under_way_when_a_read_has_failed(void **state)
+{
+	struct cf_slot *slots[2];
+	struct cf_pool *pool;
+	struct world w;
+
+	world_make(&w, 2 * TH_MIB, SLOT, 2 * SLOT);
+	pool = cf_gpu_pool(w.dev->gpu, w.piece.size);
+	th_fake()->copy_delay_us(30000);
+	assert_int_equal(th_fake()->plan("cuEventQuery:1=999"), 0);
+	assert_int_equal(world_read(&w, STEP, &nobody),
+			 CF_ECUDA(CF_CU_UNKNOWN));
+	for (int i = 0; i < 2; i++) {
+		slots[i] = cf_slot_try_lease(pool);
+		assert_non_null(slots[i]);
+		memset(slots[i]->mem, 0x5a, slots[i]->size);
+	}
+	th_sleep_ms(200);
+	th_mem_get(&w.pair.mem, PAD, w.pair.got, w.piece.size);
+	for (size_t i = 0; i < w.piece.size; i++)
+		if (w.pair.got[i] == 0x5a)
+			assert_int_equal(w.pair.bytes[i], 0x5a);
+	for (int i = 0; i < 2; i++)
+		cf_slot_give_back(pool, slots[i]);
+	world_end(&w);
+}
+
 /* Its feed is not told: the caller may try again on a context that is back. */
 static void a_read_that_gets_no_events_has_not_begun(void **state)
 {
@@ -360,6 +390,7 @@ int main(void)
 		TEST(a_question_about_a_copy_that_fails_ends_the_read),
 		TEST(a_slot_that_cannot_be_marked_ends_the_read),
 		TEST(a_wait_that_fails_ends_the_read),
+		TEST(no_copy_is_under_way_when_a_read_has_failed),
 		TEST(a_read_that_gets_no_events_has_not_begun),
 	};
 
