@@ -42,6 +42,7 @@ static struct {
 	unsigned submit_takes; /* at most so many at once; 0: all */
 	unsigned submit_fails_from, submit_fails_to, wait_fails;
 	int submit_err;
+	int wait_err; /* 0: EBADF */
 	size_t portion;
 	unsigned result_nth, result_every; /* which results are made up */
 	int result;
@@ -102,7 +103,7 @@ static int fake_wait(struct cf_kring *ring)
 	kernel.waits++;
 	assert_true(ring->nr_taken > 0);
 	if (kernel.wait_fails && kernel.waits <= kernel.wait_fails)
-		return -EBADF;
+		return kernel.wait_err ? -kernel.wait_err : -EBADF;
 	return 0;
 }
 
@@ -368,6 +369,15 @@ static void a_kernel_that_takes_nothing_loses_no_flight(void **state)
 	}
 }
 
+/* Nor is one that says nothing is wrong asked for ever. */
+static void a_kernel_that_takes_none_without_an_error_is_one_too(void **state)
+{
+	kernel.submit_fails_from = 1;
+	all_read();
+	assert_int_equal(kernel.submits, 1);
+	assert_int_equal(kernel.ends, kernel.makes);
+}
+
 static void an_interrupted_submit_is_made_again(void **state)
 {
 	kernel.submit_err = EINTR;
@@ -384,6 +394,41 @@ static void a_wait_that_fails_gives_no_memory_up(void **state)
 	all_read();
 	assert_int_equal(kernel.waits, 5);
 	assert_int_equal(kernel.ends, kernel.makes);
+}
+
+static void an_interrupted_wait_is_no_failure(void **state)
+{
+	kernel.wait_fails = 5;
+	kernel.wait_err = EINTR;
+	all_read();
+	assert_int_equal(kernel.waits, 5);
+	assert_int_equal(kernel.ends, 0);
+	all_written();
+	assert_int_equal(kernel.results, 2 * NR);
+}
+
+/* What was a file at the last submit may be closed, and a pipe by now. */
+static void a_number_is_asked_about_after_each_submit(void **state)
+{
+	struct cf_ring *ring = cf_ring_lease();
+	int kept = dup(file.fd), pipes[2];
+
+	assert_non_null(ring);
+	assert_int_equal(pipe(pipes), 0);
+	begin(ring, 0, false, 0, PART);
+	assert_ptr_equal(cf_ring_reap(ring, true), &flights[0]);
+	assert_int_equal(flights[0].t.result, PART);
+	assert_int_equal(kernel.submits, 1);
+	assert_int_equal(dup2(pipes[0], file.fd), file.fd);
+	begin(ring, 1, false, PART, PART);
+	assert_ptr_equal(cf_ring_reap(ring, true), &flights[1]);
+	assert_int_equal(flights[1].t.result, -EBADF);
+	assert_int_equal(kernel.submits, 1);
+	cf_ring_give_back(ring);
+	assert_int_equal(dup2(kept, file.fd), file.fd);
+	close(kept);
+	close(pipes[0]);
+	close(pipes[1]);
 }
 
 static void more_flights_than_there_is_room_are_carried_at_once(void **state)
@@ -621,8 +666,11 @@ int main(void)
 		TEST(the_bytes_before_an_error_are_kept),
 		TEST(the_file_ends_where_it_ends),
 		TEST(a_kernel_that_takes_nothing_loses_no_flight),
+		TEST(a_kernel_that_takes_none_without_an_error_is_one_too),
 		TEST(an_interrupted_submit_is_made_again),
 		TEST(a_wait_that_fails_gives_no_memory_up),
+		TEST(an_interrupted_wait_is_no_failure),
+		TEST(a_number_is_asked_about_after_each_submit),
 		TEST(more_flights_than_there_is_room_are_carried_at_once),
 		TEST(edges_and_odd_memory_go_through_the_page_cache),
 		TEST(a_refusal_is_asked_for_once),
