@@ -183,11 +183,31 @@ static void what_came_before_an_error_counts(void **state)
 	}
 }
 
+/* The part's first byte is behind so many that came along. */
+static void what_counts_begins_behind_what_came_along(void **state)
+{
+	static const struct {
+		ssize_t result;
+		int code;
+		ssize_t counts;
+	} rows[] = { { 99, 0, 0 },     { 100, 0, 0 },	    { 101, 0, 1 },
+		     { 200, 0, 50 },   { 99, -EIO, -EIO },  { 100, -EIO, -EIO },
+		     { 101, -EIO, 1 }, { -EIO, -EIO, -EIO } };
+
+	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+		const struct cf_transfer t = { .result = rows[i].result,
+					       .code = rows[i].code };
+
+		assert_int_equal(cf_slot_counts(&t, 100, 50), rows[i].counts);
+	}
+}
+
 #define TEST(name) cmocka_unit_test_teardown(name, th_teardown_close)
 
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		TEST(what_counts_begins_behind_what_came_along),
 		TEST(a_part_is_in_its_place),
 		TEST(what_is_not_demoted_goes_as_ever),
 		TEST(a_file_that_ends_ends_it),
