@@ -13,6 +13,7 @@
 #include "core/handle.c"
 
 #include <string.h>
+#include <sys/mman.h>
 #include <unistd.h>
 
 static const CUfileFSOps_t ops;
@@ -197,6 +198,49 @@ static void a_handle_that_goes_gives_no_new_reference(void **state)
 	assert_null(err);
 }
 
+struct late {
+	CUfileDescr_t descr;
+	int err;
+};
+
+static void *register_late(void *arg)
+{
+	struct late *late = arg;
+	CUfileHandle_t value;
+
+	late->err = cf_handle_register(&late->descr, false, &value);
+	return NULL;
+}
+
+/* It waits for requests of the old one, and finds another who did not. */
+static void one_of_two_gets_a_number_that_was_another_files(void **state)
+{
+	struct late late = { .descr = {
+				     .type = CU_FILE_HANDLE_TYPE_OPAQUE_FD } };
+	int fd = memfd_create("first", MFD_CLOEXEC);
+	int other = memfd_create("second", MFD_CLOEXEC);
+	CUfileHandle_t old, value;
+	struct cf_handle *handle;
+	pthread_t thread;
+
+	assert_true(fd >= 0 && other >= 0);
+	late.descr.handle.fd = fd;
+	assert_int_equal(cf_handle_register(&late.descr, false, &old), 0);
+	handle = cf_handle_get(old);
+	assert_int_equal(dup2(other, fd), fd);
+	assert_int_equal(pthread_create(&thread, NULL, register_late, &late),
+			 0);
+	while (is_known(old))
+		usleep(100);
+	assert_int_equal(cf_handle_register(&late.descr, false, &value), 0);
+	cf_handle_put(handle);
+	pthread_join(thread, NULL);
+	assert_int_equal(late.err, -CU_FILE_HANDLE_ALREADY_REGISTERED);
+	assert_int_equal(cf_handle_deregister(value), 0);
+	close(fd);
+	close(other);
+}
+
 static void the_number_in_the_log_is_the_slot(void **state)
 {
 	CUfileHandle_t value = add();
@@ -230,6 +274,8 @@ int main(void)
 		cmocka_unit_test(values_past_the_table_are_refused),
 		cmocka_unit_test(references_are_counted_one_by_one),
 		cmocka_unit_test(a_handle_that_goes_gives_no_new_reference),
+		cmocka_unit_test(
+			one_of_two_gets_a_number_that_was_another_files),
 		cmocka_unit_test(the_number_in_the_log_is_the_slot),
 		cmocka_unit_test(a_child_of_a_fork_waits_for_nobody),
 	};
