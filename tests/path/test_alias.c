@@ -390,6 +390,34 @@ static void freed_memory_is_not_reached_by_its_alias(void **state)
 	aw_end(&w);
 }
 
+/* Nobody deregistered what was there; its mapping ends all the same. */
+static void the_alias_of_freed_memory_ends_when_its_place_is_registered(
+	void **state)
+{
+	struct aw_world w;
+	void *before;
+	int unmaps;
+
+	aw_begin(&w, AW_HONEST, TH_ODIRECT);
+	th_fake()->reuse_handles(1);
+	before = w.mem.ptr;
+	for (int i = 0; i < 100; i++) {
+		th_mem_free(&w.mem);
+		th_mem_alloc(&w.mem, TH_DEVICE, AW_MEM_SIZE);
+		if (w.mem.ptr == before)
+			break;
+	}
+	th_fake()->reuse_handles(0);
+	assert_ptr_equal(w.mem.ptr, before);
+	unmaps = atomic_load(&aw_provider.unmaps);
+	aw_register_memory(&w);
+	assert_int_equal(atomic_load(&aw_provider.maps),
+			 atomic_load(&aw_provider.unmaps) + 1);
+	assert_true(atomic_load(&aw_provider.unmaps) > unmaps);
+	assert_true(aw_both_ways(&w));
+	aw_end(&w);
+}
+
 static int map(void *arg, int gpu, const void *device, size_t size, void **cpu)
 {
 	return -ENOTSUP;
@@ -439,6 +467,7 @@ int main(void)
 		TEST(memory_in_use_can_be_registered),
 		TEST(the_last_close_ends_what_was_left_registered),
 		TEST(freed_memory_is_not_reached_by_its_alias),
+		TEST(the_alias_of_freed_memory_ends_when_its_place_is_registered),
 		TEST(a_provider_is_checked),
 	};
 
