@@ -5,12 +5,14 @@
  */
 #include <errno.h>
 #include <fcntl.h>
+#include <pthread.h>
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/wait.h>
 #include <unistd.h>
 #include "common.h"
+#include "core/nvfs_abi.h"
 #include "core/nvfs_map.h"
 #include "seam/os.h"
 
@@ -622,6 +624,109 @@ static void a_buffer_that_goes_before_its_first_mapping_leaves_none(
 	end(&r);
 }
 
+/* A thread that wants the one mapping there is. */
+struct wanter {
+	struct cf_memory mem;
+	pthread_t thread;
+	struct cf_nvfs_mapping *got;
+	int err;
+	atomic_bool comes, back;
+};
+
+static void *want(void *arg)
+{
+	struct wanter *w = arg;
+
+	atomic_store(&w->comes, true);
+	w->err = cf_nvfs_lease(&w->mem, 4096, true, &w->got);
+	atomic_store(&w->back, true);
+	return NULL;
+}
+
+static void want_it(struct wanter *w, const struct rig *r)
+{
+	*w = (struct wanter){ .err = 1 };
+	cf_memory_facts((uintptr_t)r->mem.ptr, &w->mem);
+	assert_int_equal(pthread_create(&w->thread, NULL, want, w), 0);
+	while (!atomic_load(&w->comes))
+		th_sleep_ms(1);
+	th_sleep_ms(20);
+}
+
+static bool comes_back(const struct wanter *w)
+{
+	for (int i = 0; i < 10000 && !atomic_load(&w->back); i++)
+		th_sleep_ms(1);
+	return atomic_load(&w->back);
+}
+
+/* However long the other one's request takes. */
+static void who_waits_for_a_mapping_hears_that_its_buffer_goes(void **state)
+{
+	struct cf_nvfs_mapping *held;
+	struct wanter w;
+	struct rig r;
+	bool back;
+
+	begin(&r, 4096);
+	cf_memory_facts((uintptr_t)r.mem.ptr, &w.mem);
+	assert_int_equal(cf_nvfs_lease(&w.mem, 4096, false, &held), 0);
+	want_it(&w, &r);
+	assert_false(atomic_load(&w.back));
+	assert_int_equal(cuFileBufDeregister(r.mem.ptr).err, 0);
+	back = comes_back(&w);
+	cf_nvfs_give_back(held);
+	pthread_join(w.thread, NULL);
+	assert_true(back);
+	assert_int_equal(w.err, -ENOENT);
+	assert_int_equal(cuFileBufRegister(r.mem.ptr, 4096, 0).err, 0);
+	end(&r);
+}
+
+static struct cf_os late;
+static int (*answer_now)(int fd, unsigned long nr, void *arg);
+static atomic_bool is_asked, may_answer;
+
+static int map_late(int fd, unsigned long nr, void *arg)
+{
+	if (nr == CF_NVFS_MAP) {
+		atomic_store(&is_asked, true);
+		while (!atomic_load(&may_answer))
+			th_sleep_ms(1);
+	}
+	return answer_now(fd, nr, arg);
+}
+
+static void who_waits_for_a_mapping_hears_that_it_cannot_be_made(void **state)
+{
+	const struct cf_os *fake;
+	struct wanter maker, w;
+	struct rig r;
+
+	begin(&r, 4096);
+	fake = cf_os;
+	late = *fake;
+	answer_now = late.ioctl;
+	late.ioctl = map_late;
+	cf_os = &late;
+	fake_nvfs.map_err = ENOMEM;
+	atomic_store(&may_answer, false);
+	want_it(&maker, &r);
+	while (!atomic_load(&is_asked))
+		th_sleep_ms(1);
+	want_it(&w, &r);
+	assert_false(atomic_load(&w.back));
+	atomic_store(&may_answer, true);
+	assert_true(comes_back(&maker));
+	assert_true(comes_back(&w));
+	pthread_join(maker.thread, NULL);
+	pthread_join(w.thread, NULL);
+	assert_true(maker.err < 0 && w.err < 0);
+	cf_os = fake;
+	fake_nvfs.map_err = 0;
+	end(&r);
+}
+
 static void a_child_lets_the_parents_mappings_be(void **state)
 {
 	struct rig r;
@@ -734,6 +839,8 @@ int main(void)
 		RIG_TEST(a_buffer_may_come_and_go_under_requests),
 		RIG_TEST(
 			a_buffer_that_goes_before_its_first_mapping_leaves_none),
+		RIG_TEST(who_waits_for_a_mapping_hears_that_its_buffer_goes),
+		RIG_TEST(who_waits_for_a_mapping_hears_that_it_cannot_be_made),
 		RIG_TEST(a_child_lets_the_parents_mappings_be),
 		RIG_TEST(entries_of_batches_travel_too),
 		RIG_TEST(statistics_tell_it_from_host_memory),
