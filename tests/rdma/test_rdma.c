@@ -8,6 +8,8 @@
 #include <string.h>
 #include <sys/wait.h>
 #include <unistd.h>
+#include "core/buffer.h"
+#include "core/nic.h"
 #include "seam/verbs.h"
 #include "store.h"
 
@@ -492,6 +494,87 @@ static void what_is_registered_while_nics_are_opened_is_theirs(void **state)
 	store_end(&s);
 }
 
+/* What opens the driver has its NICs look for it, and looks for them. */
+static void the_first_buffer_is_registered_once(void **state)
+{
+	struct th_mem mem;
+	struct store s;
+
+	store_open("\"10.0.0.1\"", "");
+	th_close(); /* the configuration stays */
+	th_mem_alloc(&mem, TH_DEVICE, SIZE);
+	assert_int_equal(cuFileBufRegister(mem.ptr, SIZE, 0).err, 0);
+	assert_int_equal(fake_verbs_live_mrs(), 1);
+	assert_int_equal(fake_verbs_calls(FV_REG_DMABUF_MR), 1);
+	assert_int_equal(cuFileBufDeregister(mem.ptr).err, 0);
+	assert_int_equal(fake_verbs_live_mrs(), 0);
+	th_mem_free(&mem);
+	store_begin(&s, SIZE);
+	store_end(&s);
+}
+
+/* One that comes late, or is of the memory that was there before, ends. */
+static void a_registration_has_the_first_that_is_its_own(void **state)
+{
+	struct cf_buffer_range range;
+	struct cf_memory facts;
+	struct th_mem mem;
+	struct store s;
+
+	store_open("\"10.0.0.1\"", "");
+	store_begin(&s, SIZE);
+	th_mem_alloc(&mem, TH_DEVICE, SIZE);
+	cf_memory_facts((uintptr_t)mem.ptr, &facts);
+	assert_int_equal(cf_buffer_register(&facts, SIZE, false), 0);
+	facts.buffer_id++;
+	cf_buffer_set_remote(&facts, cf_remote_make(&facts, SIZE, false));
+	assert_int_equal(fake_verbs_live_mrs(), 0);
+	assert_true(cf_buffer_unreached(0, &range));
+	facts.buffer_id--;
+	for (int i = 0; i < 2; i++) {
+		cf_buffer_set_remote(&facts,
+				     cf_remote_make(&facts, SIZE, false));
+		assert_int_equal(fake_verbs_live_mrs(), 1);
+		assert_false(cf_buffer_unreached(0, &range));
+	}
+	assert_int_equal(cuFileBufDeregister(mem.ptr).err, 0);
+	assert_int_equal(fake_verbs_live_mrs(), 0);
+	th_mem_free(&mem);
+	store_end(&s);
+}
+
+static void open_or_close(void *arg, unsigned i)
+{
+	if (!i) {
+		cuFileDriverOpen();
+		return;
+	}
+	wait_for(&is_opening);
+	while (cuFileUseCount() > 0)
+		cuFileDriverClose();
+	atomic_store(&is_registered, true);
+}
+
+static void nics_of_a_session_that_was_closed_meanwhile_end(void **state)
+{
+	const char *wrong;
+	struct store s;
+
+	store_open("\"10.0.0.1\"", "");
+	th_close();
+	slow = *cf_verbs_open(&wrong);
+	open_at_once = slow.open_device;
+	slow.open_device = open_slowly;
+	atomic_store(&is_opening, false);
+	atomic_store(&is_registered, false);
+	cf_verbs_replace(&slow);
+	th_threads(2, open_or_close, NULL);
+	assert_int_equal(fake_verbs_live(), 0);
+	assert_null(cf_nics_get());
+	store_begin(&s, SIZE);
+	store_end(&s);
+}
+
 #define TEST(name) \
 	cmocka_unit_test_setup_teardown(name, store_setup, store_teardown)
 
@@ -513,6 +596,9 @@ int main(void)
 		TEST(a_fork_leaves_the_nics_with_the_parent),
 		TEST(threads_register_and_read_at_a_time),
 		TEST(what_is_registered_while_nics_are_opened_is_theirs),
+		TEST(the_first_buffer_is_registered_once),
+		TEST(a_registration_has_the_first_that_is_its_own),
+		TEST(nics_of_a_session_that_was_closed_meanwhile_end),
 	};
 
 	th_start(120);
