@@ -7,17 +7,16 @@
 #include <fcntl.h>
 #include <linux/mempolicy.h>
 #include <sched.h>
-#include <stdbool.h>
 #include <stdlib.h>
 #include <sys/auxv.h>
 #include <sys/ioctl.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
-#include <sys/resource.h>
 #include <sys/syscall.h>
 #include <sys/sysmacros.h>
 #include <sys/uio.h>
 #include <unistd.h>
+#include "seam/os_limit.h"
 
 /* Linux 6.5; one number on every architecture that numbers calls alike. */
 #ifndef SYS_cachestat
@@ -44,39 +43,14 @@ static ssize_t os_read(int fd, void *buf, size_t size)
 }
 
 /*
- * Where a file may not grow, the kernel does not only say EFBIG: SIGXFSZ ends
- * the process, and a log or a count of ours is not worth that.
- */
-static rlim_t file_limit(void)
-{
-	struct rlimit limit;
-
-	return getrlimit(RLIMIT_FSIZE, &limit) ? RLIM_INFINITY : limit.rlim_cur;
-}
-
-/* A pipe has no size. */
-static bool is_full(int fd, rlim_t limit)
-{
-	off_t at = lseek(fd, 0, SEEK_CUR);
-	struct stat st;
-
-	if (at < 0 || fstat(fd, &st) < 0 || !S_ISREG(st.st_mode))
-		return false;
-	if (fcntl(fd, F_GETFL) & O_APPEND)
-		at = st.st_size;
-	return (rlim_t)at >= limit;
-}
-
-/*
  * Not by libc's door: what the kernel looks at may be in use by others, who
  * know it (core/alias_test.c), and race detectors watch that door.
  */
 static ssize_t os_write(int fd, const void *buf, size_t size)
 {
-	rlim_t limit = file_limit();
 	ssize_t n;
 
-	if (limit != RLIM_INFINITY && is_full(fd, limit))
+	if (cf_limit_stops_write(fd))
 		return -EFBIG;
 	n = syscall(SYS_write, fd, buf, size);
 	return n < 0 ? -errno : n;
@@ -91,9 +65,16 @@ static ssize_t os_pread(int fd, void *buf, size_t size, off_t off)
 
 static ssize_t os_pwrite(int fd, const void *buf, size_t size, off_t off)
 {
-	ssize_t n = pwrite(fd, buf, size, off);
+	ssize_t n;
 
-	return n < 0 ? -errno : n;
+	if (cf_limit_stops_pwrite(fd, size, off))
+		return -EFBIG;
+	n = pwrite(fd, buf, size, off);
+	if (n < 0)
+		return -errno;
+	if ((size_t)n < size)
+		cf_limit_suspect();
+	return n;
 }
 
 static int os_fstat(int fd, struct stat *st)
@@ -192,6 +173,9 @@ static int os_map_file(int fd, off_t off, size_t size, void **mem)
 
 static int os_map_to_write(int fd, off_t off, size_t size, void **mem)
 {
+	/* by a mapping bytes would get where a write may not put them */
+	if (cf_limit_forbids((size_t)off + size))
+		return -EFBIG;
 	*mem = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_SHARED, fd, off);
 	return *mem == MAP_FAILED ? -errno : 0;
 }
@@ -323,7 +307,7 @@ static int os_set_mode(int fd, mode_t mode)
 
 static int os_resize(int fd, size_t size)
 {
-	if (size > file_limit())
+	if (cf_limit_forbids(size))
 		return -EFBIG;
 	return ftruncate(fd, (off_t)size) < 0 ? -errno : 0;
 }

@@ -30,6 +30,8 @@ struct cf_os {
 	/* -EFBIG where a file may not grow, as resize; never SIGXFSZ */
 	ssize_t (*write)(int fd, const void *buf, size_t size);
 	ssize_t (*pread)(int fd, void *buf, size_t size, off_t off);
+	/* the same, but small ones may not have asked whether there is a limit
+	 */
 	ssize_t (*pwrite)(int fd, const void *buf, size_t size, off_t off);
 	int (*fstat)(int fd, struct stat *st);
 	int (*statx)(int fd, unsigned mask, struct statx *stx);
@@ -53,7 +55,7 @@ struct cf_os {
 	int (*map_shared)(int fd, size_t size, void **mem);
 	/* size bytes of fd from off on, shared, for reading; 0 or -errno */
 	int (*map_file)(int fd, off_t off, size_t size, void **mem);
-	/* the same, to read and write */
+	/* the same, to read and write; -EFBIG where a write would be refused */
 	int (*map_to_write)(int fd, off_t off, size_t size, void **mem);
 	/*
 	 * Copies to memory of ours whose pages may not be there: bytes, or

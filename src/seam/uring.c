@@ -6,6 +6,7 @@
 #include <liburing.h>
 #include <stdlib.h>
 #include "seam/os.h"
+#include "seam/os_limit.h"
 
 struct cf_kring {
 	struct io_uring ring;
@@ -84,8 +85,12 @@ static void uring_end(struct cf_kring *ring)
 static bool uring_queue(struct cf_kring *ring, bool write, int fd, void *mem,
 			size_t size, off_t off, uint64_t cookie)
 {
-	struct io_uring_sqe *sqe = io_uring_get_sqe(&ring->ring);
+	struct io_uring_sqe *sqe;
 
+	/* the plain call that follows says why */
+	if (write && cf_limit_stops_pwrite(fd, size, off))
+		return false;
+	sqe = io_uring_get_sqe(&ring->ring);
 	if (!sqe)
 		return false;
 	if (write)

@@ -323,6 +323,50 @@ static void a_file_that_may_not_grow_answers_efbig(void **state)
 	close(fd);
 }
 
+/* Of size bytes, where a file may have 100000. */
+static ssize_t pwrite_limited(int fd, size_t size, off_t off)
+{
+	static const char bytes[65536];
+	struct rlimit old, limit;
+	ssize_t n;
+
+	assert_int_equal(getrlimit(RLIMIT_FSIZE, &old), 0);
+	limit = (struct rlimit){ 100000, old.rlim_max };
+	assert_int_equal(setrlimit(RLIMIT_FSIZE, &limit), 0);
+	n = cf_os->pwrite(fd, bytes, size, off);
+	assert_int_equal(setrlimit(RLIMIT_FSIZE, &old), 0);
+	return n;
+}
+
+/*
+ * A small write that follows a short one asks, and so does a large one that
+ * follows a look at which there was no limit.
+ */
+static void a_write_behind_the_limit_answers_efbig(void **state)
+{
+	static const char bytes[65536];
+	char path[] = "/var/tmp/opencufile-seam.XXXXXX";
+	int fd = mkstemp(path);
+	void *mem;
+
+	assert_true(fd >= 0);
+	unlink(path);
+	for (int i = 0; i < 2; i++) {
+		assert_int_equal(cf_os->pwrite(fd, bytes, 65536, 90000), 65536);
+		assert_int_equal(pwrite_limited(fd, 20000, 90000), 10000);
+		assert_int_equal(pwrite_limited(fd, 10000, 100000), -EFBIG);
+		assert_int_equal(cf_os->pwrite(fd, bytes, 65536, 90000), 65536);
+		assert_int_equal(pwrite_limited(fd, 65536, 100000), -EFBIG);
+		assert_int_equal(pwrite_limited(fd, 1, 100000), -EFBIG);
+		assert_int_equal(pwrite_limited(fd, 1, 99999), 1);
+	}
+	assert_int_equal(cf_os->pwrite(fd, bytes, 1, 100000), 1);
+	mem = NULL;
+	assert_int_equal(cf_os->map_to_write(fd, 0, 4096, &mem), 0);
+	cf_os->unmap(mem, 4096);
+	close(fd);
+}
+
 /* An overlay has none of its own, a tmpfs has no other place for them. */
 static bool has_a_page_cache(int fd)
 {
@@ -455,6 +499,7 @@ int main(void)
 		cmocka_unit_test(cuda_results_travel_beside_the_other_codes),
 		cmocka_unit_test(system_calls_answer_minus_errno),
 		cmocka_unit_test(a_file_that_may_not_grow_answers_efbig),
+		cmocka_unit_test(a_write_behind_the_limit_answers_efbig),
 		cmocka_unit_test(a_number_that_names_another_file_is_lost),
 		cmocka_unit_test(the_pages_of_a_range_are_counted),
 	};
