@@ -14,13 +14,22 @@ int cf_os_move_up(int fd)
 	return high;
 }
 
-/* A sandbox whose list of calls is older than statx answers EPERM. */
+/*
+ * A sandbox whose list of calls is older than statx answers EPERM, or ENOSYS as
+ * older kernels do. glibc then asks another call, but knows no flag of ours for
+ * it: EINVAL.
+ */
+static bool knows_no_statx(int err)
+{
+	return err == -EPERM || err == -ENOSYS || err == -EINVAL;
+}
+
 static int ask(int fd, dev_t *dev, ino_t *ino)
 {
 	struct stat st;
 	int err = cf_os->file_id(fd, dev, ino);
 
-	if (err != -EPERM)
+	if (!knows_no_statx(err))
 		return err;
 	err = cf_os->fstat(fd, &st);
 	*dev = st.st_dev;
