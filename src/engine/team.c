@@ -5,6 +5,8 @@
 #include <signal.h>
 #include "core/numbers.h"
 
+#define SMALL_STACK ((size_t)256 << 10)
+
 /* Spare ones stand beside somebody: one worker there is for tasks, always. */
 void cf_team_count_locked(struct cf_workers *w)
 {
@@ -67,6 +69,23 @@ void cf_team_call(struct cf_workers *w, unsigned most)
 	wake(w, wakes);
 }
 
+/*
+ * A stack is as large as the process's limit says, for which there may be no
+ * room; ours is enough for what we do.
+ */
+static int make_thread(pthread_t *thread, struct cf_workers *w)
+{
+	pthread_attr_t small;
+	int err = pthread_create(thread, NULL, cf_team_worker, w);
+
+	if (!err || pthread_attr_init(&small))
+		return err;
+	pthread_attr_setstacksize(&small, SMALL_STACK);
+	err = pthread_create(thread, &small, cf_team_worker, w);
+	pthread_attr_destroy(&small);
+	return err;
+}
+
 /* Signals are the application's threads' business. */
 int cf_team_spawn_locked(struct cf_workers *w)
 {
@@ -75,7 +94,7 @@ int cf_team_spawn_locked(struct cf_workers *w)
 
 	sigfillset(&all);
 	pthread_sigmask(SIG_SETMASK, &all, &before);
-	err = pthread_create(&w->threads[w->nr], NULL, cf_team_worker, w);
+	err = make_thread(&w->threads[w->nr], w);
 	pthread_sigmask(SIG_SETMASK, &before, NULL);
 	if (!err)
 		w->nr++;

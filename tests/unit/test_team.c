@@ -18,6 +18,7 @@
 #define SOON_S 20 /* what does not come by then does not come */
 
 static atomic_bool no_thread;
+static atomic_bool no_large_stack; /* as large as a process's limit says */
 static atomic_int nr_made;
 
 /* Seen from outside, or the linker of a sanitizer does not find them. */
@@ -33,7 +34,7 @@ int __wrap_pthread_cond_wait(pthread_cond_t *cond, pthread_mutex_t *lock);
 int __wrap_pthread_create(pthread_t *thread, const pthread_attr_t *attr,
 			  void *(*run)(void *arg), void *arg)
 {
-	if (atomic_load(&no_thread))
+	if (atomic_load(&no_thread) || (atomic_load(&no_large_stack) && !attr))
 		return EAGAIN;
 	atomic_fetch_add(&nr_made, 1);
 	return __real_pthread_create(thread, attr, run, arg);
@@ -499,6 +500,19 @@ static void without_a_thread_one_is_alone_and_is_told(void **state)
 	cf_workers_close();
 }
 
+static void without_room_for_a_large_stack_one_has_a_small_one(void **state)
+{
+	struct step step;
+
+	(void)state;
+	cf_workers_configure(1);
+	atomic_store(&no_large_stack, true);
+	post_step(CF_TEAM_IO, &step, just_wait);
+	atomic_store(&no_large_stack, false);
+	end_step(&step);
+	cf_workers_close();
+}
+
 static void signals_are_left_to_the_applications_threads(void **state)
 {
 	sigset_t before, after;
@@ -733,6 +747,8 @@ int main(void)
 		cmocka_unit_test(a_load_has_a_worker_made_for_it),
 		cmocka_unit_test(a_worker_that_sleeps_is_called_for_a_task),
 		cmocka_unit_test(without_a_thread_one_is_alone_and_is_told),
+		cmocka_unit_test(
+			without_room_for_a_large_stack_one_has_a_small_one),
 		cmocka_unit_test(signals_are_left_to_the_applications_threads),
 		cmocka_unit_test(a_worker_sees_that_a_task_waits),
 		cmocka_unit_test(a_worker_sees_that_a_job_wants_help),
