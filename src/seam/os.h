@@ -106,8 +106,9 @@ extern const struct cf_os *cf_os;
 /*
  * fd, moved away from the numbers that files get: a client that closes a
  * registered file too early would else read and write what took its number.
- * Answers the new number, or fd where there is none so high. Not for a file
- * of the client's: closing any of its descriptors drops its record locks.
+ * Answers the new number, or fd where there is none so high and its own is none
+ * of a standard stream. Not for a file of the client's: closing any of its
+ * descriptors drops its record locks.
  */
 int cf_os_move_up(int fd);
 

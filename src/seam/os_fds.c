@@ -3,11 +3,18 @@
 #include "seam/os.h"
 
 #define HIGH_FD 512
+#define NR_STREAMS 3 /* standard input, output and error */
 
+/*
+ * Where there are few numbers, not to one of a standard stream that is closed:
+ * who prints all the same would print into what is ours.
+ */
 int cf_os_move_up(int fd)
 {
 	int high = cf_os->dup_above(fd, HIGH_FD);
 
+	if (high < 0 && fd < NR_STREAMS)
+		high = cf_os->dup_above(fd, NR_STREAMS);
 	if (high < 0)
 		return fd;
 	cf_os->close(fd);

@@ -443,6 +443,29 @@ static void the_pages_of_a_range_are_counted(void **state)
 	close(fd);
 }
 
+/* As with `ulimit -n 256`. */
+static int dup_below_256(int fd, int lowest)
+{
+	return lowest < 256 ? cf_os_real.dup_above(fd, lowest) : -EINVAL;
+}
+
+static void no_number_of_a_standard_stream_is_kept(void **state)
+{
+	struct cf_os os = cf_os_real;
+	int held = dup(STDIN_FILENO), fd;
+
+	os.dup_above = dup_below_256;
+	cf_os = &os;
+	fd = cf_os_move_up(STDIN_FILENO);
+	assert_true(fd > STDERR_FILENO);
+	assert_int_equal(fcntl(STDIN_FILENO, F_GETFD), -1);
+	assert_int_equal(cf_os_move_up(fd), fd);
+	cf_os = &cf_os_real;
+	assert_int_equal(dup2(held, STDIN_FILENO), STDIN_FILENO);
+	close(held);
+	close(fd);
+}
+
 static int id_err;
 
 static int fail_id(int fd, dev_t *dev, ino_t *ino)
@@ -507,6 +530,7 @@ int main(void)
 		cmocka_unit_test(a_file_that_may_not_grow_answers_efbig),
 		cmocka_unit_test(a_write_behind_the_limit_answers_efbig),
 		cmocka_unit_test(a_number_that_names_another_file_is_lost),
+		cmocka_unit_test(no_number_of_a_standard_stream_is_kept),
 		cmocka_unit_test(the_pages_of_a_range_are_counted),
 	};
 
