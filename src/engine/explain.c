@@ -133,7 +133,7 @@ static void describe(const struct cf_request *req, ocf_explain_t *e)
 		.aligned = !(((size_t)piece->file_off | piece->size |
 			      piece->mem.addr) &
 			     (block - 1)),
-		.registered = req->registered,
+		.registered = piece->registered,
 		.size = piece->size,
 		.cached_bytes = OCF_UNKNOWN,
 	};

@@ -38,7 +38,6 @@ struct cf_call {
 struct cf_request {
 	struct cf_piece piece;
 	struct cf_route route;
-	bool registered; /* a registration holds the range of memory */
 	/* others of its batch that wait: as good as running, for the plan */
 	unsigned behind;
 	int code; /* why the path ended short, or 0 */

@@ -125,6 +125,25 @@ static enum cf_cover cover_of(const struct cf_call *call,
 			       last ? &last->held : &held);
 }
 
+static void forget_registration(struct cf_piece *piece)
+{
+	piece->registered = false;
+	piece->alias = NULL;
+	piece->alias_state = CF_ALIAS_UNREGISTERED;
+	piece->remote = NULL;
+}
+
+/* A registration holds the size bytes of the piece's memory. */
+static void use_registration(struct cf_piece *piece, size_t size)
+{
+	piece->registered = true;
+	if (piece->mem.kind == CF_MEMORY_DEVICE)
+		piece->remote = cf_buffer_remote(&piece->mem, size);
+	if (piece->mem.kind != CF_MEMORY_HOST)
+		piece->alias =
+			cf_buffer_alias(&piece->mem, size, &piece->alias_state);
+}
+
 /* The memory of the request, and whether the range may be touched. */
 static int check_memory(struct cf_request *req, const struct cf_call *call,
 			struct cf_facts *last, const char **problem)
@@ -144,16 +163,8 @@ static int check_memory(struct cf_request *req, const struct cf_call *call,
 		return refuse(problem, -CU_FILE_CUDA_POINTER_RANGE_ERROR,
 			      "range leaves the allocation");
 	mem->addr = base + (size_t)call->buf_off;
-	req->registered = cover == CF_COVER_WHOLE;
-	req->piece.alias = NULL;
-	req->piece.alias_state = CF_ALIAS_UNREGISTERED;
-	req->piece.remote = NULL;
-	if (req->registered && mem->kind == CF_MEMORY_DEVICE)
-		req->piece.remote = cf_buffer_remote(mem, call->size);
-	if (req->registered && mem->kind != CF_MEMORY_HOST)
-		req->piece.alias = cf_buffer_alias(mem, call->size,
-						   &req->piece.alias_state);
-	req->piece.registered = req->registered;
+	if (cover == CF_COVER_WHOLE)
+		use_registration(&req->piece, call->size);
 	return 0;
 }
 
@@ -165,12 +176,7 @@ static int assume_memory(struct cf_request *req, const struct cf_call *call,
 		.kind = kind,
 		.addr = (uintptr_t)call->base + (size_t)call->buf_off,
 	};
-	req->registered = false;
 	req->piece.ferry = NULL;
-	req->piece.remote = NULL;
-	req->piece.alias = NULL;
-	req->piece.alias_state = CF_ALIAS_UNREGISTERED;
-	req->piece.registered = false;
 	return 0;
 }
 
@@ -207,6 +213,7 @@ static int check(struct cf_request *req, const struct cf_call *call,
 		return refuse(problem, -EINVAL, "no such handle");
 	if (handle->fs_ops) /* it must be known which memory is a GPU's */
 		(void)cf_cuda_look_again();
+	forget_registration(&req->piece);
 	err = check_numbers(call, problem);
 	if (!err)
 		err = check_access(call, handle, problem);
@@ -300,7 +307,7 @@ static bool is_alike_everywhere(const struct cf_request *req)
 	       !req->ferry && !piece->ferry && !piece->alias &&
 	       !piece->remote &&
 	       cf_windows_are_no_matter(piece->size, CF_AMONG_BATCH) &&
-	       (!req->registered || !cf_buffer_may_have_alias());
+	       (!piece->registered || !cf_buffer_may_have_alias());
 }
 
 /* The registration that held the one before holds this, where there is one. */
@@ -309,8 +316,9 @@ static bool is_held(const struct cf_call *call, const struct cf_request *before,
 {
 	uintptr_t start = last->known.mem.addr + (size_t)call->buf_off;
 
-	return !before->registered || (start >= last->held.base &&
-				       start + call->size <= last->held.end);
+	return !before->piece.registered ||
+	       (start >= last->held.base &&
+		start + call->size <= last->held.end);
 }
 
 bool cf_request_init_like(struct cf_request *req, const struct cf_call *call,

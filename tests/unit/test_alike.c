@@ -79,7 +79,6 @@ static void assert_same(const struct cf_request *a, const struct cf_request *b)
 	assert_int_equal(x->mem.ordinal, y->mem.ordinal);
 	assert_int_equal(x->mem.buffer_id, y->mem.buffer_id);
 	assert_int_equal(x->mem.end, y->mem.end);
-	assert_int_equal(a->registered, b->registered);
 	assert_int_equal(a->behind, b->behind);
 	assert_ptr_equal(a->route.path, b->route.path);
 	assert_int_equal(a->route.nr_asked, b->route.nr_asked);
