@@ -109,17 +109,17 @@ void cf_bundle_move_files(struct cf_bundle *b, unsigned first, unsigned end)
 	}
 }
 
-/* Those with a result, which is how many of their bytes. */
-static int move_all(struct cf_bundle *b)
+int cf_bundle_copy(struct cf_bundle *b, unsigned first, unsigned end, bool wait)
 {
 	return cf_copies_move(&(struct cf_copies){
 		.dev = b->dev,
 		.lane = b->lane,
 		.slot = b->kernel ? b->slot->mem : NULL,
-		.pieces = b->pieces,
-		.at = b->at,
-		.results = b->results,
-		.nr = b->nr,
+		.pieces = b->pieces + first,
+		.at = b->at + first,
+		.results = b->results + first,
+		.nr = end - first,
+		.no_wait = !wait,
 	});
 }
 
@@ -128,12 +128,12 @@ static int run_read(struct cf_bundle *b)
 	if (b->crew->helpers)
 		return cf_bundle_read_together(b);
 	cf_bundle_move_files(b, 0, b->nr);
-	return move_all(b);
+	return cf_bundle_copy(b, 0, b->nr, true);
 }
 
 static int run_write(struct cf_bundle *b)
 {
-	int err = move_all(b);
+	int err = cf_bundle_copy(b, 0, b->nr, true);
 
 	cf_bundle_move_files(b, 0, b->nr);
 	return err;

@@ -10,7 +10,6 @@
 
 #include "core/pause.h"
 #include "path/bundle_hops.h"
-#include "path/copies.h"
 
 /* but for the last: many small copies are slow ones */
 #define SEND_MIN ((size_t)256 << 10)
@@ -47,17 +46,7 @@ static unsigned count_ready(struct work *work)
 
 static void send_some(struct work *work, unsigned nr)
 {
-	const struct cf_bundle *b = work->b;
-	int err = cf_copies_move(&(struct cf_copies){
-		.dev = b->dev,
-		.lane = b->lane,
-		.slot = b->kernel ? b->slot->mem : NULL,
-		.pieces = b->pieces + work->sent,
-		.at = b->at + work->sent,
-		.results = b->results + work->sent,
-		.nr = nr,
-		.no_wait = true,
-	});
+	int err = cf_bundle_copy(work->b, work->sent, work->sent + nr, false);
 
 	work->sent += nr;
 	if (!work->err)

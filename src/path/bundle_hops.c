@@ -13,7 +13,6 @@
 #include <stdatomic.h>
 #include "core/device.h"
 #include "path/bundle_near.h"
-#include "path/copies.h"
 #include "path/hops.h"
 
 static bool has_large(const struct cf_bundle *b)
@@ -95,19 +94,12 @@ void cf_bundle_hops_help(struct cf_bundle_hops *hops)
 
 /* -------------------------------------------------------------- the caller */
 
-/* Its place in the slot is its own all the same. */
+/* Every piece has a place in the slot, also one that should have hopped. */
 static int carry_left(struct cf_bundle *b, unsigned i)
 {
 	b->results[i] = (ssize_t)b->pieces[i]->size;
 	cf_bundle_move_files(b, i, i + 1);
-	return cf_copies_move(&(struct cf_copies){
-		.dev = b->dev,
-		.lane = b->lane,
-		.pieces = b->pieces + i,
-		.at = b->at + i,
-		.results = b->results + i,
-		.nr = 1,
-	});
+	return cf_bundle_copy(b, i, i + 1, true);
 }
 
 int cf_bundle_hops_end(struct cf_bundle_hops *hops)
