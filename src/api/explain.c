@@ -5,7 +5,6 @@
 #include <string.h>
 #include "api/translate.h"
 #include "engine/explain.h"
-#include "engine/session.h"
 
 /* No allocation begins at 0, and every block size divides this. */
 #define SOME_ADDRESS ((const void *)(1ul << 30))

@@ -13,7 +13,6 @@
 #include <string.h>
 #include <unistd.h>
 #include "core/ahead.h"
-#include "core/buffer.h"
 #include "core/cold.h"
 #include "core/log.h"
 #include "core/spread.h"

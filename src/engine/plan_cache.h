@@ -3,8 +3,8 @@
 #ifndef CF_ENGINE_PLAN_CACHE_H
 #define CF_ENGINE_PLAN_CACHE_H
 
+#include "core/piece.h"
 #include "engine/company.h"
-#include "engine/route.h"
 
 /* Bytes at either end of a piece with slots, see struct cf_piece. */
 size_t cf_plan_demoted(const struct cf_piece *piece, unsigned carriers,

@@ -3,7 +3,7 @@
 #ifndef CF_ENGINE_PLAN_STEP_H
 #define CF_ENGINE_PLAN_STEP_H
 
-#include "engine/route.h"
+#include "core/piece.h"
 
 #define KIB (1ul << 10)
 #define MIB (1ul << 20)
