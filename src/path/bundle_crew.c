@@ -2,24 +2,24 @@
 /*
  * bundle_crew - helpers fill the slot, and the caller sends what is ready.
  *
- * As in a relay (path/relay.c): a helper makes no driver call, and who sends
- * does it in order, so that pieces that lie together are few copies, and those
- * of the first ones run while the last are read, or carried in hops.
+ * As in a relay (path/relay.c) helpers make no driver call. The caller sends in
+ * order, so that pieces that lie together are one copy, and the first copies
+ * run while the last pieces are still read, or hop.
  */
 #include "path/bundle_crew.h"
 
 #include "core/pause.h"
 #include "path/bundle_hops.h"
 
-/* but for the last: many small copies are slow ones */
+/* bytes of a copy, but for the last: many small copies are slow */
 #define SEND_MIN ((size_t)256 << 10)
 
 struct work {
 	struct cf_bundle *b;
 	struct cf_shares shares;
 	struct cf_bundle_hops *hops;
-	unsigned sent; /* the caller's own; all before it */
-	int err;       /* the same */
+	unsigned sent; /* the caller's own: pieces before it have been sent */
+	int err;       /* the caller's own */
 };
 
 static void help(void *arg)
@@ -31,7 +31,7 @@ static void help(void *arg)
 		continue;
 }
 
-/* Those from `sent` on that are ready, if they are worth a copy. */
+/* Pieces from `sent` on that are ready; 0: too few to be worth a copy. */
 static unsigned count_ready(struct work *work)
 {
 	const struct cf_bundle *b = work->b;
@@ -70,7 +70,7 @@ static void lead(void *arg)
 	}
 }
 
-/* Nothing is certain about any copy of the first nr. */
+/* The lane failed: any copy of the first nr pieces may not have happened. */
 static int fail(struct cf_bundle *b, unsigned nr, int err)
 {
 	for (unsigned i = 0; i < nr; i++)

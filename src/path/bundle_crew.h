@@ -19,7 +19,7 @@ struct cf_bundle {
 	char *at[CF_BUNDLE_MAX]; /* in the slot */
 };
 
-/* Moves those from first on, before end, between their files and the slot. */
+/* Moves the pieces from first on, before end, between files and slot. */
 void cf_bundle_move_files(struct cf_bundle *b, unsigned first, unsigned end);
 
 /*

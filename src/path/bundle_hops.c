@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * bundle_hops - two of three helpers take pieces from the end, and go in hops
- * (path/hops.h), until they meet those who fill the slot.
+ * bundle_hops - two of three helpers take pieces from the end and hop, until
+ * they meet those who fill the slot.
  *
- * Into a slot a core reads some 3 GB/s, for what it has read must leave its
- * caches; into the aperture some carry twice as much, of which that takes no
- * more than 33 GB/s. So neither all should hop nor none.
+ * A core reads some 3 GB/s into a slot, because what it has read must leave its
+ * caches for the copy engine; into the aperture it reads twice as much, but all
+ * cores together no more than 33 GB/s. So neither all should hop nor none.
  */
 #include "path/bundle_hops.h"
 
@@ -23,7 +23,7 @@ static bool has_large(const struct cf_bundle *b)
 	return false;
 }
 
-/* Where none is large they have been asked already. */
+/* A bundle with no large piece was asked about in cf_bundle_run_near. */
 static bool pay(const struct cf_bundle *b)
 {
 	size_t size;

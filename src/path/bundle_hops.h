@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * bundle_hops - the last pieces of a bundle with a crew, through the GPU's own
- * seats, while its slot is filled with the first ones.
+ * bundle_hops - carries a bundle from both ends: some helpers of its crew take
+ * the last pieces and hop (path/hops.h), while the others fill the slot with
+ * the first ones.
  */
 #ifndef CF_PATH_BUNDLE_HOPS_H
 #define CF_PATH_BUNDLE_HOPS_H
@@ -11,21 +12,21 @@
 
 struct cf_bundle_hops {
 	struct cf_shares *shares;
-	unsigned most;	     /* helpers that hop; 0: nobody does */
-	_Atomic unsigned nr; /* that have come */
-	struct cf_feed feeds[CF_BUNDLE_MAX]; /* of pieces that were taken */
+	unsigned most;	     /* helpers that may hop; 0: hops do not pay */
+	_Atomic unsigned nr; /* helpers that have come */
+	struct cf_feed feeds[CF_BUNDLE_MAX]; /* of pieces taken to hop */
 };
 
-/* Counts the bundle of the shares, and decides. */
+/* Decides whether helpers hop; counts the bundle as one more read. */
 void cf_bundle_hops_init(struct cf_bundle_hops *hops, struct cf_shares *shares);
 
-/* For a helper; it may do nothing. */
+/* A helper's hops: until it meets the front, or none, if enough do it. */
 void cf_bundle_hops_help(struct cf_bundle_hops *hops);
 
 /*
- * When all helpers have come back, for the caller: the results of what was
- * taken, which goes by the slot if it could not hop. 0; or a negative code: the
- * lane is to be settled.
+ * For the caller, when all helpers have come back: writes the results of the
+ * pieces that they took, and carries by the slot those that could not hop. 0;
+ * or a negative code: the lane must be settled.
  */
 int cf_bundle_hops_end(struct cf_bundle_hops *hops);
 

@@ -1,8 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/*
- * bundle_near - the pieces are dealt out from the front, some at a time, and
- * each goes in hops (path/hops.h): no slot, no lane and no driver call.
- */
+/* bundle_near - deals the pieces out from the front, a step at a time. */
 #include "path/bundle_near.h"
 
 #include <stdatomic.h>
@@ -11,20 +8,22 @@
 #include "path/express.h"
 #include "path/hops.h"
 
-#define SHARES 2 /* of each of the crew, at least */
+#define SHARES 2 /* that each of the crew gets, at least */
 #define MAX_STEP 2
-#define MAX_ALONE ((size_t)64 << 10) /* in all; more are several bundles' */
+/* bytes of a bundle without a crew; a larger one is one of several, side by
+ * side */
+#define MAX_ALONE ((size_t)64 << 10)
 
 struct work {
 	const struct cf_piece *const *pieces;
 	struct cf_feed *feeds;
 	unsigned nr;
 	unsigned step;	       /* pieces that one takes at a time */
-	_Atomic unsigned next; /* that nobody has taken; it carries no data */
+	_Atomic unsigned next; /* the first free piece; relaxed, no data */
 	struct cf_hops hops;   /* the caller's */
 };
 
-/* Pieces that a carrier has taken. */
+/* The pieces that one thread has taken. */
 struct share {
 	struct work *work;
 	unsigned at, end;
@@ -61,7 +60,7 @@ static void lead(void *arg)
 	cf_hops_carry(&work->hops, next, &share);
 }
 
-/* Who comes when all seats are taken is not needed. */
+/* A helper that finds no free seat is not needed, and goes. */
 static void help(void *arg)
 {
 	struct share share = { .work = arg };
@@ -84,7 +83,7 @@ bool cf_bundle_suits(const struct cf_piece *const *pieces, unsigned nr,
 	return true;
 }
 
-/* Whether they should go so; counts them, if they may. */
+/* Whether hops pay; counts the bundle as a read, if it may hop at all. */
 static bool pay(const struct cf_piece *const *pieces, unsigned nr,
 		const struct cf_crew *crew)
 {

@@ -1,14 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
-/* bundle_near - small reads, many by a crew, through the GPU's own seats. */
+/*
+ * bundle_near - a bundle of small reads, all of it in hops (path/hops.h): no
+ * slot, no lane and no driver call. A crew shares the pieces.
+ */
 #ifndef CF_PATH_BUNDLE_NEAR_H
 #define CF_PATH_BUNDLE_NEAR_H
 
 #include "path/bundle.h"
 
-/* Of larger pieces copy engines make as much, and leave processors alone. */
+/* For larger pieces a copy engine is as fast, and costs less processor time. */
 #define CF_BUNDLE_NEAR_MAX ((size_t)32 << 10)
 
-/* Whether all may go by seats, with most bytes or less; *size of them all. */
+/*
+ * Whether seats may take every piece, none of which has more than most bytes;
+ * *size: the bytes of all.
+ */
 bool cf_bundle_suits(const struct cf_piece *const *pieces, unsigned nr,
 		     size_t most, size_t *size);
 

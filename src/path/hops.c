@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * hops - parts through seats, as many under way as a carrier has seats.
+ * hops - parts through seats, as many under way as a thread has seats.
  *
- * A part whose order is taken back goes the staged way, by itself: the others
- * may be through. A seat whose order broke with its context is nobody's, and
- * what would have gone by it goes the staged way, too. That waits for a slot,
- * which nobody may do for whom one waits that has a slot: he leaves it.
+ * A part whose order no kernel came for goes the staged way, alone: the others
+ * may have arrived. A seat whose order broke with its context is never used
+ * again; parts that would have gone by it go the staged way, too. That way
+ * waits for a slot, which a thread must not do while the holder of a slot waits
+ * for it (deadlock): such a thread sets `leaves` and leaves the part to him.
  */
 #include "path/hops.h"
 
@@ -13,7 +14,7 @@
 #include "core/device.h"
 #include "path/express.h"
 
-/* what one thread copies in this time comes fast */
+/* the gap between reads that come fast: 4 bytes/ns is what a thread copies */
 #define GAP_NS(size) (CF_SHUTTLE_GAP_NS + (int64_t)((size) / 4))
 
 bool cf_hops_pay(const struct cf_memory *mem, size_t size)
@@ -46,7 +47,7 @@ static void carry_plainly(const struct cf_leg *leg)
 	alone.size = leg->part.size;
 	alone.near = alone.express = alone.flagged = false;
 	alone.demote = 0;
-	alone.flights = 0; /* nobody has planned the pieces of a bundle */
+	alone.flights = 0; /* a piece of a bundle was never planned */
 	cf_feed_init(&inner, alone.size, 0, alone.size);
 	cf_path_staged.run(&alone, &inner, &nobody);
 	n = cf_feed_result(&inner);
@@ -95,9 +96,12 @@ static void begin_hop(const struct cf_hops *hops, struct cf_hop *hop,
 			 !cf_shuttle_begin(shuttle, &hop->seat, from,
 					   piece->mem.addr + leg->part.at,
 					   (size_t)n, &hop->ride);
-	/* who frees the memory meanwhile waits for a trip that is on its way;
-	 * one that came later would find the order, and no memory, as it still
-	 * may if this one leaves while the order is on its way */
+	/*
+	 * Calls a kernel only while the order stands: cuMemFree waits for one
+	 * that has been launched. One launched later could find the order when
+	 * the memory is gone. (It still may, if this kernel leaves while the
+	 * order is on its way to it.)
+	 */
 	if (hop->under_way)
 		cf_shuttle_call(shuttle);
 	else
@@ -166,7 +170,7 @@ static void lead(void *arg)
 	cf_hops_carry(&load->hops, next, load);
 }
 
-/* Who comes when all seats are taken is not needed. */
+/* A helper that finds no free seat is not needed, and goes. */
 static void help(void *arg)
 {
 	const struct load *load = arg;

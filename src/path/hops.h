@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * hops - reads of some size by the shuttle, where its seats lie on the GPU.
+ * hops - reads of medium size by the shuttle, where its seats lie on the GPU.
  *
- * Each carrier reads a part out of the page cache into a seat, orders it to
- * its place, and reads the next into another seat meanwhile: no copy engine,
- * and no slot. All together they reach some 33 GB/s (core/aperture.h), which is
- * less than a copy engine does with much at once, and far more than with
- * little.
+ * A hop is one part of a read: a thread reads it from the page cache into a
+ * seat, orders the shuttle's kernel to move it to its place, and fills another
+ * seat while that happens. No copy engine and no slot is used. All threads
+ * together reach some 33 GB/s (core/aperture.h): less than a copy engine when
+ * much is read at once, and far more when little is.
  */
 #ifndef CF_PATH_HOPS_H
 #define CF_PATH_HOPS_H
@@ -14,9 +14,9 @@
 #include "core/shuttle.h"
 #include "path/path.h"
 
-#define CF_HOPS 3 /* seats of a carrier, if there are so many */
+#define CF_HOPS 3 /* seats that one thread takes, if so many are free */
 
-/* A part and whose it is. */
+/* A part, and the piece and feed that it belongs to. */
 struct cf_leg {
 	const struct cf_piece *piece;
 	struct cf_feed *feed;
@@ -25,36 +25,40 @@ struct cf_leg {
 
 struct cf_hop {
 	struct cf_seat seat;
-	struct cf_leg leg; /* what there is of it */
+	struct cf_leg leg; /* what the file had of it */
 	struct cf_ride ride;
-	bool under_way, lost;
+	bool under_way; /* ordered, and not ended */
+	bool lost;	/* its order broke: the seat is not given back */
 };
 
-/* A carrier's. */
+/* The seats of one carrying thread. */
 struct cf_hops {
 	struct cf_device *dev;
 	struct cf_hop hops[CF_HOPS];
 	unsigned nr;
-	bool leaves; /* what cannot hop, to who holds a slot: -EAGAIN */
+	/* a part that cannot hop ends with -EAGAIN, for the holder of a slot;
+	 * false: it is carried the staged way at once */
+	bool leaves;
 };
 
-/* Seats of the device's shuttle; false: there is none. */
+/* Takes free seats of the device's shuttle; false: there was none. */
 bool cf_hops_take(struct cf_hops *hops, struct cf_device *dev);
 
 /*
- * Carries what next deals out, and leaves the seats. Legs end in their feeds;
- * no part is larger than CF_SHUTTLE_MAX_SIZE, and all lie in the device.
+ * Carries all legs that next deals out, and gives the seats back. What a leg
+ * lacks is told to its feed. No part may be larger than CF_SHUTTLE_MAX_SIZE,
+ * and all memory is the device's.
  */
 void cf_hops_carry(struct cf_hops *hops,
 		   bool (*next)(void *arg, struct cf_leg *leg), void *arg);
 
 /*
- * Counts a read into this memory, one of some that run and have size bytes in
- * all; true if they come so fast that they should go so.
+ * Counts one more read into this memory. True if such reads come fast enough
+ * for hops to pay; size is the bytes of all that run now, this one included.
  */
 bool cf_hops_pay(const struct cf_memory *mem, size_t size);
 
-/* True: the piece was carried, and its feed knows how. False: it was not. */
+/* True: the piece was carried, its feed has the result. False: nothing was. */
 bool cf_hops_run(const struct cf_piece *piece, struct cf_feed *feed,
 		 struct cf_crew *crew);
 
