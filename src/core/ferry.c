@@ -22,7 +22,7 @@ bool cf_ferry_reaches(CUcontext ctx, int ordinal, const struct cf_memory *mem)
 	       (mem->ordinal == ordinal && (!mem->ctx || mem->ctx == ctx));
 }
 
-/* A driver without ids could not tell, and may not answer now. */
+/* An old driver has no ids; what it has instead may wait for streams. */
 void cf_ferry_look_at_gpu(struct cf_ferry *ferry)
 {
 	const struct cf_cuda *cuda = cf_cuda_loaded();
@@ -50,7 +50,7 @@ uint64_t cf_ferry_addr(const struct cf_ferry *ferry, const char *at)
 	return (uintptr_t)at;
 }
 
-/* What the kernel reads. */
+/* The board that the kernel reads. */
 static struct cf_ferry_board *told(struct cf_ferry *ferry)
 {
 	return cf_ferry_is_near(ferry) ? ferry->near : ferry->board;
@@ -70,9 +70,10 @@ static void show_state(struct cf_ferry *ferry, bool ended)
 }
 
 /*
- * What it says of the run before this one counts for nothing. Of one that is
- * long ago, as in a graph there may be many that go by the board, it would look
- * like one to come.
+ * The state there is still that of the last run that used the aperture. The
+ * kernel ignores earlier runs, but run numbers wrap around, so one from very
+ * long ago (in a graph many runs may use the pinned board in between) would
+ * look like one to come. Unless it is of the run right before, it is replaced.
  */
 static void begin_near(struct cf_ferry *ferry)
 {
@@ -112,7 +113,7 @@ static bool open_locked(struct cf_ferry *ferry)
 	return first;
 }
 
-/* What was posted is shown at the end, or when it has to be carried out. */
+/* Shows the state only where an order must be carried out to make room. */
 static int post_locked(struct cf_ferry *ferry,
 		       const struct cf_ferry_order *order)
 {

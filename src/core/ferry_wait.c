@@ -1,16 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
-/* ferry_wait - waits for a kernel, for as long as there is hope; and loans. */
+/* ferry_wait - waits for a kernel while its context lives; and loans. */
 #include "core/ferry.h"
 
 #include <time.h>
 #include "core/numbers.h"
 #include "core/pause.h"
 
-#define LOOKS 2000	   /* some 50 us, and then it naps: */
-#define NAP_NS (20 * 1000) /* so long, and longer by so much each time */
-#define LONGEST_NAP 50	   /* naps of that length */
-#define NAP_SHARE 32	   /* ahead of its stream: the part it may be late */
-#define ASK_AFTER 64	   /* naps: whether there is hope */
+/* some 50 us; then it naps */
+#define LOOKS 2000
+/* the first nap, and by how much each is longer than the one before it */
+#define NAP_NS (20 * 1000)
+#define LONGEST_NAP 50 /* in units of NAP_NS */
+#define NAP_SHARE 32   /* of the wait for its stream, one nap */
+#define ASK_AFTER 64   /* naps; then it asks whether the context lives */
 
 static bool block_has_moved(const struct cf_ferry *ferry, unsigned block,
 			    uint32_t nr)
@@ -31,7 +33,7 @@ bool cf_ferry_has_moved(const struct cf_ferry *ferry, uint32_t nr)
 	return true;
 }
 
-/* Acquire: what was before it is over. */
+/* Acquire: everything before it in the stream is over. */
 bool cf_ferry_has_begun(const struct cf_ferry *ferry)
 {
 	return !ferry->begun ||
@@ -39,7 +41,7 @@ bool cf_ferry_has_begun(const struct cf_ferry *ferry)
 		       ferry->ticket;
 }
 
-/* Orders that nobody posts: it begins, and it has left. */
+/* Not orders, but what else is waited for: that it begins; that it has left. */
 #define BEGIN UINT32_MAX
 #define LEFT (UINT32_MAX - 1)
 
@@ -67,7 +69,7 @@ static bool spin(const struct cf_ferry *ferry, uint32_t nr)
 	return false;
 }
 
-/* As long as what is before it takes, but for a small part of that. */
+/* A part of the wait so far, so that the wait ends but that much late. */
 static size_t nap_before_begin(size_t waited_ns)
 {
 	return cf_clamp(waited_ns / NAP_SHARE, NAP_NS, NAP_NS * LONGEST_NAP);
