@@ -1,5 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-/* piece - a contiguous part of a request, carried by one thread. */
+/*
+ * piece - contiguous bytes of one file and one memory, that travel one way:
+ * what a path carries. Its parts may be carried by several threads
+ * (core/feed.h).
+ */
 #ifndef CF_CORE_PIECE_H
 #define CF_CORE_PIECE_H
 
@@ -28,36 +32,37 @@ enum cf_op {
  * file. Who made the piece holds handle, alias and remote until it is done.
  */
 struct cf_piece {
-	struct cf_ferry *ferry; /* a stream moves it; else NULL */
+	struct cf_ferry *ferry; /* whose kernel moves the bytes; or NULL */
 	enum cf_op op;
 	bool ordered;	  /* a write waits for the default streams first */
-	bool registered;  /* a buffer of the client's holds all of it */
-	bool combine;	  /* small reads may go by the shuttle, see express */
-	unsigned flights; /* parts kept under way by a ring; 0: no ring */
-	unsigned near_slots; /* has one while fewer are taken, see carrier */
-	bool flagged;  /* a copy that is alone is looked for, not waited for */
-	bool express;  /* a read that is small enough for the shuttle */
-	bool rare;     /* alone, and a disk brings it: such never come fast */
-	bool near;     /* a larger one that may go by it, see hops */
-	bool past;     /* what it demotes may be stored past the caches */
+	bool registered;  /* a registration holds all of its memory */
+	bool combine;	  /* configuration lets kernels of ours move it */
+	unsigned flights; /* parts that a ring keeps under way; 0: no ring */
+	/* its carriers use near slots while fewer are taken, path/carrier.h */
+	unsigned near_slots;
+	bool flagged;  /* its one copy is polled for by a flag, path/flag.h */
+	bool express;  /* a read that is small enough for path/express.h */
+	bool rare;     /* alone, and from a disk: such reads never come fast */
+	bool near;     /* a larger read that may go by path/hops.h */
+	bool past;     /* what is demoted may be stored past the caches */
 	bool cold;     /* a read that the disk has to bring */
-	bool unhelped; /* helpers did not pay lately, see engine/worth.h */
-	bool brisk;    /* a read of some size, soon after others like it */
+	bool unhelped; /* helpers did not pay lately, engine/worth.h */
+	bool brisk;    /* a read of medium size, soon after others like it */
 	bool through_alias; /* mem.addr is the alias's, for the CPU */
 	enum cf_via via;
 	struct cf_handle *handle;
 	struct cf_memory mem;
-	struct cf_alias *alias; /* holds all of the memory; NULL: see state */
+	struct cf_alias *alias; /* of all its memory, or NULL: alias_state */
 	enum cf_alias_state alias_state;
-	struct cf_remote *remote; /* all of the memory, at NICs; or NULL */
+	struct cf_remote *remote; /* of all its memory, for NICs; or NULL */
 	size_t size;
-	/* what is read leaves the core's caches before a copy: so much of it
-	 * at either end; 0: nothing; CF_DEMOTE_ALL */
+	/* bytes at either end that leave the core's caches after they were
+	 * read and before they are copied (core/cache.h); or CF_DEMOTE_ALL */
 	size_t demote;
 	off_t file_off;
 	struct cf_view view;	/* of a read's pages in the page cache */
-	struct cf_ahead *ahead; /* of pages the disk has to bring; or NULL */
-	const struct cf_spread *spread; /* by which it is written; or NULL */
+	struct cf_ahead *ahead; /* asks the disk for its pages; or NULL */
+	const struct cf_spread *spread; /* how several write it; or NULL */
 };
 
 static inline const char *cf_op_name(enum cf_op op)
@@ -72,7 +77,7 @@ static inline bool cf_piece_blocks_match(const struct cf_piece *piece)
 		 (piece->handle->dio_align - 1));
 }
 
-/* A byte of the part lies as near to an end as that. */
+/* Whether some of the part lies within `demote` bytes of an end. */
 static inline bool cf_piece_demotes(const struct cf_piece *piece,
 				    const struct cf_part *part)
 {

@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-/* plan - into what parts a piece is cut, and how many threads carry them. */
+/*
+ * plan - into what parts a piece is cut, how many threads carry them, and which
+ * ways of moving small parts they may use.
+ */
 #ifndef CF_ENGINE_PLAN_H
 #define CF_ENGINE_PLAN_H
 
@@ -7,36 +10,37 @@
 #include "engine/route.h"
 
 struct cf_plan {
-	size_t step;	     /* bytes of a part */
-	size_t skew;	     /* of the first part, see cf_feed_init */
-	unsigned helpers;    /* threads beside the caller */
-	unsigned flights;    /* parts under way through a ring; 0: none */
-	size_t demote;	     /* bytes at either end, see core/cache.h */
-	bool flagged;	     /* see path/flag.h */
-	bool express;	     /* see path/express.h */
-	bool rare;	     /* the same: of a disk, alone */
-	bool past;	     /* those go past the caches, see path/slot_io.h */
-	unsigned near_slots; /* see core/near_slots.h; 0: none */
+	size_t step;	  /* bytes of a part */
+	size_t skew;	  /* by which the first is shorter, cf_feed_init */
+	unsigned helpers; /* threads beside the caller */
+	/* the rest is struct cf_piece's, where each is explained */
+	unsigned flights;
+	size_t demote;
+	bool flagged, express, rare, past;
+	unsigned near_slots;
 };
 
 /*
- * A small request of host memory: one carrier takes it in one part, whoever
- * else runs, and nobody need know that it runs.
+ * Whether the piece needs no plan: a small one of host memory, which is always
+ * one part and one thread's, and is not counted by others' plans.
  */
 bool cf_plan_is_alone(const struct cf_piece *piece,
 		      const struct cf_path_ops *path);
 
 /*
- * Whether more carriers would make the piece quicker, were they awake; as they
- * are where others like it came before it.
+ * Whether more threads would make the piece quicker if they were awake; which
+ * they are when reads like it came just before.
  */
 bool cf_plan_can_be_brisk(const struct cf_piece *piece,
 			  const struct cf_path_ops *path);
-/* So many before it, with less than that between two; workers look as long. */
+/*
+ * Reads come just before if there were so many, with gaps no longer than this.
+ * An idle worker stays awake about as long.
+ */
 #define CF_PLAN_BRISK_AFTER 16
 #define CF_PLAN_BRISK_GAP_NS (60 * 1000)
 
-/* Whether who carries its parts asks for their pages (core/ahead.h). */
+/* Whether the path's carriers can ask for pages ahead (core/ahead.h). */
 bool cf_plan_can_ask(const struct cf_path_ops *path);
 
 struct cf_plan cf_plan_make(const struct cf_piece *piece,

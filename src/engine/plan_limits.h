@@ -10,21 +10,21 @@
 #include "engine/worker.h"
 #include "seam/hidden.h"
 
-/* What configuration and machine allow; at open. */
+/* Works them out; at open. */
 void cf_plan_configure(const struct cf_config *config);
 
 /*
- * To be called where requests come by that the team carries: where it is of
- * one GPU more, it may have more workers. The GPU's bit; 0: host memory. No
- * lock is held that lies below that of the workers.
+ * To be called for each request that the team carries: the first one of another
+ * GPU lets the team have more workers. Answers the GPU's bit, 0 for host
+ * memory. The caller holds no lock that lies below that of the workers.
  */
 uint32_t cf_plan_note_gpu(enum cf_team team, const struct cf_memory *mem);
 
-/* What came of it. Any thread. */
+/* The result in short, for those who tell it. Any thread. */
 struct cf_plan_limits {
 	unsigned workers;  /* threads that help callers */
 	unsigned carriers; /* of one request, its caller among them */
-	size_t split_from; /* the smallest with several, running alone */
+	size_t split_from; /* bytes of the smallest that several carry */
 };
 struct cf_plan_limits cf_plan_limits(void);
 
@@ -34,21 +34,21 @@ size_t cf_plan_slot_size(const struct cf_config *config);
 size_t cf_plan_staging_bytes(const struct cf_config *config);
 
 /*
- * What plans are made of. Relaxed: a request that is under way may still use
- * the old ones.
+ * The bounds that plans keep to. Relaxed: a request that is under way when they
+ * change may use the old ones.
  */
 struct cf_plan_bounds {
 	_Atomic unsigned workers[CF_NR_TEAMS]; /* for the GPUs in use */
-	_Atomic unsigned gpu_workers;	/* of them, for those of one GPU */
-	_Atomic unsigned most_workers;	/* however many GPUs */
+	_Atomic unsigned gpu_workers;	/* of those, for requests of one GPU */
+	_Atomic unsigned most_workers;	/* with however many GPUs in use */
 	_Atomic unsigned helpers;	/* of one request */
-	_Atomic unsigned ferry_helpers; /* of a large one, in a stream, alone */
+	_Atomic unsigned ferry_helpers; /* of a large one alone in a stream */
 	_Atomic unsigned cpus;
-	_Atomic unsigned turns; /* of small cached reads; 0: any */
-	_Atomic size_t split_from;
-	_Atomic size_t brisk_to; /* that need not be so large */
-	_Atomic size_t ring_from;
-	_Atomic size_t step; /* the longest part */
+	_Atomic unsigned turns;	   /* small cached reads at a time; 0: any */
+	_Atomic size_t split_from; /* bytes of the smallest that is split */
+	_Atomic size_t brisk_to;   /* a brisk read is split below this, too */
+	_Atomic size_t ring_from;  /* bytes of the smallest by a ring */
+	_Atomic size_t step;	   /* the longest part */
 	_Atomic bool can_demote;
 	_Atomic bool may_flag;
 };
@@ -57,7 +57,7 @@ extern CF_HIDDEN struct cf_plan_bounds cf_plan_bounds;
 #define cf_plan_bound(name) \
 	atomic_load_explicit(&cf_plan_bounds.name, memory_order_relaxed)
 
-/* Of one request, where those that run share those there are. */
+/* Helpers of one request, where all that run side by side share them. */
 unsigned cf_plan_helpers_for(const struct cf_piece *piece,
 			     struct cf_company company);
 
