@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * offers - each a word of counts.
+ * offers - each is one word of flags and counts.
  *
- * A worker that takes the word it has looked at for the same word of a later
- * offer joins that one, and finds its work, for it looks only then.
+ * Between a worker's look at the word and its compare-and-swap, the offer may
+ * end and be taken anew with the same counts. Then the worker joins the new
+ * one, which does no harm: it reads `work` only after it has joined.
  */
 #include "engine/offers.h"
 
@@ -11,11 +12,11 @@
 
 #define INSIDE 1u
 #define WANTED (1u << 12)
-#define COUNT 0xfffu /* of either */
+#define COUNT 0xfffu /* the bits of either count */
 #define ALL_WANTED (COUNT * WANTED)
 #define TAKEN (1u << 24)
-#define ASLEEP (1u << 25) /* the caller */
-#define OVER (1u << 26)	  /* the load: nobody is wanted again */
+#define ASLEEP (1u << 25) /* the caller sleeps */
+#define OVER (1u << 26)	  /* the load wants nobody again */
 
 static unsigned inside(uint32_t state)
 {
@@ -44,7 +45,7 @@ struct cf_offer *cf_offer_take(struct cf_offers *offers)
 		struct cf_offer *offer = &offers->all[i];
 		uint32_t none = 0;
 
-		/* those who look at a taken one keep its line */
+		/* a plain look first: it leaves the line shared */
 		if (atomic_load(&offer->state) ||
 		    !atomic_compare_exchange_strong(&offer->state, &none,
 						    TAKEN))

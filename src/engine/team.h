@@ -1,21 +1,24 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * team - the workers of one kind: how many there are, what waits for them,
- * and who sleeps.
+ * team - the workers of one kind: how many there are, what waits for them, and
+ * which of them sleep.
  *
- * Jobs go first: somebody waits for them already. Then a task and a load take
- * turns. Jobs and loads are joined and left without the lock (engine/offers.h),
- * so that those who are awake come at once.
+ * Jobs go first, for a caller waits already; then tasks and loads take turns.
+ * Jobs and loads are joined and left without the lock (engine/offers.h), so
+ * that workers that are awake come at once.
  *
- * A worker without work looks at `posted` a while before it sleeps: a caller
- * in a loop then finds it awake, and an idle process burns nothing. Meanwhile
- * it lets others have the processor that want it: where several processes have
- * teams, those who look would else be in the way of those who work. Who has
- * taken work and sees more calls the next ones, so that a caller has few to
- * wake. Who posts work looks for sleepers after it, and who goes to sleep
- * looks for work after it is counted as one: so one of them sees the other.
- * The same holds for who posts work and looks for busy workers, and who gets
- * busy and looks for work.
+ * A worker without work watches `posted` for a while before it sleeps, so that
+ * a caller in a loop finds it awake, and an idle process burns nothing. While
+ * it watches it yields its processor to any thread that wants it: where several
+ * processes have teams, watchers would else be in the way of workers. A worker
+ * that takes work and sees more wakes the next ones, so that a caller has few
+ * to wake.
+ *
+ * NO WAKE IS LOST  A thread that posts work looks for sleepers after it has
+ * posted; a worker that goes to sleep looks for work after it is counted as a
+ * sleeper. So at least one of the two sees the other. The same holds between a
+ * thread that posts and then looks for busy workers, and a worker that is
+ * counted as busy and then looks for work.
  *
  * Lock: lock, innermost; nobody leads, helps, carries or runs under it.
  */
@@ -29,10 +32,13 @@
 #include "engine/worker.h"
 
 #define CF_TEAM_MAX_SPARE 960
-/* A call is 3 us where a processor has to be woken for it: none makes many. */
+/* A wake costs 3 us where a processor sleeps, so nobody wakes more than this.
+ */
 #define CF_TEAM_PASS_ON 2
-/* A pause is 15 to 50 ns: some 100 us. A batch of 2 MiB or a read of some takes
- * as long, and a sleep and a wake cost half of it. */
+/*
+ * Looks before a worker sleeps, 15 to 50 ns each: some 100 us. A batch of 2 MiB
+ * takes as long, and a sleep and a wake cost half of it.
+ */
 #define CF_TEAM_LOOKS 4000
 
 struct cf_workers {
@@ -49,35 +55,36 @@ struct cf_workers {
 	pthread_cond_t work; /* it was posted, or the end has come */
 	pthread_cond_t done; /* a job's last helper came back */
 	pthread_t threads[CF_TEAM_MAX + CF_TEAM_MAX_SPARE];
-	bool yields; /* who looks for work lets others run, come what may */
+	bool yields; /* workers that look for work always yield */
 	unsigned max;
-	int spare; /* who are not there for all work; for a moment below 0 */
+	int spare; /* workers above max, cf_workers_spare; briefly below 0 */
 };
 
 /*
- * Workers that should be free: for each task, and one for all loads, which
- * sees to the next when it has joined.
+ * How many workers should be free: one for each task, and one for all loads,
+ * which wakes the next when it has joined.
  */
 unsigned cf_team_waiting(struct cf_workers *w);
-/* Workers that would find work now: tasks, and places of loads and jobs. */
+/* How many more would find work now: tasks, and places in loads and jobs. */
 unsigned cf_team_work(struct cf_workers *w);
 
 /* lock held: max or spare has changed. */
 void cf_team_count_locked(struct cf_workers *w);
 
 /*
- * Sees to it that so many are not busy, if there may be so many. A worker that
- * cannot be made is one helper less, and no error.
+ * Makes workers until `wanted` are not busy, as far as the team's bound allows.
+ * A worker that cannot be made is one helper less, and no error.
  */
 void cf_team_provide(struct cf_workers *w, unsigned wanted);
 void cf_team_provide_locked(struct cf_workers *w, unsigned wanted);
-/* One more. 0 or an errno. */
+/* Makes one more. 0 or an errno. */
 int cf_team_spawn_locked(struct cf_workers *w);
 
-/* Wakes the sleepers that there is work for, or `most` of them. */
+/* Wakes as many sleepers as there is work for, `most` of them at most. */
 void cf_team_call(struct cf_workers *w, unsigned most);
 
-/* Who has work, and is counted as busy, sees to what else waits. */
+/* For a worker that has work and is counted as busy: wakes others for the rest.
+ */
 void cf_team_see_to_others(struct cf_workers *w);
 
 /* Ends the workers; nothing runs and nothing is posted. */

@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * turns - tickets, and how far those that came back have moved the end.
+ * turns - tickets, given out in order, and how many have come back.
  *
- * Who comes takes the next tickets, as many as its share of the room. They are
- * good as soon as fewer than there is room for are out between the tickets
- * that came back and these. Who gives tickets back calls those whose tickets
- * became good by it, at their own desks. While there is room, no lock is taken.
+ * A read takes the next tickets, as many as its share of the room. They are
+ * good once the number of tickets before them exceeds the number that came back
+ * by less than the room. A read that gives tickets back wakes those whose
+ * tickets became good by it, each at its desk. While there is room, no lock is
+ * taken.
  *
  * Lock: that of a desk, innermost.
  */
@@ -19,8 +20,8 @@
 #include "engine/deadline.h"
 #include "engine/plan_limits.h"
 
-#define FROM ((size_t)32 << 10) /* of less a switch of threads costs more */
-/* tickets for each of the bound: what a small read takes */
+#define FROM ((size_t)32 << 10) /* less costs less than a thread switch */
+/* tickets of a small read, which is what the bound counts */
 #define UNIT 4
 #define PATIENCE_NS 100000000
 #define DESKS 64
@@ -32,8 +33,8 @@ static struct desk {
 static pthread_once_t once = PTHREAD_ONCE_INIT;
 
 /*
- * Both wrap around, and soon, so that it is seen. Not relaxed: each looks at
- * the other after its change.
+ * Both wrap around, and begin close to that, so that every process tests it.
+ * Not relaxed: a thread changes the one and then looks at the other.
  */
 #define FIRST (0u - 1000)
 static struct {

@@ -2,14 +2,15 @@
 /*
  * turns - how many cached reads of GPU memory are carried at a time.
  *
- * Each copies out of the page cache, and so keeps a processor busy. Where there
- * are many more of them than processors, threads lose theirs in the middle of a
- * copy, others push what was read out of the caches before it is sent, and a
- * few are served while the rest wait for long. So who comes when there is no
- * room waits for its turn; turns are taken in the order of coming.
+ * Each copies out of the page cache, and so keeps a processor busy. With many
+ * more of them than processors, threads are preempted in the middle of a copy,
+ * what was read falls out of the caches before it is sent, and a few threads
+ * are served while the rest wait for long. So a read for which there is no room
+ * waits for its turn, in order of arrival.
  *
- * Nobody waits here for long: who is before it may wait for a disk, or even,
- * where a callback of the driver reads, for the thread that waits here.
+ * A wait has a limit: a read that has a turn may itself wait for a disk, or
+ * even, when it is made in a callback of the driver, for the thread that waits
+ * here.
  */
 #ifndef CF_ENGINE_TURNS_H
 #define CF_ENGINE_TURNS_H
@@ -18,9 +19,9 @@
 #include "path/path.h"
 
 /*
- * Waits until the piece may be carried by the path. What cf_turns_end is to be
- * given then: 0, of what needs no turn, or how much of the room it takes.
- * Any thread, holding nothing that others wait for.
+ * Waits until the path may carry the piece, or has waited for long enough.
+ * Answers what cf_turns_end must be given: how much of the room it takes, or 0
+ * where it needs no turn. The caller holds nothing that others wait for.
  */
 unsigned cf_turns_begin(const struct cf_piece *piece,
 			const struct cf_path_ops *path);

@@ -14,8 +14,9 @@
 #include "engine/offers.h"
 
 /*
- * Who waits for a stream, and keeps it waiting, must not stand behind a
- * thread that is inside the driver, which may be waiting for that stream.
+ * Two teams, because an operation that a stream waits for must never queue
+ * behind a worker that is inside the driver: the driver may be waiting for that
+ * very stream. CF_TEAM_STREAM's workers carry such operations.
  */
 enum cf_team {
 	CF_TEAM_IO,
@@ -23,20 +24,20 @@ enum cf_team {
 	CF_NR_TEAMS,
 };
 
-/* Work that several threads do at once; each does what is left. */
+/* Work of a caller that several threads do at once; each does what is left. */
 struct cf_job {
-	void (*lead)(struct cf_job *job); /* the caller's share */
-	void (*help)(struct cf_job *job); /* a worker's */
+	void (*lead)(struct cf_job *job); /* on the caller's thread */
+	void (*help)(struct cf_job *job); /* on a worker's */
 };
 
 /*
- * Work that several workers do at once, and nobody waits for. Its owner keeps
- * it until over is called, once, by the last of them.
+ * Work that several workers do at once while no caller waits. Its owner keeps
+ * it until the last of them calls over, once.
  */
 struct cf_load {
 	enum cf_left (*carry)(struct cf_load *load);
 	void (*over)(struct cf_load *load);
-	struct cf_offer *offer; /* the workers' */
+	struct cf_offer *offer; /* written by the workers alone */
 };
 
 /* Work that one worker does once. Its owner keeps it until run is called. */
@@ -46,15 +47,17 @@ struct cf_task {
 };
 
 #define CF_TEAM_MAX 64
-/* How many workers a team may have, CF_TEAM_MAX at most; 0: callers work alone,
- * tasks and loads have one, with the spare ones beside it. */
+/*
+ * How many workers each team may have, CF_TEAM_MAX at most. 0: callers work
+ * alone; tasks and loads still have one worker, and the spare ones.
+ */
 void cf_workers_configure(unsigned max);
 /* The same for one team. */
 void cf_workers_allow(enum cf_team team, unsigned max);
 
 /*
  * Runs job->lead on the calling thread and job->help on up to wanted workers
- * of its team, and returns when all of them have come back.
+ * of its team, and returns when all of these have come back.
  */
 void cf_workers_run(struct cf_job *job, unsigned wanted);
 
@@ -80,26 +83,28 @@ bool cf_workers_post_load(enum cf_team team, struct cf_load *load,
 			  unsigned wanted);
 
 /*
- * By n more, or less, workers than configured: who only waits for news takes
- * nobody's place. A worker that is there stays.
+ * Lets the team have n more workers than configured (n < 0: fewer), so that a
+ * worker that only waits for news takes the place of none. Ends no worker.
  */
 void cf_workers_spare(enum cf_team team, int n);
 
 /*
- * The calling worker waits for what another task may have to do first: from
- * now on, and until it steps back, the team may have one more, and has it if a
- * task waits. Nothing on a thread that is no worker.
+ * Around a wait of the calling worker for something that another task may have
+ * to do first: meanwhile its team may have one worker more, and gets it if a
+ * task waits. Do nothing on a thread that is no worker.
  */
 void cf_worker_step_aside(void);
 void cf_worker_step_back(void);
 
-/* Whether a task or a load, but for this one (NULL: any), waits for a worker
- * of the caller's team; a hint, for a long one to make room. */
+/*
+ * Whether a task or another load than this one (NULL: any) waits for a worker
+ * of the caller's team: a hint for long work to make room.
+ */
 bool cf_workers_are_wanted(const struct cf_load *load);
-/* The same for any work of the team's, also jobs. */
+/* Whether any work waits, jobs included. */
 bool cf_workers_have_work(void);
 
-/* Ends the workers; nothing runs and nothing is posted. */
+/* Ends all workers. Nothing runs, and nothing is posted meanwhile. */
 void cf_workers_close(void);
 
 void cf_workers_fork_prepare(void);
