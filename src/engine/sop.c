@@ -18,8 +18,9 @@
 /* ------------------------------------------------------- the way home */
 
 /*
- * marked: the stream's own mark tells when it is past the wait; else there
- * is no wait that anybody could still be in.
+ * Gives the operation back to its dock. marked: the stream itself writes
+ * `passed` when it is past the wait; else nothing waits, and it is written
+ * here.
  */
 static void go_home_locked(struct cf_sop *sop, bool marked)
 {
@@ -75,7 +76,7 @@ const struct cf_ferry_ops cf_sop_ferry = {
 
 /*
  * Nothing of the run, nor of a captured operation, may be touched after this:
- * who waits for it, or destroys its graph, frees it.
+ * a callback that waits for it, or the end of its graph, may free it.
  */
 static void run_over_locked(struct cf_run *run)
 {
@@ -94,7 +95,7 @@ static void run_over_locked(struct cf_run *run)
 		go_home_locked(sop, is_marked(sop));
 }
 
-/* The kernel may have yet to move some. */
+/* Ends the ferry's run while its kernel may still move bytes that are lent. */
 static bool ends_early(struct cf_sop *sop)
 {
 	bool early = sop->ferried && cf_ferry_has_lent(&sop->ferry);
@@ -128,13 +129,13 @@ static void finish(struct cf_run *run, ssize_t n)
 	open_gate(run);
 }
 
-/* The last event of a batch is there, or there is nothing left of it. */
+/* All entries of a batch have ended. */
 static void batch_ended(void *run)
 {
 	open_gate(run);
 }
 
-/* One that no worker will carry. */
+/* No worker will carry it. */
 static void fail(struct cf_run *run, int err)
 {
 	if (!run->sop->parcel) {
@@ -146,9 +147,10 @@ static void fail(struct cf_run *run, int err)
 }
 
 /*
- * Its stream may not be there yet: what is before it there, and may change the
- * file, is waited for, and its result is not told before theirs. In a context
- * that died nothing is written, as with an operation that is lost.
+ * Carries a read whose stream may not have come to it. If an operation before
+ * it in the stream may write, that is waited for first; and in any case the
+ * result is told only when all before it is over. If the context dies meanwhile
+ * nothing is told, as in cf_sop_lost.
  */
 static void carry_ahead(struct cf_run *run)
 {
@@ -203,7 +205,7 @@ static void begin_locked(struct cf_run *run, struct cf_sop *sop)
 		.extra = run != &sop->run,
 	};
 	cf_sops_begin();
-	/* one that rings may be there already */
+	/* the run of a kernel that rings began with the submission */
 	if (sop->ferried && !sop->ferry.rings)
 		cf_ferry_begin(&sop->ferry);
 	if (!sop->belled)
@@ -223,7 +225,7 @@ static void go(struct cf_run *run, bool open)
 		wait_in_callback(run);
 }
 
-/* False: its submitter gave it up, and it is home. */
+/* False: its submitter gave it up, and it went back to its dock. */
 static bool begin(struct cf_sop *sop, bool *open)
 {
 	bool given_up;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * sops - whether there may be operations of streams, how many are under way,
+ * sops - whether stream operations (sop.h) are allowed, how many are under way,
  * and the lock that guards them all.
  *
  * Lock: sops.lock, short: the driver's callbacks take it. Those of depths,
@@ -14,23 +14,25 @@
 struct cf_dock;
 
 /*
- * Between enter and leave a thread may use sops, and the close waits for it;
- * so nothing in between waits for a stream. 0 or -CU_FILE_DRIVER_NOT_...
+ * Between enter and leave a thread may use sops. The close waits for it, so it
+ * must not wait for a stream in between. 0, or a code where they are closed.
  */
 int cf_sops_enter(void);
 void cf_sops_leave(void);
 
-/* The lock, for what is said to be guarded by it; */
 void cf_sops_lock(void);
 void cf_sops_unlock(void);
-/* and under it: */
+/* Until cf_sops_begun the caller holds the lock. */
 bool cf_sops_are_open(void);
-/* One more run is under way; one less, and who waits is told. */
+/* One run more is under way; one less, which wakes those who wait. */
 void cf_sops_begin(void);
 void cf_sops_end(void);
-/* How many are; a hint, without the lock. */
+/* How many runs are under way: a hint, without the lock. */
 unsigned cf_sops_begun(void);
-/* Waits until told; beside: or for a moment, false if its context died. */
+/*
+ * With the lock: waits for cf_sops_tell. beside: no longer than a moment; false
+ * if the dock's context died.
+ */
 void cf_sops_wait(void);
 bool cf_sops_wait_beside(const struct cf_dock *dock);
 void cf_sops_tell(void);

@@ -2,10 +2,11 @@
 /*
  * watch - looks at bells, and hands on what has rung.
  *
- * DESIGN  Who finds bells rung passes the watch on, if any are still armed,
- * and carries the first operation itself: that saves a wake, and no operation
- * waits for another stream's. When it is over he lingers, and is there for the
- * stream's next one, or to take the watch from whoever has one now.
+ * DESIGN  The worker that finds a bell rung passes the watch on, if others are
+ * still armed, and carries that operation itself: this saves a wake, and no
+ * operation waits for another stream's. When the operation is over the worker
+ * lingers: it goes on looking for a moment, for the stream's next operation, or
+ * for a watch that another worker wants to pass on (then it is adrift).
  *
  * Lock: watch.lock; workers.lock may be taken under it. No driver call is made
  * under it.
@@ -19,24 +20,27 @@
 #include "engine/sop.h"
 #include "engine/worker.h"
 
-#define SPIN_NS (50 * 1000)	 /* after news; a sleep costs as much */
-#define NAP_MIN_NS (20 * 1000)	 /* then sleeps, */
-#define NAP_MAX_NS (4000 * 1000) /* by how long it has been quiet: */
-#define NAP_SHARE 32		 /* the part of it that news may be late */
-#define LOOKS 16		 /* between two looks at the clock */
-#define ASK_AFTER_NS (300 * 1000 * 1000) /* whether contexts are well */
+/* looks without a pause for so long after news: a sleep costs as much */
+#define SPIN_NS (50 * 1000)
+/* then naps for this part of the time that it has been quiet, within bounds */
+#define NAP_SHARE 32
+#define NAP_MIN_NS (20 * 1000)
+#define NAP_MAX_NS (4000 * 1000)
+#define LOOKS 16 /* at the bells between two looks at the clock */
+/* between two questions to the driver, whether contexts are alive */
+#define ASK_AFTER_NS (300 * 1000 * 1000)
 
 static struct {
 	pthread_mutex_t lock;
-	pthread_cond_t news;	/* monotonic; for one that naps, and its end */
+	pthread_cond_t news; /* monotonic; ends a nap, and the close's wait */
 	_Atomic unsigned calls; /* of cf_watch_call */
 	_Atomic bool kept;	/* lock to write: a worker looks, or will */
 	_Atomic bool napping;	/* lock to write */
-	_Atomic bool adrift;	/* it is whose takes it */
-	_Atomic unsigned lingering; /* who could take it at once */
-	unsigned watchers;	    /* lock; who looks, carries or asks */
+	_Atomic bool adrift;	/* the worker that clears it has the watch */
+	_Atomic unsigned lingering; /* workers that could take it at once */
+	unsigned watchers;	    /* lock; workers in run_watch */
 	_Atomic uint64_t asked;	    /* when contexts were asked about last */
-	struct cf_task task;	    /* of who keeps it */
+	struct cf_task task;	    /* runs run_watch */
 } watch = { .lock = PTHREAD_MUTEX_INITIALIZER };
 static pthread_once_t once = PTHREAD_ONCE_INIT;
 
@@ -59,8 +63,9 @@ static uint64_t now_ns(void)
 }
 
 /*
- * True if the watch is over. Who arms a bell looks at kept after that, and
- * we at the bells after we have said that we go.
+ * Ends the watch if no bell is armed; true: it is over. No bell is missed: its
+ * submitter arms it and then looks at `kept`, and we clear `kept` and then look
+ * at the bells once more.
  */
 static bool stop_if_quiet(void)
 {
@@ -79,8 +84,8 @@ static bool stop_if_quiet(void)
 }
 
 /*
- * Another worker shall look: one that lingers, or whoever is free, also this
- * one. 0, or -errno where there is no worker.
+ * Passes the watch on, to a worker that lingers or else to any that is free,
+ * which may be this one. 0, or -errno where there is no worker.
  */
 static int pass_on(void)
 {
@@ -102,7 +107,7 @@ static bool take_watch(void)
 	       atomic_compare_exchange_strong(&watch.adrift, &adrift, false);
 }
 
-/* Whatever else has rung is for others. */
+/* Has other workers carry all else that has rung. */
 static void post_rest(void)
 {
 	struct cf_sop *sop;
@@ -111,7 +116,7 @@ static void post_rest(void)
 		cf_sop_rung(sop, true);
 }
 
-/* Who goes to carry an operation has the watch no more. */
+/* Before this worker carries an operation: it has the watch no more. */
 static void hand_on(void)
 {
 	post_rest();
@@ -119,7 +124,7 @@ static void hand_on(void)
 		(void)pass_on();
 }
 
-/* Ends when somebody calls. */
+/* Ends early when somebody calls; calls: seen before the last look. */
 static void nap(uint64_t ns, unsigned calls)
 {
 	struct timespec until;
@@ -135,7 +140,7 @@ static void nap(uint64_t ns, unsigned calls)
 	pthread_mutex_unlock(&watch.lock);
 }
 
-/* Once, or, while news is expected, some times. */
+/* Looks once, or, while news is expected, several times. */
 static struct cf_sop *look(bool expected)
 {
 	struct cf_sop *sop = cf_bells_find();
@@ -148,8 +153,9 @@ static struct cf_sop *look(bool expected)
 }
 
 /*
- * A stream of a dead context will ring for nothing any more. Somebody else has
- * the watch: who is in the driver, in our way, may wait for a stream.
+ * Ends operations whose context died, for their streams will never ring. This
+ * asks the driver, which may be held by a thread that waits for a stream; so
+ * another worker has the watch meanwhile.
  */
 static void look_after_contexts(void)
 {
@@ -158,7 +164,7 @@ static void look_after_contexts(void)
 	cf_worker_step_back();
 }
 
-/* Once in a while, and by one. */
+/* True once in a while, for one worker. */
 static bool shall_ask(uint64_t now)
 {
 	uint64_t asked = atomic_load(&watch.asked);
@@ -174,7 +180,7 @@ static uint64_t nap_after(uint64_t quiet)
 	return ns < NAP_MIN_NS ? NAP_MIN_NS : ns > NAP_MAX_NS ? NAP_MAX_NS : ns;
 }
 
-/* The close does not miss one that has taken a bell, but not yet begun it. */
+/* Counted so that the close waits for a worker that has taken a bell, too. */
 static void count_watcher(int more)
 {
 	pthread_mutex_lock(&watch.lock);
@@ -185,9 +191,9 @@ static void count_watcher(int more)
 }
 
 /*
- * The operation that has rung; or NULL: the watch is over, or another's, and
- * this worker shall ask after contexts or not. Whatever is answered, it has
- * not got the watch any more.
+ * Looks until a bell rings, and answers its operation; or NULL: the watch is
+ * over or passed on. *asks: this worker shall ask after contexts. In each case
+ * it does not have the watch any more.
  */
 static struct cf_sop *keep_watch(bool *asks)
 {
@@ -198,7 +204,7 @@ static struct cf_sop *keep_watch(bool *asks)
 	while (!(sop = look(now - since < SPIN_NS)) && !stop_if_quiet()) {
 		now = now_ns();
 		*asks = shall_ask(now);
-		/* or there is work that perhaps nobody else can do */
+		/* other work may have no other worker to do it */
 		if (*asks || cf_workers_are_wanted(NULL)) {
 			(void)pass_on();
 			break;
@@ -216,9 +222,9 @@ static struct cf_sop *keep_watch(bool *asks)
 }
 
 /*
- * The next operation of a stream rings when the last one is over: who carried
- * that is there, and awake. Ends when there is other work, which was there
- * before any news, or with the watch.
+ * After an operation the stream's next one may ring, and this worker is awake:
+ * looks for a moment, unless there is other work. Answers an operation, or
+ * takes a watch that is adrift (*has_watch), or neither.
  */
 static struct cf_sop *linger(bool *has_watch)
 {
@@ -232,7 +238,7 @@ static struct cf_sop *linger(bool *has_watch)
 		*has_watch = !sop && take_watch();
 	}
 	atomic_fetch_sub(&watch.lingering, 1);
-	/* who passed the watch on may have counted on this one */
+	/* a worker that passed the watch on may have counted on this one */
 	if (!*has_watch)
 		*has_watch = take_watch();
 	if (!sop)
