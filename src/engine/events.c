@@ -28,14 +28,9 @@
 
 void cf_events_init(struct cf_events *events)
 {
-	pthread_condattr_t attr;
-
 	*events = (struct cf_events){ .wanted = UINT_MAX };
 	cf_short_lock_init(&events->lock);
-	pthread_condattr_init(&attr);
-	pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
-	pthread_cond_init(&events->changed, &attr);
-	pthread_condattr_destroy(&attr);
+	cf_deadline_cond_init(&events->changed);
 }
 
 int cf_events_open(struct cf_events *events, unsigned size)

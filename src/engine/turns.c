@@ -44,15 +44,10 @@ static struct {
 
 static void init_desks(void)
 {
-	pthread_condattr_t attr;
-
-	pthread_condattr_init(&attr);
-	pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
 	for (unsigned i = 0; i < DESKS; i++) {
 		pthread_mutex_init(&desks[i].lock, NULL);
-		pthread_cond_init(&desks[i].called, &attr);
+		cf_deadline_cond_init(&desks[i].called);
 	}
-	pthread_condattr_destroy(&attr);
 }
 
 static struct desk *desk_of(unsigned ticket)

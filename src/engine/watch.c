@@ -15,8 +15,10 @@
 
 #include <pthread.h>
 #include <time.h>
+#include "core/numbers.h"
 #include "core/pause.h"
 #include "engine/bell.h"
+#include "engine/deadline.h"
 #include "engine/sop.h"
 #include "engine/worker.h"
 
@@ -46,12 +48,7 @@ static pthread_once_t once = PTHREAD_ONCE_INIT;
 
 static void init_news(void)
 {
-	pthread_condattr_t attr;
-
-	pthread_condattr_init(&attr);
-	pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
-	pthread_cond_init(&watch.news, &attr);
-	pthread_condattr_destroy(&attr);
+	cf_deadline_cond_init(&watch.news);
 }
 
 static uint64_t now_ns(void)
@@ -173,13 +170,6 @@ static bool shall_ask(uint64_t now)
 	       atomic_compare_exchange_strong(&watch.asked, &asked, now);
 }
 
-static uint64_t nap_after(uint64_t quiet)
-{
-	uint64_t ns = quiet / NAP_SHARE;
-
-	return ns < NAP_MIN_NS ? NAP_MIN_NS : ns > NAP_MAX_NS ? NAP_MAX_NS : ns;
-}
-
 /* Counted so that the close waits for a worker that has taken a bell, too. */
 static void count_watcher(int more)
 {
@@ -214,7 +204,9 @@ static struct cf_sop *keep_watch(bool *asks)
 			since = now;
 		}
 		if (now - since > SPIN_NS)
-			nap(nap_after(now - since), calls);
+			nap(cf_clamp((now - since) / NAP_SHARE, NAP_MIN_NS,
+				     NAP_MAX_NS),
+			    calls);
 	}
 	if (sop)
 		hand_on();
