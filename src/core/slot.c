@@ -10,6 +10,7 @@
 #include <errno.h>
 #include <pthread.h>
 #include <stdlib.h>
+#include "core/numbers.h"
 #include "core/pinned.h"
 #include "core/probe.h"
 #include "core/short_lock.h"
@@ -34,9 +35,9 @@ struct cf_pool {
 	struct cf_slot *free; /* lock */
 	struct chunk *chunks; /* lock */
 	size_t max_slots;     /* lock */
-	size_t nr_slots;      /* lock; announced, some still being pinned */
-	size_t nr_leased;     /* lock */
-	size_t bytes;	      /* lock */
+	size_t nr_slots;  /* lock; some of them announced, and not yet pinned */
+	size_t nr_leased; /* lock */
+	size_t bytes;	  /* lock */
 	struct ocf_stats_pool *shown; /* lock; for tools, or NULL */
 };
 
@@ -48,11 +49,8 @@ struct cf_pool *cf_pool_new(size_t slot_size, size_t max_bytes, CUcontext ctx)
 		return NULL;
 	pool->slot_size =
 		(slot_size + CF_SLOT_ALIGN - 1) & ~(size_t)(CF_SLOT_ALIGN - 1);
-	pool->chunk_slots = CHUNK_BYTES / pool->slot_size;
-	if (pool->chunk_slots > CHUNK_SLOTS)
-		pool->chunk_slots = CHUNK_SLOTS;
-	if (!pool->chunk_slots)
-		pool->chunk_slots = 1;
+	pool->chunk_slots =
+		cf_clamp(CHUNK_BYTES / pool->slot_size, 1, CHUNK_SLOTS);
 	cf_short_lock_init(&pool->lock);
 	pthread_cond_init(&pool->freed, NULL);
 	cf_pool_limit(pool, max_bytes);
@@ -132,24 +130,47 @@ static struct chunk *chunk_new(const struct cf_pool *pool, size_t nr)
 	return chunk;
 }
 
-/* Takes what is free, or says how many slots the caller may add. */
-static struct cf_slot *take_locked(struct cf_pool *pool, size_t *may_add)
+static struct cf_slot *take_free_locked(struct cf_pool *pool)
 {
 	struct cf_slot *slot = pool->free;
-	size_t room = pool->max_slots > pool->nr_slots ?
-			      pool->max_slots - pool->nr_slots :
-			      0;
 
-	*may_add = 0;
-	if (slot) {
-		pool->free = slot->next;
-		pool->nr_leased++;
-		show_locked(pool);
-		return slot;
-	}
-	*may_add = room < pool->chunk_slots ? room : pool->chunk_slots;
-	pool->nr_slots += *may_add;
+	pool->free = slot->next;
+	pool->nr_leased++;
+	show_locked(pool);
+	return slot;
+}
+
+/* Announces that the pool grows towards nr slots; how many the caller adds. */
+static size_t announce_locked(struct cf_pool *pool, size_t nr)
+{
+	size_t add = 0;
+
+	if (nr > pool->max_slots)
+		nr = pool->max_slots;
+	if (nr > pool->nr_slots)
+		add = nr - pool->nr_slots;
+	if (add > pool->chunk_slots)
+		add = pool->chunk_slots;
+	pool->nr_slots += add;
+	return add;
+}
+
+/* Takes what is free, or says how many slots the caller must add. */
+static struct cf_slot *take_locked(struct cf_pool *pool, size_t *add)
+{
+	*add = 0;
+	if (pool->free)
+		return take_free_locked(pool);
+	*add = announce_locked(pool, pool->max_slots);
 	return NULL;
+}
+
+/* Some slot may be free then, or the pool may have come to its end. */
+static void wait_locked(struct cf_pool *pool)
+{
+	cf_probe_slot_wait(pool, pool->slot_size);
+	pthread_cond_wait(&pool->freed, &pool->lock);
+	cf_probe_slot_ready(pool, pool->slot_size);
 }
 
 /* Adds nr announced slots and leases the first of them. */
@@ -180,33 +201,23 @@ static struct cf_slot *grow(struct cf_pool *pool, size_t nr)
 
 int cf_slot_lease(struct cf_pool *pool, struct cf_slot **slot)
 {
-	size_t may_add;
+	size_t add;
 
 	pthread_mutex_lock(&pool->lock);
-	for (;;) {
-		*slot = take_locked(pool, &may_add);
-		if (*slot || may_add)
-			break;
-		cf_probe_slot_wait(pool, pool->slot_size);
-		pthread_cond_wait(&pool->freed, &pool->lock);
-		cf_probe_slot_ready(pool, pool->slot_size);
-	}
+	while (!(*slot = take_locked(pool, &add)) && !add)
+		wait_locked(pool);
 	pthread_mutex_unlock(&pool->lock);
-	if (*slot)
-		return 0;
-	*slot = grow(pool, may_add);
+	if (add)
+		*slot = grow(pool, add);
 	if (*slot)
 		return 0;
 
 	/* No memory for more: make do with what others will give back. */
 	pthread_mutex_lock(&pool->lock);
-	while (!pool->free && pool->nr_slots) {
-		cf_probe_slot_wait(pool, pool->slot_size);
-		pthread_cond_wait(&pool->freed, &pool->lock);
-		cf_probe_slot_ready(pool, pool->slot_size);
-	}
+	while (!pool->free && pool->nr_slots)
+		wait_locked(pool);
 	if (pool->free)
-		*slot = take_locked(pool, &may_add);
+		*slot = take_free_locked(pool);
 	pthread_mutex_unlock(&pool->lock);
 	return *slot ? 0 : -ENOMEM;
 }
@@ -214,12 +225,12 @@ int cf_slot_lease(struct cf_pool *pool, struct cf_slot **slot)
 struct cf_slot *cf_slot_try_lease(struct cf_pool *pool)
 {
 	struct cf_slot *slot;
-	size_t may_add;
+	size_t add;
 
 	pthread_mutex_lock(&pool->lock);
-	slot = take_locked(pool, &may_add);
+	slot = take_locked(pool, &add);
 	pthread_mutex_unlock(&pool->lock);
-	return slot || !may_add ? slot : grow(pool, may_add);
+	return add ? grow(pool, add) : slot;
 }
 
 struct cf_slot *cf_slot_take_idle(struct cf_pool *pool)
@@ -227,38 +238,22 @@ struct cf_slot *cf_slot_take_idle(struct cf_pool *pool)
 	struct cf_slot *slot = NULL;
 
 	pthread_mutex_lock(&pool->lock);
-	if (pool->free && pool->free->pinned) {
-		slot = pool->free;
-		pool->free = slot->next;
-		pool->nr_leased++;
-		show_locked(pool);
-	}
+	if (pool->free && pool->free->pinned)
+		slot = take_free_locked(pool);
 	pthread_mutex_unlock(&pool->lock);
 	return slot;
 }
 
-/* How many to add, announced; 0: it has nr, or may have no more. */
-static size_t announce(struct cf_pool *pool, size_t nr)
-{
-	size_t add;
-
-	pthread_mutex_lock(&pool->lock);
-	nr = nr < pool->max_slots ? nr : pool->max_slots;
-	add = nr > pool->nr_slots ? nr - pool->nr_slots : 0;
-	if (add > pool->chunk_slots)
-		add = pool->chunk_slots;
-	pool->nr_slots += add;
-	pthread_mutex_unlock(&pool->lock);
-	return add;
-}
-
 void cf_pool_warm(struct cf_pool *pool, size_t nr)
 {
-	size_t add;
+	for (;;) {
+		struct cf_slot *slot;
+		size_t add;
 
-	while ((add = announce(pool, nr))) {
-		struct cf_slot *slot = grow(pool, add);
-
+		pthread_mutex_lock(&pool->lock);
+		add = announce_locked(pool, nr);
+		pthread_mutex_unlock(&pool->lock);
+		slot = add ? grow(pool, add) : NULL;
 		if (!slot)
 			return;
 		cf_slot_give_back(pool, slot);
