@@ -1,18 +1,21 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * lift - copies that threads wait for, those of many in one call of the driver.
+ * lift - copies that threads wait for, those of many threads in one driver
+ * call.
  *
- * DESIGN  Of many threads that each ask for a copy and wait for it, each pays
- * for a call and an event, and a copy engine pauses between two. A lift has two
- * cars. Who comes while both are on their way waits, and rides with all who do
- * when one has arrived: its attendant, who was the first to board it, sees
- * that, sends it off with those, and lets the first of them be its attendant. A
- * third and a fourth car go only while the others have little to carry.
+ * DESIGN  When many threads each order a copy and wait for it, each pays for a
+ * call and an event, and the copy engine pauses between two copies. A lift
+ * gathers them. It has two cars; a car on its way is one driver call with the
+ * copies of its riders. A thread that comes while both cars are on their way
+ * waits in line. The first rider of a car is its attendant: it alone asks the
+ * driver whether the car has arrived, then sends it off again with all who wait
+ * in line, of whom the first becomes the next attendant. A third and a fourth
+ * car go only while the others have little to carry.
  *
- * So an idle lift sends each copy off at once, a busy one always has the next
- * car ready behind the one that is being copied, and an attendant alone asks
- * the driver. The attendant must get on for the others to: its thread is in a
- * call of ours, and waits for nobody but the GPU.
+ * So an idle lift sends each copy off at once, and a busy one always has the
+ * next car ready behind the one that is being copied. The other riders depend
+ * on the attendant to get on, and it does: its thread is in a call of ours, and
+ * waits for nothing but the GPU.
  */
 #ifndef CF_CORE_LIFT_H
 #define CF_CORE_LIFT_H
@@ -28,31 +31,31 @@ _Static_assert(CF_LIFT_CARS <= CF_LANE_DEPTH, "a car has an event of the lane");
 
 struct cf_lift_car;
 
-/* A copy, and the thread that waits for it, in whose memory it lies. */
+/* A copy; it lives on the stack of the thread that waits for it. */
 struct cf_rider {
 	CUdeviceptr to, from; /* addresses of the lift's context */
 	size_t size;	      /* not 0 */
-	/* the lift's: */
+	/* the lift's own: */
 	struct cf_rider *next;
-	struct cf_lift_car *attends; /* or NULL; written before it is told */
-	CUresult res;		     /* the same */
-	sem_t told;		     /* to attend a car; that it is over */
+	sem_t told;		     /* posted after the next two are written */
+	struct cf_lift_car *attends; /* the car to attend; NULL: it is over */
+	CUresult res;
 };
 
 struct cf_lift_car {
-	struct cf_rider *riders; /* NULL: it is idle; the attendant's, and: */
+	/* written by its attendant alone while it is on its way */
+	struct cf_rider *riders; /* NULL: the car is idle */
 	size_t bytes;
-	CUresult res; /* of the event that tells when it arrives */
+	CUresult res; /* of recording the event that tells of its arrival */
 };
 
 /* Of one context. */
 struct cf_lift {
 	struct cf_lanes *lanes;
-	pthread_mutex_t lock;	      /* innermost; no driver call under it */
-	struct cf_lane *_Atomic lane; /* made at need, and stays */
-	struct cf_rider *first;	      /* lock; those who wait for a car */
-	struct cf_rider **last;
-	size_t bytes; /* lock; of all cars on their way */
+	pthread_mutex_t lock;		/* innermost; no driver call under it */
+	struct cf_lane *_Atomic lane;	/* made at need, and stays */
+	struct cf_rider *first, **last; /* lock; the line for a car */
+	size_t bytes;			/* lock; of all cars on their way */
 	struct cf_lift_car cars[CF_LIFT_CARS]; /* lock: which are idle */
 };
 

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * windows - those windows that are open, and which are worth opening.
+ * windows - which windows are open, and which are worth opening.
  *
- * Files are cut into chunks; a chunk of a file has at most one window, for all
- * handles of the file. It stays open after its use, so that the next read is a
- * copy and nothing else, until the handle that opened it is deregistered, the
- * file changes, another chunk that is read more often needs the room, or
- * memory runs short. A window keeps its file open (a lock made with flock,
- * too), so it outlives its handle at most by a copy that is under way.
+ * A file is cut into chunks, and each chunk has at most one window, shared by
+ * all handles of the file. It stays open after its use, so that the next read
+ * is a copy and nothing else, until the handle that opened it is deregistered,
+ * the file changes, a chunk that is read more often needs the room, or memory
+ * runs short. A window keeps its file open, and with it locks made by flock; so
+ * it outlives its handle at most by a copy that is under way.
  */
 #ifndef CF_CORE_WINDOWS_H
 #define CF_CORE_WINDOWS_H
@@ -47,7 +47,9 @@ struct cf_view {
 	bool stamped; /* the stamp was taken, and the piece is in the file */
 	enum cf_among among;   /* if it was: what else comes with it */
 	struct cf_stamp stamp; /* of the file */
-	uint64_t since; /* read before at this time; UINT64_MAX: never mind */
+	/* when the range was read before: a window used less recently may go
+	 * for it. UINT64_MAX: any may */
+	uint64_t since;
 };
 
 /*
@@ -58,43 +60,43 @@ struct cf_view {
 void cf_windows_look(struct cf_piece *piece, enum cf_among among,
 		     const struct cf_stamp *known);
 
-/* Whether those that are opened now are pinned, as far as is known. */
+/* Whether windows that are opened now are pinned, as far as is known. */
 bool cf_windows_may_be_pinned(void);
 
 /* Remembers that a piece that was looked at is read now. */
 void cf_windows_note(const struct cf_piece *piece);
 
 /*
- * The window of a chunk of the piece's file, opened if need be, for a GPU; it
- * stays while it is held. -ENOSPC: no room beside those that are in use;
- * -EBUSY: somebody is opening it; or why it cannot be opened, or was lost.
+ * Holds the window of a chunk of the piece's file, opened if need be, for a
+ * GPU. 0; -ENOSPC: no room beside windows in use; -EBUSY: another thread is
+ * opening it; -ESTALE: it is not open, and not worth it; or why opening failed.
  */
 int cf_windows_get(const struct cf_piece *piece, uint64_t chunk,
 		   const struct cf_gpu *gpu, struct cf_window **window);
 
-/* No copy uses it any more. stale: it no longer shows the file's pages. */
+/* Ends a hold: the copy is over. stale: its bytes did not count. */
 void cf_windows_put(struct cf_window *window, bool stale);
 
-/* Opens it, if need be, for whoever comes next; as cf_windows_get. */
+/* Opens it for the reads to come; as cf_windows_get, but holds nothing. */
 int cf_windows_open(const struct cf_piece *piece, uint64_t chunk,
 		    const struct cf_gpu *gpu);
 
-/* Takes the windows that a handle opened out of use ... */
+/* Takes the windows that a handle opened out of use; */
 void cf_windows_retire(const struct cf_handle *handle);
-/* ... and has all such closed (core/reaper.h); the caller holds no lock. */
+/* has all such windows closed (core/reaper.h). The caller holds no lock. */
 void cf_windows_reap(void);
 
-/* Closes all that nobody uses. */
+/* Takes all windows out of use, and has them closed. */
 void cf_windows_drop(void);
 
 /* At the last close, all handles being gone. Forgets what was refused. */
 void cf_windows_close(void);
 
-/* Since the last close. */
+/* What happened since the last close. */
 struct cf_windows_counts {
 	uint64_t opened;  /* windows */
 	uint64_t used;	  /* copies out of windows */
-	uint64_t stale;	  /* copies that did not count */
+	uint64_t stale;	  /* copies whose bytes did not count */
 	uint64_t refused; /* windows that could not be opened */
 	size_t open;	  /* windows, now */
 	size_t bytes;	  /* of those */
