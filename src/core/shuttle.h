@@ -2,16 +2,17 @@
 /*
  * shuttle - small copies to the GPU by a kernel that stays for a moment.
  *
- * A copy costs the driver a call, a copy engine and a wait; 16 threads that
+ * A copy by the driver costs a call, a copy engine and a wait, and threads that
  * copy at once wait for each other there. A kernel that is on the GPU already
  * looks for orders, over the bus or, where the CPU can write to the GPU's
- * memory (aperture.h), without it, and moves 4 KiB in less time than the driver
- * takes to be called. It leaves when no order has come for some 50 us, and
- * after some 200 us in any case, so that who waits for an idle GPU gets one.
+ * memory (aperture.h), on the GPU itself, and moves 4 KiB in less time than a
+ * call of the driver takes. It leaves when no order has come for some 50 us,
+ * and after some 200 us in any case, so that a thread that waits for an idle
+ * GPU gets one. One launch of it is a trip.
  *
- * A kernel needs room on the GPU, and a program's own kernel may fill it and
- * wait for just these bytes. So an order that no kernel comes for is taken
- * back, and is the caller's to copy by itself.
+ * A kernel needs room on the GPU, and a program's own kernel may fill the GPU
+ * and wait for just these bytes. So an order that no kernel comes for is taken
+ * back, and the caller copies in another way.
  */
 #ifndef CF_CORE_SHUTTLE_H
 #define CF_CORE_SHUTTLE_H
@@ -23,17 +24,17 @@
 
 /* The largest copy: beyond it copy engines are as quick. */
 #define CF_SHUTTLE_MAX_SIZE ((size_t)16 << 10)
-/* Of a seat: the largest copy, and the blocks around it. */
+/* Bytes of a seat: the largest copy, and the disk blocks around it. */
 #define CF_SHUTTLE_ROOM (2 * CF_SHUTTLE_MAX_SIZE)
 
 struct cf_shuttle; /* of one context */
 
-/* Where a thread's copy waits; its memory is pinned, and begins a page. */
+/* Where a thread's bytes wait for a kernel: pinned, at the start of a page. */
 struct cf_seat {
 	unsigned nr;
 	char *mem; /* CF_SHUTTLE_ROOM bytes */
-	/* as many on the GPU itself, to be written only; or NULL. No O_DIRECT
-	 */
+	/* as many bytes on the GPU itself, or NULL; the CPU may only write
+	 * there, and O_DIRECT cannot */
 	char *near;
 };
 
@@ -42,7 +43,7 @@ struct cf_shuttle *cf_shuttle_new(CUcontext ctx, int ordinal);
 /* No seat is taken. alive: the context is current and can be asked. */
 void cf_shuttle_free(struct cf_shuttle *shuttle, bool alive);
 
-/* Between small copies that come fast. */
+/* The gap between small copies that come fast. */
 #define CF_SHUTTLE_GAP_NS (20 * 1000)
 
 /*
@@ -51,31 +52,31 @@ void cf_shuttle_free(struct cf_shuttle *shuttle, bool alive);
  */
 bool cf_shuttle_pays(struct cf_shuttle *shuttle, int64_t gap_ns);
 
-/* Whether seats lie on the GPU itself; makes the kernel, if it must. */
+/* Whether seats lie on the GPU itself; loads the kernel, if it must. */
 bool cf_shuttle_is_near(struct cf_shuttle *shuttle);
 
-/* Sends for a trip, which comes while its first order is being prepared. */
+/* Launches a trip, so that it comes while the first order is prepared. */
 void cf_shuttle_call(struct cf_shuttle *shuttle);
 
-/* False: all are taken, or there is no kernel. Any context may be current. */
+/* False: all seats are taken, or there is no kernel. In any context. */
 bool cf_shuttle_take(struct cf_shuttle *shuttle, struct cf_seat *seat);
-/* The same; but where all are taken, others run first, once. */
+/* The same; but where all are taken, yields to other threads once. */
 bool cf_shuttle_take_soon(struct cf_shuttle *shuttle, struct cf_seat *seat);
 void cf_shuttle_leave(struct cf_shuttle *shuttle, const struct cf_seat *seat);
 
 /*
  * Moves size bytes, 1 to CF_SHUTTLE_MAX_SIZE, from the seat to plain device
- * memory of the context; from and dst are alike modulo 16. The caller has
- * checked the bounds: a kernel that strays breaks the context, and VMM and
- * managed memory are not for kernels of ours. 0 when every stream and thread
- * can see the bytes. -ENOTSUP: nothing has touched the memory, and nothing
- * will: copy in another way. A CUDA code: nothing is known, and a kernel may
- * still look at the seat, which nobody leaves then.
+ * memory of the context; from and dst are equal modulo 16. The caller has
+ * checked the bounds, because a kernel that strays breaks the context; VMM and
+ * managed memory must not be given. 0: every stream and thread can see the
+ * bytes. -ENOTSUP: nothing has touched the memory, and nothing will; copy in
+ * another way. A CUDA code: it is not known what happened, and a kernel may
+ * still look at the seat, which must not be left then.
  */
 int cf_shuttle_move(struct cf_shuttle *shuttle, const struct cf_seat *seat,
 		    const char *from, CUdeviceptr dst, size_t size);
 
-/* The same in two halves, between which the seat has one order. */
+/* The same in two halves; between them the seat can have no other order. */
 struct cf_ride {
 	struct cf_shuttle_copy copy;
 	unsigned seat;

@@ -3,9 +3,9 @@
  * depth - how many operations are out in each stream.
  *
  * A driver holds some 1000 entries of a stream, and some 55 where host
- * functions and memory operations take turns. Who gives it one more waits
- * inside the driver, holding what our workers may need to get on; so we stop
- * short of that, and wait outside.
+ * functions and memory operations alternate. A thread that gives it one more
+ * waits inside the driver, with locks that our workers may need to get on. So
+ * submitters stop short of that, and wait outside of the driver.
  */
 #ifndef CF_ENGINE_DEPTH_H
 #define CF_ENGINE_DEPTH_H
@@ -13,7 +13,8 @@
 #include <stdbool.h>
 #include "engine/place.h"
 
-/* Beside them there is room for what the application puts in between. */
+/* Operations of a stream; below the driver's bounds, to leave room for the
+ * application's own entries. */
 #define CF_DEPTH_BELLS 1000
 #define CF_DEPTH_HOST_FUNCTIONS 40
 
@@ -21,25 +22,25 @@ struct cf_depth;
 struct cf_dock;
 
 /*
- * Counts one more in the stream of that place, whose id is not looked at. Where
- * there are max, waits until one ends. 0; -ENOMEM, -CU_FILE_DRIVER_CLOSING or,
- * where the context of dock died meanwhile, a CUDA code: then it is not
- * counted.
+ * Counts one operation more in the stream of that place (but for its id). If
+ * there are max, waits until one ends. 0; or, not counted: -ENOMEM,
+ * -CU_FILE_DRIVER_CLOSING, or a CUDA code where the dock's context died
+ * meanwhile.
  */
 int cf_depth_enter(const struct cf_place *at, const struct cf_dock *dock,
 		   unsigned max, struct cf_depth **depth);
 /* Any thread. NULL: nothing. */
 void cf_depth_leave(struct cf_depth *depth);
 
-/* Whether no other is out there. */
+/* Whether no other operation is out in the stream. */
 bool cf_depth_is_alone(const struct cf_depth *depth);
 
-/* Of those that are out one more, or less, may write. */
+/* One operation more (or less: -1) of those that are out may write a file. */
 void cf_depth_write(struct cf_depth *depth, int more);
-/* Whether any may. Who asks is out there. */
+/* Whether any may. The caller's own operation is out there. */
 bool cf_depth_writes(const struct cf_depth *depth);
 
-/* From here on nobody waits, until it is opened again. */
+/* From here on nobody waits, until they are opened again. */
 void cf_depths_close(void);
 void cf_depths_open(void);
 

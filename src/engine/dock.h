@@ -21,28 +21,27 @@ struct cf_sop;
 void cf_docks_configure(bool memops, bool bells, bool ferries);
 
 /*
- * An operation for ctx, which is current. Its gate is 0 and passed differs
- * from its ticket. may_load: no stream of the context is known to wait for
- * something, so that what ferries need may be loaded now. 0, -ENOMEM or a
- * CUDA code.
+ * Leases an operation for ctx, which is current. Its gate is 0, and `passed`
+ * differs from its ticket. may_load: no stream of the context is known to wait,
+ * so that what ferries need may be loaded now. 0, -ENOMEM or a CUDA code.
  */
 int cf_dock_lease(CUcontext ctx, unsigned long long ctx_id, bool may_load,
 		  struct cf_sop **sop);
 
-/* Whether anything would be loaded now if it may be. */
+/* Whether a lease with may_load would load anything. */
 bool cf_dock_may_load(CUcontext ctx, unsigned long long ctx_id);
 
 /*
- * Loads what comes next for ctx, which is current, while nothing waits there
- * yet; what cannot be had now is done without.
+ * Loads ahead what operations of ctx will need, while none of its streams
+ * waits; ctx is current. What cannot be had now is done without.
  */
 void cf_dock_prepare(const struct cf_cuda *cuda, CUcontext ctx,
 		     unsigned long long ctx_id);
 
 /*
- * Waits until the bytes of all operations that are over now are in their
- * places, or their context is dead. An operation of the dock's was out, and the
- * session is open.
+ * Waits until the bytes of all operations that are over by now are in their
+ * places (a kernel may still move them), or the context is dead. The dock had
+ * an operation out, so it still exists; the session is open.
  */
 void cf_dock_await_bytes(struct cf_dock *dock);
 
@@ -55,16 +54,16 @@ bool cf_dock_has_memops(const struct cf_dock *dock);
 /* The kernel of its streams' ferries; NULL: not loaded. */
 const struct cf_ferry_kernel *cf_dock_ferry(const struct cf_dock *dock);
 
-/* They can also ring a bell before it, all at once. */
+/* They can also ring a bell before that wait, in the same call. */
 bool cf_dock_has_bells(const struct cf_dock *dock);
 
-/* False once the dock's context is gone or broken. An operation is out. */
+/* False once its context is gone or broken. An operation of it is out. */
 bool cf_dock_alive(const struct cf_dock *dock);
 
 /*
- * Waits for cond, for a moment; false: the moment is over, and the dock's
- * context is gone or broken, as above; dock NULL: there is nothing to ask.
- * lock is held, but not while it asks.
+ * Waits for cond, no longer than a moment. False: it was not told, and the
+ * dock's context is gone or broken. dock NULL: no context is asked about. The
+ * caller holds lock, which is released also while the driver is asked.
  */
 bool cf_dock_wait(const struct cf_dock *dock, pthread_cond_t *cond,
 		  pthread_mutex_t *lock);

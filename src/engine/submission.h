@@ -2,10 +2,10 @@
 /*
  * submission - the entries that one submit brought to a batch.
  *
- * Entries wait in sorts, lists of those that travel alike. Workers take groups
- * of them and carry them; whoever takes an entry off its list, worker or
- * cancel, ends it. A submission lives until its last worker is back, which may
- * be later than its last entry's end and than its batch's.
+ * Entries wait in sorts: lists of entries that travel alike. Workers take
+ * groups of them and carry them. Whoever takes an entry off its list, a worker
+ * or a cancel, must end it. A submission lives until its last worker is back,
+ * which may be after its last entry's end, and after its batch's.
  */
 #ifndef CF_ENGINE_SUBMISSION_H
 #define CF_ENGINE_SUBMISSION_H
@@ -33,20 +33,20 @@ struct cf_entry {
 	struct cf_request req;
 	void *cookie;
 	ssize_t result;
-	bool like; /* the one before it, as cf_request_init_like has it */
+	bool like; /* made by cf_request_init_like from the one before it */
 };
 
 /*
  * Entries of one sort that follow each other and cost the same. It says all
- * that a take has to know of them: workers take one after the other, and the
- * entries are still in the cache of the core that submitted them. Written in
- * sort, and by who strips.
+ * that a take has to know, so that a take need not read the entries, which are
+ * still in the cache of the core that submitted them. Written by the sorting,
+ * and by cf_queue_strip.
  */
 struct cf_streak {
 	struct cf_streak *next; /* of the sort */
 	unsigned first, nr;	/* entries */
-	unsigned cost_ns;	/* of each: of a worker's time, about */
-	unsigned need;		/* of each: BUNDLE, of a slot; else 0 */
+	unsigned cost_ns;	/* of each: a worker's time, about */
+	unsigned need;		/* of each: bytes of a slot, if a BUNDLE */
 };
 
 enum cf_way {
@@ -69,22 +69,22 @@ struct cf_sort {
 	enum cf_way way;
 	unsigned most;		    /* carriers at a time, 0: any number */
 	unsigned helpers;	    /* BUNDLE: of the crew of each carrier */
-	unsigned share;		    /* the same: entries that it takes */
-	unsigned busy;		    /* queue->lock; of most */
-	unsigned taken;		    /* queue->lock; of the first streak */
+	unsigned share;		    /* BUNDLE: entries that each takes */
+	unsigned busy;		    /* queue->lock; carriers at work */
+	unsigned taken;		    /* queue->lock; off the first streak */
 	struct cf_streak *first;    /* queue->lock */
 	struct cf_streak *last;	    /* written in sort */
-	unsigned long long cost_ns; /* queue->lock; of those that wait */
-	unsigned nr;		    /* at first; written in sort */
-	unsigned long long bytes;   /* the same */
-	size_t need; /* FLEET: the largest, BUNDLE: all; written in sort */
+	unsigned long long cost_ns; /* queue->lock; of entries that wait */
+	unsigned nr;		    /* entries at first; written in sort */
+	unsigned long long bytes;   /* of those; written in sort */
+	size_t need; /* of a slot: FLEET the largest, BUNDLE all; likewise */
 	/* what the entries of all but EACH and SERIAL have in common */
-	dev_t dev; /* buffered writes */
+	dev_t dev; /* with ino: the file of buffered writes */
 	ino_t ino;
 	enum cf_op op;
 	bool host, large;
 	bool alias; /* FLEET: to and from the aliases of one GPU */
-	dev_t disk; /* the same */
+	dev_t disk; /* with alias: the disk of all */
 	CUcontext ctx;
 	int ordinal;
 };
@@ -95,18 +95,18 @@ struct cf_submission {
 	struct cf_queue *queue;
 	struct cf_submission *next, **link; /* queue->lock */
 	unsigned waiting;  /* queue->lock; entries of all sorts */
-	unsigned carriers; /* workers that are worth their while */
+	unsigned carriers; /* how many workers pay */
 	unsigned nr;
 	unsigned nr_sorts;
 	unsigned nr_streaks;
-	struct cf_streak *streaks; /* behind the entries, with room for nr */
+	struct cf_streak *streaks; /* in memory behind the entries; up to nr */
 	uint64_t start;		   /* cf_stats_begin's */
 	enum cf_team team;	   /* whose workers carry it */
 	struct cf_sort sorts[CF_MAX_SORTS];
 	struct cf_load load;
-	struct cf_task task; /* instead, where there are too many loads */
+	struct cf_task task; /* used instead if there are too many loads */
 	_Atomic unsigned refs;
-	/* NULL: nobody waits. Else told once, behind the last entry's event */
+	/* called once, after the last entry's event; or NULL */
 	void (*ended)(void *arg);
 	void *ended_arg;
 	_Atomic unsigned left; /* entries that have not ended */
@@ -115,14 +115,18 @@ struct cf_submission {
 
 void cf_queue_init(struct cf_queue *queue);
 
-/* With room for nr entries; counts until cf_submissions_wait. Or NULL. */
+/*
+ * With room for nr entries, or NULL: no memory. cf_submissions_wait waits until
+ * it is gone.
+ */
 struct cf_submission *cf_submission_new(struct cf_queue *queue, unsigned nr);
-/* The one that made it has one to put; and the workers, until it is over. */
+/* Its maker has one reference, and its workers have one until it is over. */
 void cf_submission_put(struct cf_submission *sub);
 
 /*
- * On the thread that submits: the entries hold what params ask for, and may be
- * started. 0; or a code, of the first that is refused, and none holds anything.
+ * On the submitting thread: makes a request of each of params, and sorts them.
+ * 0; or the code of the first that is refused, and then no entry holds
+ * anything.
  */
 int cf_submission_fill(struct cf_submission *sub,
 		       const CUfileIOParams_t *params);
@@ -130,13 +134,13 @@ int cf_submission_fill(struct cf_submission *sub,
 /* Sorts the entries, all of which hold a request; fill has done so. */
 void cf_submission_sort(struct cf_submission *sub);
 
-/* Its entries are pending: queues them, for a take. */
+/* Its entries are pending: queues them, so that they can be taken. */
 void cf_submission_queue(struct cf_submission *sub);
 
 /* The same, and has workers carry them. */
 void cf_submission_start(struct cf_submission *sub);
 
-/* What a worker carries at a time. */
+/* Entries that a worker carries at a time, at most. */
 #define CF_GROUP_MAX CF_BUNDLE_MAX
 
 struct cf_group {
@@ -144,33 +148,33 @@ struct cf_group {
 	struct cf_entry *entries[CF_GROUP_MAX];
 	unsigned nr;
 	bool more;	 /* others waited when it was taken, or none was */
-	unsigned behind; /* so many did when it was taken */
+	unsigned behind; /* how many waited then */
 };
 
-/* Whose piece it is. */
+/* The entry that the piece is of. */
 static inline struct cf_entry *cf_entry_of(const struct cf_piece *piece)
 {
 	return (struct cf_entry *)((uintptr_t)piece -
 				   offsetof(struct cf_entry, req.piece));
 }
 
-/* The next group, taken off its list; false: there is none for one more. */
+/* Takes the next group off its list; false: no work for one worker more. */
 bool cf_submission_take(struct cf_submission *sub, struct cf_group *group);
 /*
- * One more entry of the group's sort, which is not put into the group; NULL:
- * there is none. By who carries the group.
+ * Takes one more entry of the group's sort, for the worker that carries the
+ * group, which it is not put into. NULL: there is none.
  */
 struct cf_entry *cf_submission_next(struct cf_submission *sub,
 				    struct cf_group *group);
 /* The group has been carried. */
 void cf_submission_done(struct cf_submission *sub, struct cf_group *group);
-/* So many entries have ended and are events, or forgotten. */
+/* nr entries have ended, and their events are posted or forgotten. */
 void cf_submission_ended(struct cf_submission *sub, unsigned nr);
 
 /* Ends all entries of the queue that nobody has begun, without an event. */
 void cf_queue_strip(struct cf_queue *queue);
 
-/* Until there is no submission, and so none at work. Nobody makes one. */
+/* Waits until there is no submission. Nobody makes one meanwhile. */
 void cf_submissions_wait(void);
 void cf_submissions_fork_prepare(void);
 void cf_submissions_fork_parent(void);
