@@ -641,6 +641,32 @@ const char *th_file_name(enum th_file_kind kind)
 	return names[kind];
 }
 
+void th_cells(struct CMUnitTest tests[TH_NR_CELLS], const char *what,
+	      CMUnitTestFunction test, CMFixtureFunction teardown)
+{
+	static struct {
+		struct th_cell cell;
+		char name[160];
+	} all[TH_NR_CELLS];
+
+	for (unsigned i = 0; i < TH_NR_CELLS; i++) {
+		struct th_cell *cell = &all[i].cell;
+
+		cell->mem_kind = i / TH_NR_FILE_KINDS;
+		cell->file_kind = i % TH_NR_FILE_KINDS;
+		snprintf(all[i].name, sizeof(all[i].name),
+			 "%s memory and a %s file: %s",
+			 th_mem_name(cell->mem_kind),
+			 th_file_name(cell->file_kind), what);
+		tests[i] = (struct CMUnitTest){
+			.name = all[i].name,
+			.test_func = test,
+			.teardown_func = teardown,
+			.initial_state = cell,
+		};
+	}
+}
+
 static const char *temp_dir(char *dir, size_t size, const char *above)
 {
 	if (*dir)

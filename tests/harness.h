@@ -246,6 +246,31 @@ struct th_file {
 };
 
 const char *th_file_name(enum th_file_kind kind);
+
+/* A kind of memory with a kind of file. */
+struct th_cell {
+	enum th_mem_kind mem_kind;
+	enum th_file_kind file_kind;
+};
+#define TH_NR_CELLS (TH_NR_MEM_KINDS * TH_NR_FILE_KINDS)
+
+/*
+ * Fills in a test for each cell, which is its state. what: what it shows, for
+ * its name. Once in a program.
+ */
+void th_cells(struct CMUnitTest tests[TH_NR_CELLS], const char *what,
+	      CMUnitTestFunction test, CMFixtureFunction teardown);
+
+/* A test whose state is a kind of memory, and that th_close follows. */
+#define TH_OF(test, kind) \
+	{ \
+		.name = #test " (" #kind ")", .test_func = test, \
+		.teardown_func = th_teardown_close, \
+		.initial_state = &(enum th_mem_kind) \
+		{ \
+			kind \
+		} \
+	}
 /* Whether its pages can be mapped for a GPU: the kernel tells which are cached,
  * and the file system is one that is known. */
 bool th_file_mappable(const struct th_file *file);

@@ -365,19 +365,11 @@ static void slots_stay_as_they_are_when_their_bound_is_raised(void **state)
 	th_close();
 }
 
-#define EACH(test, kind) \
-	{ \
-		.name = #test " (" #kind ")", .test_func = test, \
-		.teardown_func = th_teardown_close, \
-		.initial_state = &(enum th_mem_kind) \
-		{ \
-			kind \
-		} \
-	}
 #define EVERY(test) \
-	EACH(test, TH_DEVICE), EACH(test, TH_MANAGED), EACH(test, TH_PINNED), \
-		EACH(test, TH_MALLOC), EACH(test, TH_MMAP), \
-		EACH(test, TH_POOL), EACH(test, TH_VMM), EACH(test, TH_SECOND)
+	TH_OF(test, TH_DEVICE), TH_OF(test, TH_MANAGED), \
+		TH_OF(test, TH_PINNED), TH_OF(test, TH_MALLOC), \
+		TH_OF(test, TH_MMAP), TH_OF(test, TH_POOL), \
+		TH_OF(test, TH_VMM), TH_OF(test, TH_SECOND)
 
 int main(void)
 {
@@ -385,16 +377,17 @@ int main(void)
 		EVERY(read_ends_where_the_file_does),
 		EVERY(write_extends_the_file_exactly),
 		EVERY(size_zero_moves_nothing_and_answers_zero),
-		EACH(numbers_out_of_range_are_refused, TH_MALLOC),
-		EACH(ranges_that_wrap_around_are_refused, TH_MALLOC),
-		EACH(ranges_that_wrap_around_are_refused, TH_DEVICE),
-		EACH(range_beyond_the_allocation_is_5014, TH_DEVICE),
-		EACH(range_beyond_the_allocation_is_5014, TH_MANAGED),
-		EACH(range_beyond_the_allocation_is_5014, TH_VMM),
-		EACH(range_beyond_the_allocation_is_5014, TH_SECOND),
+		TH_OF(numbers_out_of_range_are_refused, TH_MALLOC),
+		TH_OF(ranges_that_wrap_around_are_refused, TH_MALLOC),
+		TH_OF(ranges_that_wrap_around_are_refused, TH_DEVICE),
+		TH_OF(range_beyond_the_allocation_is_5014, TH_DEVICE),
+		TH_OF(range_beyond_the_allocation_is_5014, TH_MANAGED),
+		TH_OF(range_beyond_the_allocation_is_5014, TH_VMM),
+		TH_OF(range_beyond_the_allocation_is_5014, TH_SECOND),
 		EVERY(range_beyond_the_registration_is_5017),
 		EVERY(interior_pointers_of_a_registration_work),
-		EACH(a_registration_does_not_outlive_its_allocation, TH_DEVICE),
+		TH_OF(a_registration_does_not_outlive_its_allocation,
+		      TH_DEVICE),
 		EVERY(reads_that_just_fill_slots_end),
 		EVERY(slots_stay_as_they_are_when_their_bound_is_raised),
 	};

@@ -75,16 +75,11 @@ static void forget(void)
 	data_calls = 0;
 }
 
-struct cell {
-	enum th_mem_kind mem_kind;
-	enum th_file_kind file_kind;
-};
-
 struct bench {
 	struct th_mem mem;
 	struct th_file file;
 	CUfileHandle_t fh;
-	const struct cell *cell;
+	const struct th_cell *cell;
 };
 
 static ocf_explain_t ask(const struct bench *b, ocf_op_t op, size_t size,
@@ -194,7 +189,7 @@ static void one(struct bench *b, ocf_op_t op, size_t size,
 		assert_in_range(copies() - copies_before, 1, e.parts + 2);
 }
 
-static void bench_init(struct bench *b, const struct cell *cell)
+static void bench_init(struct bench *b, const struct th_cell *cell)
 {
 	static struct cf_os noting;
 	static struct cf_uring noting_uring;
@@ -245,7 +240,7 @@ static void what_is_said_is_what_happens(void **state)
 
 static void plain_bench(struct bench *b)
 {
-	static const struct cell cell = { TH_MALLOC, TH_BUFFERED };
+	static const struct th_cell cell = { TH_MALLOC, TH_BUFFERED };
 
 	bench_init(b, &cell);
 }
@@ -345,7 +340,7 @@ static void memory_that_is_not_there_is_explained_like_memory_that_is(
 	if (th_aliased())
 		th_skip("what is not there has no alias");
 	for (unsigned i = 0; i < 3; i++) {
-		struct cell cell = { kinds[i].kind, TH_ODIRECT };
+		struct th_cell cell = { kinds[i].kind, TH_ODIRECT };
 		ocf_explain_t there, assumed = { .struct_size = sizeof(there) };
 		struct bench b = { 0 };
 
@@ -457,7 +452,6 @@ static void a_text_that_does_not_fit_is_cut_and_its_length_told(void **state)
 	bench_fini(&b);
 }
 
-#define NR_CELLS (TH_NR_MEM_KINDS * TH_NR_FILE_KINDS)
 #define PLAIN(name) cmocka_unit_test_teardown(name, teardown)
 
 static int teardown(void **state)
@@ -481,27 +475,12 @@ static const struct CMUnitTest plain_tests[] = {
 
 int main(void)
 {
-	static char names[NR_CELLS][160];
-	static struct cell cells[NR_CELLS];
-	static struct CMUnitTest tests[NR_CELLS + NR_PLAIN];
+	static struct CMUnitTest tests[TH_NR_CELLS + NR_PLAIN];
 
 	th_start(290);
-	for (unsigned i = 0; i < NR_CELLS; i++) {
-		cells[i].mem_kind = i / TH_NR_FILE_KINDS;
-		cells[i].file_kind = i % TH_NR_FILE_KINDS;
-		snprintf(names[i], sizeof(names[i]),
-			 "%s memory and a %s file: what is said is what "
-			 "happens",
-			 th_mem_name(cells[i].mem_kind),
-			 th_file_name(cells[i].file_kind));
-		tests[i] = (struct CMUnitTest){
-			.name = names[i],
-			.test_func = what_is_said_is_what_happens,
-			.teardown_func = teardown,
-			.initial_state = &cells[i],
-		};
-	}
-	memcpy(tests + NR_CELLS, plain_tests, sizeof(plain_tests));
+	th_cells(tests, "what is said is what happens",
+		 what_is_said_is_what_happens, teardown);
+	memcpy(tests + TH_NR_CELLS, plain_tests, sizeof(plain_tests));
 	return th_finish(
 		cmocka_run_group_tests_name("explain", tests, NULL, NULL));
 }

@@ -35,11 +35,6 @@ static const struct alignment {
 #define NR_ALIGNMENTS (sizeof(alignments) / sizeof(alignments[0]))
 #define NR_MOVES (NR_SIZES * (TH_TSAN ? 1 : NR_ALIGNMENTS))
 
-struct cell {
-	enum th_mem_kind mem_kind;
-	enum th_file_kind file_kind;
-};
-
 struct bench {
 	struct th_mem mem;
 	struct th_file file;
@@ -57,7 +52,7 @@ struct move {
 	bool by_offset;		   /* base and offset, or an interior pointer */
 };
 
-static void bench_init(struct bench *b, const struct cell *cell)
+static void bench_init(struct bench *b, const struct th_cell *cell)
 {
 	const char *door = getenv("OCF_DOOR");
 
@@ -80,7 +75,7 @@ static void bench_init(struct bench *b, const struct cell *cell)
 }
 
 /* With mapped.json: reads through the page cache have been mapped ones. */
-static void check_mapped(const struct bench *b, const struct cell *cell)
+static void check_mapped(const struct bench *b, const struct th_cell *cell)
 {
 	bool buffered = cell->file_kind == TH_BUFFERED ||
 			cell->file_kind == TH_TMPFS ||
@@ -177,7 +172,7 @@ static void write_one(struct bench *b, const struct move *m)
 	th_equal(m->name, b->got, b->content + from, len);
 }
 
-static bool too_slow_here(const struct cell *cell, size_t size)
+static bool too_slow_here(const struct th_cell *cell, size_t size)
 {
 	return TH_SANITIZED && size > TH_MIB && cell->mem_kind != TH_DEVICE &&
 	       cell->file_kind != TH_ODIRECT;
@@ -187,7 +182,7 @@ static bool too_slow_here(const struct cell *cell, size_t size)
  * A race is in the code that runs, not in the numbers: where the thread
  * sanitizer looks, each size has one alignment, another one in the next cell.
  */
-static bool is_left_to_others(const struct cell *cell, size_t i)
+static bool is_left_to_others(const struct th_cell *cell, size_t i)
 {
 	return TH_TSAN &&
 	       i % NR_ALIGNMENTS !=
@@ -195,7 +190,7 @@ static bool is_left_to_others(const struct cell *cell, size_t i)
 			       NR_ALIGNMENTS;
 }
 
-static void each_move(struct bench *b, const struct cell *cell,
+static void each_move(struct bench *b, const struct th_cell *cell,
 		      const char *verb,
 		      void (*one)(struct bench *b, const struct move *m))
 {
@@ -222,7 +217,7 @@ static void each_move(struct bench *b, const struct cell *cell,
 
 static void moves_exactly_its_bytes(void **state)
 {
-	const struct cell *cell = *state;
+	const struct th_cell *cell = *state;
 	struct bench b = { 0 };
 	CUfileError_t e;
 
@@ -240,30 +235,15 @@ static void moves_exactly_its_bytes(void **state)
 	bench_fini(&b);
 }
 
-#define NR_CELLS (TH_NR_MEM_KINDS * TH_NR_FILE_KINDS)
-
 int main(void)
 {
-	static char names[NR_CELLS][160];
-	static struct cell cells[NR_CELLS];
-	static struct CMUnitTest tests[NR_CELLS];
+	static struct CMUnitTest tests[TH_NR_CELLS];
 
 	th_start(290);
-	for (unsigned i = 0; i < NR_CELLS; i++) {
-		cells[i].mem_kind = i / TH_NR_FILE_KINDS;
-		cells[i].file_kind = i % TH_NR_FILE_KINDS;
-		snprintf(names[i], sizeof(names[i]),
-			 "%s memory and a %s file: reads and writes of every "
-			 "size and alignment move exactly their bytes",
-			 th_mem_name(cells[i].mem_kind),
-			 th_file_name(cells[i].file_kind));
-		tests[i] = (struct CMUnitTest){
-			.name = names[i],
-			.test_func = moves_exactly_its_bytes,
-			.teardown_func = th_teardown_close,
-			.initial_state = &cells[i],
-		};
-	}
+	th_cells(tests,
+		 "reads and writes of every size and alignment move "
+		 "exactly their bytes",
+		 moves_exactly_its_bytes, th_teardown_close);
 	return th_finish(
 		cmocka_run_group_tests_name("matrix", tests, NULL, NULL));
 }

@@ -390,16 +390,7 @@ static void two_files_of_one_file_system_are_two_handles(void **state)
 	th_close();
 }
 
-#define EACH(test, kind) \
-	{ \
-		.name = #test " (" #kind ")", .test_func = test, \
-		.teardown_func = th_teardown_close, \
-		.initial_state = &(enum th_mem_kind) \
-		{ \
-			kind \
-		} \
-	}
-#define BOTH(test) EACH(test, TH_DEVICE), EACH(test, TH_MALLOC)
+#define BOTH(test) TH_OF(test, TH_DEVICE), TH_OF(test, TH_MALLOC)
 
 int main(void)
 {
