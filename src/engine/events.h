@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * events - what has ended in a batch, until somebody asks for it.
+ * events - the entries of a batch that have ended, until the client asks.
  *
- * An entry is pending from the submit that brings it to its end, and then
- * ready until it is taken. There is room for all of them from the start, so
- * that no end can fail. Any number of threads post and take.
+ * An entry is pending from its submit to its end, and its event is ready from
+ * then until it is taken. There is room for all events from the start, so that
+ * no end can fail. Any number of threads post and take.
  */
 #ifndef CF_ENGINE_EVENTS_H
 #define CF_ENGINE_EVENTS_H
@@ -20,16 +20,16 @@ struct cf_events {
 	pthread_cond_t changed;
 	CUfileIOEvents_t *ring; /* lock */
 	unsigned size, first;	/* lock */
-	/* lock to write; read relaxed by those who look before they sleep */
+	/* lock to write; a taker reads them relaxed before it sleeps */
 	_Atomic unsigned pending, ready;
-	_Atomic unsigned rests; /* takes to come that look less; a hint */
-	unsigned sleepers;	/* lock; all of them, whatever they wait for */
+	_Atomic unsigned rests; /* so many takes to come look less; a hint */
+	unsigned sleepers;	/* lock; threads, whatever they wait for */
 	unsigned wanted;	/* lock; the fewest events that wake a taker */
 	_Atomic unsigned dropping; /* lock to write; cancels under way */
 	_Atomic bool over;	   /* lock to write; the batch ends */
 };
 
-/* True while an entry that has not begun had better not. */
+/* True while a cancel is under way: entries should not begin. */
 static inline bool cf_events_are_dropped(const struct cf_events *events)
 {
 	return atomic_load_explicit(&events->dropping, memory_order_relaxed);
@@ -40,7 +40,7 @@ void cf_events_init(struct cf_events *events);
 
 /* For batches of up to size entries. 0 or -ENOMEM. */
 int cf_events_open(struct cf_events *events, unsigned size);
-/* Nobody uses them any more. */
+/* No thread uses them any more. */
 void cf_events_close(struct cf_events *events);
 
 /*
@@ -49,16 +49,16 @@ void cf_events_close(struct cf_events *events);
  */
 int cf_events_expect(struct cf_events *events, unsigned nr);
 
-/* So many pending entries have ended, with these events or with none. */
+/* nr pending entries have ended: with these events; without any. */
 void cf_events_post(struct cf_events *events, const CUfileIOEvents_t *ended,
 		    unsigned nr);
 void cf_events_forget(struct cf_events *events, unsigned nr);
 
 /*
- * Takes up to *nr events into to, oldest first, and answers how many in *nr.
- * Sleeps until there are min_nr, or nothing is pending, or timeout has
- * passed (NULL: never); a timeout that makes no sense is read as it may have
- * been meant. 0, or -5041 when the batch is over.
+ * Takes up to *nr events, oldest first; *nr: how many it took. Waits until
+ * there are min_nr, or nothing is pending, or the timeout has passed (NULL:
+ * never; one out of range is read as cf_deadline_of does). 0, or -5041 when the
+ * batch is over.
  */
 int cf_events_take(struct cf_events *events, unsigned min_nr, unsigned *nr,
 		   CUfileIOEvents_t *to, const struct timespec *timeout);
@@ -70,7 +70,7 @@ int cf_events_take(struct cf_events *events, unsigned min_nr, unsigned *nr,
 void cf_events_drop_begin(struct cf_events *events);
 void cf_events_drop_end(struct cf_events *events);
 
-/* The batch is over: who sleeps, and who comes, is told so. */
+/* The batch is over: takers that sleep, and that come, are told so. */
 void cf_events_finish(struct cf_events *events);
 
 #endif

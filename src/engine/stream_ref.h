@@ -3,9 +3,9 @@
  * stream_ref - a stream that was registered: where it is, what was promised
  * for it, and how many of its operations are out.
  *
- * On a list from its registration until it is forgotten; freed when nothing
- * of it is out any more. Who gets one counts as one that is out. Lock: that
- * of sops.h, taken inside but where it is said.
+ * On a list from its registration until it is deregistered; freed when no
+ * operation of it is out any more. A reference from get or unlist counts like
+ * an operation. Lock: that of sops.h, taken inside but where it is said.
  */
 #ifndef CF_ENGINE_STREAM_REF_H
 #define CF_ENGINE_STREAM_REF_H
@@ -22,26 +22,26 @@ int cf_stream_ref_list(const struct cf_place *at, unsigned flags);
 /* Not locked, a hint: whether any is listed. */
 bool cf_stream_refs_any(void);
 
-/* NULL: none. A place whose id is not known could be any of its name. */
+/* NULL: none. Where the place's id is not known, the handle alone decides. */
 struct cf_stream_ref *cf_stream_ref_get(const struct cf_place *at);
 void cf_stream_ref_put(struct cf_stream_ref *ref);
 
 /*
- * Takes it off the list; NULL: none. It is known by its handle alone, unless
- * it is a default stream.
+ * Takes it off the list; NULL: none. Looks for the handle alone, unless it is a
+ * default stream, for the stream may be gone already.
  */
 struct cf_stream_ref *cf_stream_ref_unlist(const struct cf_place *at);
 
 /*
- * Waits until nothing but the caller's own is out and all bytes are in their
- * places, its context dies or sops are shut; then puts that.
+ * Waits until no operation is out and all bytes are in their places, or the
+ * context dies, or sops are shut; then puts the caller's reference.
  */
 void cf_stream_ref_wait(struct cf_stream_ref *ref);
 
-/* CU_FILE_STREAM_*; they stay. */
+/* CU_FILE_STREAM_*, as registered; they never change. */
 unsigned cf_stream_ref_flags(const struct cf_stream_ref *ref);
 
-/* An operation of the dock goes out; comes home, the lock being held. */
+/* An operation of the dock goes out; comes back, with the lock held. */
 void cf_stream_ref_join(struct cf_stream_ref *ref, struct cf_dock *dock);
 void cf_stream_ref_leave(struct cf_stream_ref *ref);
 
