@@ -58,6 +58,20 @@ bool cf_feed_part(struct cf_feed *feed, size_t nr, struct cf_part *part);
 /* Nothing from at on made it: the file ended (code 0), or an error. */
 void cf_feed_short(struct cf_feed *feed, size_t at, int code);
 
+/*
+ * Whether all of a part made it. n: bytes from its front that did, or a
+ * negative code; what is missing the feed is told.
+ */
+static inline bool cf_feed_made(struct cf_feed *feed,
+				const struct cf_part *part, ssize_t n)
+{
+	if (n == (ssize_t)part->size)
+		return true;
+	cf_feed_short(feed, part->at + (n > 0 ? (size_t)n : 0),
+		      n < 0 ? (int)n : 0);
+	return false;
+}
+
 /* When all carriers are done: bytes from the front, or a negative code. */
 ssize_t cf_feed_result(struct cf_feed *feed);
 

@@ -77,16 +77,6 @@ static bool next_of(const struct cf_carrier *c, struct cf_part *rest,
 	return true;
 }
 
-/* True: all of it; else the feed was told what is missing. */
-static bool made_it(struct cf_carrier *c, const struct cf_part *some, ssize_t n)
-{
-	if (n == (ssize_t)some->size)
-		return true;
-	cf_feed_short(c->feed, some->at + (n > 0 ? (size_t)n : 0),
-		      n < 0 ? (int)n : 0);
-	return false;
-}
-
 /* Not, if it would then wait for its stream. */
 static bool may_go_on(const struct cf_carrier *c, bool ahead)
 {
@@ -103,7 +93,8 @@ void cf_carrier_read(struct cf_carrier *c, bool ahead)
 		while (next_of(c, &part, &some)) {
 			struct cf_berth *b = &c->berths[c->nr++ % c->nr_berths];
 
-			if (!made_it(c, &some, read_some(c, b, &some)))
+			if (!cf_feed_made(c->feed, &some,
+					  read_some(c, b, &some)))
 				return;
 		}
 	}
@@ -154,7 +145,7 @@ void cf_carrier_write(struct cf_carrier *c)
 		if (!n)
 			n = cf_slot_drain(c->piece, &b->part,
 					  berth_for(c, b, &b->part));
-		if (!made_it(c, &b->part, n))
+		if (!cf_feed_made(c->feed, &b->part, n))
 			return;
 	}
 }

@@ -89,8 +89,7 @@ static void settle(struct cf_feed *feed, const struct cf_part *part, ssize_t n)
 
 	while (cf_feed_next(feed, &taken))
 		;
-	if (n < (ssize_t)part->size)
-		cf_feed_short(feed, n > 0 ? (size_t)n : 0, n < 0 ? (int)n : 0);
+	(void)cf_feed_made(feed, part, n);
 }
 
 bool cf_express_run(const struct cf_piece *piece, struct cf_feed *feed)

@@ -28,19 +28,11 @@ bool cf_hops_pay(const struct cf_memory *mem, size_t size)
 
 /* ---------------------------------------------------------------- a part */
 
-static void end_short(const struct cf_leg *leg, ssize_t n, int code)
-{
-	if (n < (ssize_t)leg->part.size)
-		cf_feed_short(leg->feed, leg->part.at + (n > 0 ? (size_t)n : 0),
-			      code);
-}
-
 static void carry_plainly(const struct cf_leg *leg)
 {
 	struct cf_piece alone = *leg->piece;
 	struct cf_crew nobody = { .helpers = 0 };
 	struct cf_feed inner;
-	ssize_t n;
 
 	alone.mem.addr += leg->part.at;
 	alone.file_off += (off_t)leg->part.at;
@@ -50,14 +42,15 @@ static void carry_plainly(const struct cf_leg *leg)
 	alone.flights = 0; /* a piece of a bundle was never planned */
 	cf_feed_init(&inner, alone.size, 0, alone.size);
 	cf_path_staged.run(&alone, &inner, &nobody);
-	n = cf_feed_result(&inner);
-	end_short(leg, n, inner.code);
+	if (inner.limit < alone.size)
+		cf_feed_short(leg->feed, leg->part.at + inner.limit,
+			      inner.code);
 }
 
 static void go_another_way(const struct cf_hops *hops, const struct cf_leg *leg)
 {
 	if (hops->leaves)
-		end_short(leg, 0, -EAGAIN);
+		cf_feed_short(leg->feed, leg->part.at, -EAGAIN);
 	else
 		carry_plainly(leg);
 }
@@ -75,7 +68,7 @@ static void end_hop(const struct cf_hops *hops, struct cf_hop *hop)
 	} else if (err) {
 		hop->lost = cf_is_cuda_error(err);
 		cf_device_failed(hops->dev, err);
-		end_short(&hop->leg, 0, err);
+		cf_feed_short(hop->leg.feed, hop->leg.part.at, err);
 	}
 }
 
@@ -87,7 +80,7 @@ static void begin_hop(const struct cf_hops *hops, struct cf_hop *hop,
 	const char *from;
 	ssize_t n = cf_express_fill(piece, &leg->part, &hop->seat, &from);
 
-	end_short(leg, n, n < 0 ? (int)n : 0);
+	(void)cf_feed_made(leg->feed, &leg->part, n);
 	if (n <= 0)
 		return;
 	hop->leg = *leg;

@@ -52,16 +52,11 @@ static void carry(void *arg)
 {
 	const struct load *load = arg;
 	struct cf_part part;
-	ssize_t n;
 
-	while (cf_feed_next(load->feed, &part)) {
-		n = move(load->piece, part.at, part.size);
-		if (n == (ssize_t)part.size)
-			continue;
-		cf_feed_short(load->feed, part.at + (n > 0 ? (size_t)n : 0),
-			      n < 0 ? (int)n : 0);
-		return;
-	}
+	while (cf_feed_next(load->feed, &part) &&
+	       cf_feed_made(load->feed, &part,
+			    move(load->piece, part.at, part.size)))
+		continue;
 }
 
 static void host_run(const struct cf_piece *piece, struct cf_feed *feed,

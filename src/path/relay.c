@@ -66,15 +66,13 @@ static int fill_next(struct relay *relay)
 		      atomic_load_explicit(&relay->freed, memory_order_acquire);
 	struct cf_part part;
 	size_t nr;
-	ssize_t n;
 	int dealt = cf_feed_try(relay->feed, room, &part, &nr);
 
 	if (dealt <= 0)
 		return dealt;
-	n = cf_slot_fill(relay->piece, &part, place_of(relay, nr));
-	if (n != (ssize_t)part.size)
-		cf_feed_short(relay->feed, part.at + (n > 0 ? (size_t)n : 0),
-			      n < 0 ? (int)n : 0);
+	(void)cf_feed_made(
+		relay->feed, &part,
+		cf_slot_fill(relay->piece, &part, place_of(relay, nr)));
 	atomic_store_explicit(&relay->filled[nr % relay->ring], nr + 1,
 			      memory_order_release);
 	return 1;

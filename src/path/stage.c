@@ -168,11 +168,8 @@ static int run_read(struct stage *stage)
 		if (nr == stage->nr_slots)
 			widen(stage);
 		n = read_part(stage, &part, nr);
-		if (n == (ssize_t)part.size)
-			continue;
-		cf_feed_short(stage->feed, part.at + (n > 0 ? (size_t)n : 0),
-			      n < 0 ? (int)n : 0);
-		break;
+		if (!cf_feed_made(stage->feed, &part, n))
+			break;
 	}
 	/* Seen by every stream once the copies are done. */
 	res = wait_all(stage);
