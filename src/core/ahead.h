@@ -2,12 +2,13 @@
 /*
  * ahead - asks the kernel for pages that a large read will come to.
  *
- * A read at a place of its own begins for the kernel as a stream does, with a
- * window that grows, and of each part that a thread of its own reads as another
- * one. Who says what is coming keeps the disk busy with just that, and two
- * threads do. Where reads follow each other the kernel reads ahead by itself,
- * beyond the end of a read, too. On a network there is more to wait for than a
- * disk, and several threads do it together; see core/cold.h for small reads.
+ * By itself the kernel takes a read at a new place for the start of a stream,
+ * and reads ahead in a window that grows; and it takes each part that another
+ * thread reads for a stream of its own. Told what is coming (posix_fadvise) it
+ * keeps the disk busy with just that, and two threads are enough. Where reads
+ * follow each other the kernel reads ahead well by itself, also beyond the end
+ * of a read. On a network there is more to wait for than a disk, and more
+ * threads help. Small reads: core/cold.h.
  */
 #ifndef CF_CORE_AHEAD_H
 #define CF_CORE_AHEAD_H
@@ -19,16 +20,17 @@ struct cf_ahead {
 };
 
 /*
- * Whether it pays for the piece: then *ahead has begun, and may be the piece's
- * until it is done. After a slow read a system call. Any thread; no lock.
+ * Whether it pays for the piece; then *ahead is begun, for the piece until it
+ * is done. Makes a system call if the handle's last read was slow. Any thread;
+ * no lock.
  */
 bool cf_ahead_begin(struct cf_ahead *ahead, const struct cf_piece *piece);
-/* Made n bytes: where the next read of the handle may go on. */
+/* The piece made n bytes; notes where the handle's next read may go on. */
 void cf_ahead_end(const struct cf_piece *piece, ssize_t n);
 
 /*
- * Who will now read the part of the piece that begins there asks for it, and
- * for some of what comes after. Any of its carriers; none asks twice.
+ * Called by a carrier that will now read the part at `at`: asks for it, and for
+ * some of what comes after it, unless another carrier has done so.
  */
 void cf_ahead_reach(const struct cf_piece *piece, size_t at);
 

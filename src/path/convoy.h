@@ -2,10 +2,10 @@
 /*
  * convoy - large cached reads of a batch, one behind the other through a slot.
  *
- * A request that is alone waits for its last copy, and until then its bytes
- * lie in the core's cache, where the GPU fetches them slowly. In a convoy the
- * next piece is read meanwhile, which also pushes the bytes of the one before
- * it out of that cache, so that nothing has to be done for it.
+ * A request that is carried alone ends with a wait for its last copy, whose
+ * bytes lie in the core's cache, where the GPU fetches them slowly. In a convoy
+ * the next piece is read during that wait, which also pushes the bytes of the
+ * piece before it out of the cache, so that they need not be demoted.
  */
 #ifndef CF_PATH_CONVOY_H
 #define CF_PATH_CONVOY_H
@@ -23,20 +23,20 @@ struct cf_convoy {
 		      ssize_t result);
 };
 
-/* Whether it may travel so, by what it is alone. Pure. */
+/* Whether the piece, taken alone, may travel in a convoy. Pure. */
 bool cf_convoy_can(const struct cf_piece *piece);
 
 /*
- * Carries first, and then what next gives. All that were taken have ended on
- * return. After trouble with the device it takes no more.
+ * Carries first, and then each piece that next gives. When it returns, all that
+ * it took have ended. After an error of the device it takes no more.
  */
 void cf_convoy_run(struct cf_convoy *convoy, const struct cf_piece *first);
 
 /*
- * The same for pieces whose route is mapped, all of whose windows were open: no
- * slot, and no copy by the CPU. A result is what made it from the piece's front
- * so, never an error; the rest, at the end of the file, too, is the next
- * path's.
+ * The same for pieces whose route is mapped, and whose windows were all open:
+ * no slot, and no copy by the CPU. A result is never an error, but how many
+ * bytes from the piece's front came out of windows; the next path carries the
+ * rest, and finds the end of the file.
  */
 void cf_convoy_run_mapped(struct cf_convoy *convoy,
 			  const struct cf_piece *first);

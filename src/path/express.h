@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * express - small reads by the shuttle: from the file into a seat, and on.
+ * express - small reads by the shuttle: from the file into a seat, and from
+ * there to their place by its kernel (core/shuttle.h).
  */
 #ifndef CF_PATH_EXPRESS_H
 #define CF_PATH_EXPRESS_H
@@ -10,23 +11,22 @@
 #include "core/piece.h"
 #include "core/shuttle.h"
 
-/* True: the piece was carried, and its feed knows how. False: it was not. */
+/* True: the piece was carried, its feed has the result. False: nothing was. */
 bool cf_express_run(const struct cf_piece *piece, struct cf_feed *feed);
 
-/* Whether a kernel of ours may write there, by what it is. Pure. */
+/* Whether a kernel of ours may write to memory of that kind. Pure. */
 bool cf_express_suits(const struct cf_memory *mem);
 
-/*
- * One part, out of the file into the seat, to *from there. Bytes, or -errno.
- */
+/* Reads a part from the file into the seat, at *from. Bytes, or -errno. */
 ssize_t cf_express_fill(const struct cf_piece *piece,
 			const struct cf_part *part, const struct cf_seat *seat,
 			const char **from);
 
 /*
- * A kernel that strays breaks the client's context. What is not registered may
- * have been freed since the request was checked, which a copy is only refused
- * for: it is asked for once more.
+ * Whether the piece's memory is still there. Unregistered memory may have been
+ * freed since the request was checked. A copy by the driver would only be
+ * refused then, but a kernel that strays breaks the client's context; so the
+ * driver is asked once more.
  */
 bool cf_express_is_there(const struct cf_piece *piece);
 

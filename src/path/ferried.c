@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * ferried - has carriers read and write a piece, as many as the crew has room
- * for.
+ * ferried - has the crew's threads read or write a piece, each with a carrier,
+ * as far as there is room for carriers.
  *
- * Who finds the feed empty goes, and leaves its carrier parked, with what is on
- * its way; who leads sees to that at the end. Ahead of the stream a carrier is
- * parked when its berths are full, and somebody goes on with it when the stream
- * is there.
+ * A thread that finds the feed empty leaves at once, and parks its carrier with
+ * the orders that are on their way; the caller ends parked carriers when all
+ * threads are back. Ahead of the stream a carrier is parked when its berths are
+ * full, and any thread goes on with it when the stream has come.
  */
 #include "path/ferried.h"
 
@@ -15,14 +15,14 @@
 
 #define MAX_PARKED 32
 
-/* What those who carry a piece share. */
+/* What the threads that carry a piece share. */
 struct load {
 	const struct cf_piece *piece;
 	struct cf_feed *feed;
-	bool ahead; /* of the stream; nobody carries while it changes */
-	int err;    /* the stream will never be there */
+	bool ahead; /* of the stream; changes while no thread carries */
+	int err;    /* why the stream will never come */
 	pthread_mutex_t lock; /* innermost */
-	/* lock: gone, but for their slots */
+	/* lock: carriers with slots, which no thread uses */
 	unsigned nr_parked;
 	struct cf_carrier parked[MAX_PARKED];
 };
@@ -58,7 +58,7 @@ static enum cf_carrier_room room_for(const struct load *load, bool leads)
 	return load->ahead ? CF_CARRIER_SLOT : CF_CARRIER_IDLE;
 }
 
-/* Without room others carry the piece. */
+/* A thread that gets no room leaves the piece to the others. */
 static void carry(struct load *load, bool leads)
 {
 	struct cf_carrier c;
@@ -104,7 +104,7 @@ static void run(struct load *load, struct cf_crew *crew,
 		lead_fn(load);
 }
 
-/* But for the room of those that are not there yet, which is some KiB. */
+/* All but `parked`, which is some KiB, and is written when one is parked. */
 static void init(struct load *load, const struct cf_piece *piece,
 		 struct cf_feed *feed)
 {
