@@ -5,9 +5,20 @@
  * Requests do not count on the session: each holds its handle, and the close
  * waits for every handle before it takes anything away.
  *
- * Lock: session_lock, the first of the library's order (docs/architecture.md,
- * "Locks"): any other may be taken under it, and it under none. It may be held
- * across driver calls and file IO.
+ * Lock order of the library:
+ *     OK:  session_lock, batch table_lock, live_lock
+ *     OK:  session_lock, handle table_lock
+ *     OK:  session_lock, buffer stripes
+ *     OK:  session_lock, devices make_lock
+ *     OK:  session_lock, sops.lock, docks.lock
+ *     OK:  session_lock, workers.lock
+ *     OK:  handle table_lock, cf_windows_lock
+ *     OK:  lanes->lock, pool->lock, feed->lock, a batch's locks or the log's
+ *          after any
+ *  ERROR:  any of them, session_lock
+ *   NEVER: any but session_lock and make_lock across a driver call, any
+ *          but session_lock, reopen_lock and, for sysfs, make_lock across
+ *          file IO
  */
 #include "engine/session.h"
 
