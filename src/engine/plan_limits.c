@@ -5,7 +5,9 @@
 #include "core/cache.h"
 #include "core/cpus.h"
 #include "core/file.h"
+#include "core/log.h"
 #include "core/numbers.h"
+#include "core/quota.h"
 #include "core/slabs.h"
 #include "engine/worker.h"
 
@@ -26,8 +28,15 @@ static _Atomic uint32_t gpus[CF_NR_TEAMS]; /* a bit a GPU that was seen */
 static unsigned nr_cpus(void)
 {
 	struct cf_cpus cpus;
+	unsigned nr = cf_cpus_of_process(&cpus) ? 1 : cf_cpus_count(&cpus);
+	unsigned quota = cf_quota_cpus();
 
-	return cf_cpus_of_process(&cpus) ? 1 : cf_cpus_count(&cpus);
+	if (quota >= nr)
+		return nr;
+	cf_log(CF_LOG_INFO,
+	       "control groups leave the time of %u of %u processors", quota,
+	       nr);
+	return quota;
 }
 
 /*
