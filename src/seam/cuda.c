@@ -70,7 +70,7 @@ static const struct row rows[] = {
 	MAY(exchange_capture_mode, "cuThreadExchangeStreamCaptureMode"),
 	MAY(stream_create_with_priority, "cuStreamCreateWithPriority"),
 	MAY(memcpy_dtod_async, "cuMemcpyDtoDAsync_v2"),
-	/* of CUDA 12.8, which has fail_idx; a later form has another name */
+	/* the form of CUDA 12.8, with fail_idx; later ones have another name */
 	MAY(memcpy_batch_async, "cuMemcpyBatchAsync"),
 	MAY(memcpy_2d_async, "cuMemcpy2DAsync_v2"),
 	MAY(mem_alloc, "cuMemAlloc_v2"),
@@ -114,7 +114,7 @@ static bool exit_watched; /* load_lock */
 /* published: the release store makes the filled table visible to readers */
 static const struct cf_cuda *_Atomic published;
 static atomic_bool exiting;
-static _Atomic uint64_t looked_ns; /* relaxed: only spaces out the looks */
+static _Atomic uint64_t looked_ns; /* relaxed: only spaces out searches */
 
 static void note_exit(void)
 {
@@ -133,7 +133,7 @@ static bool fill(struct cf_cuda *cuda, void *lib)
 	return true;
 }
 
-/* The first one wins; says whether it was this one. */
+/* The first table that is published stays. True if it is this one. */
 static bool publish(const struct cf_cuda *cuda)
 {
 	bool first;

@@ -99,7 +99,7 @@ struct cf_cuda {
 					 int type, unsigned long long flags);
 	CUresult (*mem_import_from_handle)(CUmemGenericAllocationHandle *handle,
 					   void *os_handle, int type);
-	/* optional: what came over the bus is seen by the GPU */
+	/* optional: makes the GPU see what came over the bus */
 	CUresult (*flush_writes)(int target, int scope);
 	/* optional: work in the application's streams */
 	CUresult (*stream_get_ctx)(CUstream stream, CUcontext *ctx);
@@ -115,7 +115,7 @@ struct cf_cuda {
 	CUresult (*mem_host_get_device_pointer)(CUdeviceptr *dev, void *host,
 						unsigned flags);
 	CUresult (*stream_is_capturing)(CUstream stream, int *status);
-	/* the node sets are left out with NULL */
+	/* graph, deps and nr_deps may be NULL: not asked for */
 	CUresult (*stream_get_capture_info)(CUstream stream, int *status,
 					    uint64_t *id, CUgraph *graph,
 					    void ***deps, size_t *nr_deps);
@@ -149,18 +149,18 @@ static inline int cf_cuda_code(CUresult res)
 
 /*
  * The table if the process has a driver in it, else NULL. Never loads it:
- * where nobody opened libcuda there is no device memory to ask about, and a
+ * if libcuda was not opened there is no device memory to ask about, and a
  * program that moves host memory should not pay for a GPU.
  */
 const struct cf_cuda *cf_cuda_loaded(void);
 
 /*
- * For who enters a context or is in one: the table also while the process
- * ends, when the driver itself answers CUDA_ERROR_DEINITIALIZED.
+ * For a caller that enters a context or is in one: answers the table also while
+ * the process ends, when the driver itself answers CUDA_ERROR_DEINITIALIZED.
  */
 const struct cf_cuda *cf_cuda_entered(void);
 
-/* cf_cuda_loaded that looks again instead of trusting a recent "no". */
+/* As cf_cuda_loaded, but searches again instead of trusting a recent "no". */
 const struct cf_cuda *cf_cuda_look_again(void);
 
 /* Opens the driver if it must and initialises it; NULL if there is none. */
@@ -169,11 +169,11 @@ const struct cf_cuda *cf_cuda_open(void);
 /* The driver's name of a result, or "unknown". */
 const char *cf_cuda_error_name(int result);
 
-/* fork: nobody may be in the middle of a look. */
+/* fork: no thread may be in the middle of filling the table. */
 void cf_cuda_fork_prepare(void);
 void cf_cuda_fork_release(void); /* in parent and child */
 
-/* Tests: use this table from now on (NULL: forget what was found). */
+/* Tests: use this table from now on (NULL: forget the driver's). */
 void cf_cuda_replace(const struct cf_cuda *table);
 
 #endif

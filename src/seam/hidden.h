@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * hidden - data of the library that all of it may use, and nobody else.
+ * hidden - data that all files of the library may use, and no other object.
  *
- * The compiler hides what it sees defined; of what is only declared it must
- * be told, or it looks up the address each time.
+ * The compiler hides data that it sees defined. Where it sees a declaration
+ * only, it must be told: else it looks the address up at each use.
  */
 #ifndef CF_SEAM_HIDDEN_H
 #define CF_SEAM_HIDDEN_H

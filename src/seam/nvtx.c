@@ -114,8 +114,8 @@ static const void *get_export(uint32_t id)
 /* ------------------------------------------------------------ what it took */
 
 /*
- * A tool may set its functions at any time, and take them back: CUPTI 13 has
- * begun with none. So each is looked at when it is to be called.
+ * A tool may set its functions at any time, and take them back: CUPTI 13
+ * begins with none. So each pointer is read when it is to be called.
  */
 static function function_now(int number)
 {
@@ -123,8 +123,8 @@ static function function_now(int number)
 }
 
 /*
- * Ours, from the first range on that a tool takes; without domains of its own
- * a tool shows ours among the others. False while another thread makes it.
+ * Makes our domain when a tool takes its first range. A tool without domains
+ * shows our ranges among all others. False while another thread makes it.
  */
 static bool has_domain(void)
 {
@@ -144,7 +144,7 @@ static bool has_domain(void)
 
 /* -------------------------------------------------------------- to find one */
 
-/* NULL, or what is wrong with it. */
+/* Has the library fill the tables. NULL, or why it is no tool. */
 static const char *inject(void *lib)
 {
 	int (*entry)(const void *(*get_export)(uint32_t id));
@@ -191,7 +191,7 @@ static bool load(char *text, size_t size)
 	if (wrong) {
 		snprintf(text, size, "%s: %s", name, wrong);
 		memset(functions, 0, sizeof(functions));
-		/* it stays otherwise: its functions are called */
+		/* a tool that works stays loaded: its functions are called */
 		if (lib)
 			dlclose(lib);
 	} else if (function_now(DOMAIN_RANGE_PUSH) && has_domain()) {

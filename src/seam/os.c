@@ -180,7 +180,7 @@ static int os_map_to_write(int fd, off_t off, size_t size, void **mem)
 	return *mem == MAP_FAILED ? -errno : 0;
 }
 
-/* Of any thread that is there; the first one may have ended. */
+/* Any living thread names the process; its first thread may have ended. */
 static ssize_t os_copy_to(void *mem, const void *buf, size_t size)
 {
 	const struct iovec from = { (void *)(uintptr_t)buf, size };
@@ -217,7 +217,7 @@ static int os_unmap(void *mem, size_t size)
 #define MAX_NODES 1024 /* the most a Linux kernel can be built for */
 #define WORD_BITS (8 * sizeof(long))
 
-/* The kernel takes one from the number of bits that it is told. */
+/* The kernel subtracts one from the number of bits that it is told. */
 static int os_prefer_node(void *mem, size_t size, unsigned node)
 {
 	unsigned long nodes[MAX_NODES / WORD_BITS] = { 0 };
@@ -240,7 +240,7 @@ static int os_memory_policy(void)
 		       policy;
 }
 
-/* glibc clears what the kernel does not write. */
+/* glibc clears the part of the mask that the kernel does not write. */
 static int os_get_affinity(pid_t tid, unsigned long *mask, size_t size)
 {
 	return sched_getaffinity(tid, size, (cpu_set_t *)mask) < 0 ? -errno : 0;

@@ -6,8 +6,9 @@
 #define NR_STREAMS 3 /* standard input, output and error */
 
 /*
- * Where there are few numbers, not to one of a standard stream that is closed:
- * who prints all the same would print into what is ours.
+ * If descriptors are limited to few numbers, it must at least not have that of
+ * a standard stream that is closed: a program that prints all the same would
+ * print into a file of ours.
  */
 int cf_os_move_up(int fd)
 {
@@ -22,9 +23,9 @@ int cf_os_move_up(int fd)
 }
 
 /*
- * A sandbox whose list of calls is older than statx answers EPERM, or ENOSYS as
- * older kernels do. glibc then asks another call, but knows no flag of ours for
- * it: EINVAL.
+ * A sandbox whose list of system calls is older than statx answers EPERM, or
+ * ENOSYS as older kernels do. Then glibc makes another call instead, which does
+ * not have our flags: EINVAL.
  */
 static bool knows_no_statx(int err)
 {

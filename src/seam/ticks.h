@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * ticks - the processor's counter, the same on all of them; 0: none. And the
- * clock of who is between two pieces of work.
+ * ticks - the time stamp counter of the processors (0: there is none), and the
+ * clock of a worker between two pieces of work.
  *
- * In no table: the call would take as long as the reading, and a test may
- * exchange tables while nobody has work.
+ * Not in cf_os: a call through the table would take as long as the reading, and
+ * tests may swap the table while workers have no work.
  */
 #ifndef CF_SEAM_TICKS_H
 #define CF_SEAM_TICKS_H

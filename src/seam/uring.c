@@ -10,7 +10,7 @@
 
 struct cf_kring {
 	struct io_uring ring;
-	dev_t dev; /* who its descriptor is */
+	dev_t dev; /* with ino: the file that its descriptor names */
 	ino_t ino; /* 0: not known */
 };
 
@@ -25,7 +25,7 @@ static bool moves_bytes(struct io_uring *ring)
 	return yes;
 }
 
-/* Without the interrupt that a result else costs, where the kernel can. */
+/* COOP_TASKRUN, if the kernel has it: a result interrupts no thread. */
 static int init(unsigned depth, struct io_uring *ring)
 {
 	struct io_uring_params params = { .flags = IORING_SETUP_COOP_TASKRUN };
@@ -48,7 +48,7 @@ static void move_up(struct cf_kring *ring)
 	ring->ino = st.st_ino;
 }
 
-/* Before Linux 5.12 all rings are one file, and so are eventfds. */
+/* Before Linux 5.12 all rings and eventfds share one inode: not noticed. */
 static bool is_lost(const struct cf_kring *ring)
 {
 	return ring->ino &&

@@ -3,7 +3,7 @@
  * uring - every io_uring call the library makes, as one replaceable table.
  *
  * As with cf_os: a function answers >= 0 or -errno, tests swap the table,
- * nothing else writes cf_uring, and nobody else includes liburing's header.
+ * nothing else writes cf_uring. Only uring.c includes liburing's header.
  */
 #ifndef CF_SEAM_URING_H
 #define CF_SEAM_URING_H
@@ -22,18 +22,18 @@ struct cf_uring_done {
 };
 
 struct cf_uring {
-	/* room for depth calls at once; that reads and writes work is known */
+	/* a ring for depth calls at once, known to do reads and writes */
 	int (*make)(unsigned depth, struct cf_kring **ring);
-	/* nothing is under way */
+	/* no call of the ring is under way */
 	void (*end)(struct cf_kring *ring);
-	/* false: no room. The kernel hears of it at the next submit. */
+	/* false: no room. The kernel sees the call at the next submit. */
 	bool (*queue)(struct cf_kring *ring, bool write, int fd, void *mem,
 		      size_t size, off_t off, uint64_t cookie);
 	/* how many queued calls the kernel took; waits for a result if asked */
 	int (*submit)(struct cf_kring *ring, bool wait);
 	/* waits for a result and submits nothing */
 	int (*wait)(struct cf_kring *ring);
-	/* a result that is there, or false */
+	/* takes a result that is there; false: none is */
 	bool (*reap)(struct cf_kring *ring, struct cf_uring_done *done);
 };
 

@@ -2,8 +2,8 @@
 /*
  * verbs - finds the libraries and fills the table.
  *
- * Filled on the side and published with one store; who comes second fills
- * the same values and lets go of what it opened.
+ * The table is filled on the side and published with one store. A thread that
+ * comes second has filled in the same values, and closes what it opened.
  */
 #include "seam/verbs.h"
 
@@ -65,7 +65,7 @@ static bool fill(struct cf_verbs *verbs, void *ibv, void *mlx5,
 	return true;
 }
 
-/* True: the table is the one in force, and the libraries stay. */
+/* True: this table is the one in force, and its libraries stay open. */
 static bool publish(struct cf_verbs *verbs)
 {
 	const struct cf_verbs *none = NULL;

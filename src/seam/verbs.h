@@ -3,8 +3,8 @@
  * verbs - every call to the RDMA libraries, as one replaceable table.
  *
  * libibverbs.so.1 and libmlx5.so.1 are opened at run time, when configuration
- * names NICs, or not at all; once opened they stay. Calls are those of the
- * same names: NULL or not 0 for a failure.
+ * names NICs, or not at all; once opened they stay open. Calls behave as those
+ * of the same names: a failure is NULL, or not 0.
  */
 #ifndef CF_SEAM_VERBS_H
 #define CF_SEAM_VERBS_H
@@ -26,7 +26,7 @@ struct cf_verbs {
 	int (*destroy_cq)(void *cq);
 	void *(*create_srq)(void *pd, struct cf_ibv_srq_init_attr *attr);
 	int (*destroy_srq)(void *srq);
-	/* mlx5dv_create_qp: queue pairs of its vendor's own kinds */
+	/* mlx5dv_create_qp: also for the vendor's own kinds of queue pairs */
 	struct cf_ibv_qp *(*create_qp)(void *context,
 				       struct cf_ibv_qp_init_attr_ex *attr,
 				       struct cf_mlx5dv_qp_init_attr *mlx5);
@@ -43,8 +43,8 @@ struct cf_verbs {
 };
 
 /*
- * The table, or NULL and in *wrong what is missing. Asks the loader: not
- * under a lock. Any thread.
+ * The table; or NULL, and *wrong names what is missing. Calls the loader, so
+ * the caller holds no lock. Any thread.
  */
 const struct cf_verbs *cf_verbs_open(const char **wrong);
 

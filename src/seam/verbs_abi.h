@@ -4,7 +4,7 @@
  *
  * Written from the layouts, so that no header of rdma-core is needed; where
  * there is one, tests/abi/test_verbs_abi.c compares every field and value.
- * What we never look into is a void pointer.
+ * Structs that we never look into are void pointers.
  */
 #ifndef CF_SEAM_VERBS_ABI_H
 #define CF_SEAM_VERBS_ABI_H
@@ -32,7 +32,7 @@
 #define CF_MLX5DV_QP_INIT_ATTR_MASK_DC (1 << 1)
 #define CF_MLX5DV_DCTYPE_DCT 1
 
-/* Theirs to make: we read the fields that are here. */
+/* Made by the library; we only read it. */
 struct cf_ibv_mr {
 	void *context;
 	void *pd;
@@ -43,7 +43,7 @@ struct cf_ibv_mr {
 	uint32_t rkey;
 };
 
-/* The front of it. */
+/* The first fields of the library's struct. */
 struct cf_ibv_qp {
 	void *context;
 	void *qp_context;
@@ -55,7 +55,7 @@ struct cf_ibv_qp {
 	uint32_t qp_num;
 };
 
-/* Ours to give, with room for what later versions add behind. */
+/* Ours for the library to fill, with room for fields of later versions. */
 struct cf_ibv_port_attr {
 	int state;
 	int max_mtu;
