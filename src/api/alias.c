@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* alias - who tells how the CPU reaches GPU memory (opencufile.h). */
+/* alias - sets the client's provider of aliases (opencufile.h). */
 #include <opencufile.h>
 
 #include "api/translate.h"

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * alias - who has an address, in the order in which they are asked.
+ * alias - the providers of addresses, in the order in which they are asked.
  *
  * Lock: provider_lock, innermost; guards the client's provider, which is
  * called without it.
@@ -47,7 +47,7 @@ void cf_alias_fork_release(void)
 	pthread_mutex_unlock(&provider_lock);
 }
 
-/* Each answers 0 and fills cpu and what ends it, or why it has no address. */
+/* Each fills cpu and how to unmap it, and answers 0; or why it has none. */
 
 static int from_client(const struct cf_memory *mem, struct cf_alias *alias)
 {
@@ -85,7 +85,7 @@ static bool gpu_has(int ordinal, int attribute)
 	       value;
 }
 
-/* Where it would migrate, a copy is the better way. */
+/* Where the CPU's access would make memory migrate, a copy is better. */
 static int from_coherence(const struct cf_memory *mem, struct cf_alias *alias)
 {
 	if (mem->kind != CF_MEMORY_MANAGED ||
@@ -160,9 +160,9 @@ static enum cf_alias_state try_provider(unsigned nr,
 }
 
 /*
- * An alias of memory that went would reach other memory, or none; a request
- * can tell by the number of the allocation alone. What is mapped by pieces
- * (VMM) may be mapped anew under one that stays.
+ * The alias of memory that was freed would reach other memory, or none. A
+ * request notices that by the allocation's number alone, and VMM memory may be
+ * mapped anew under a number that stays.
  */
 static bool can_be_told_apart(const struct cf_memory *mem)
 {
@@ -199,7 +199,7 @@ void cf_alias_get(struct cf_alias *alias)
 	atomic_fetch_add_explicit(&alias->refs, 1, memory_order_relaxed);
 }
 
-/* What others did with it comes before its end. */
+/* Acquire and release: all others are done with it before it is unmapped. */
 void cf_alias_put(struct cf_alias *alias)
 {
 	if (!alias || atomic_fetch_sub_explicit(&alias->refs, 1,

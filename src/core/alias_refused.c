@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * alias_refused - pairs of file system and GPU between which it does not go.
+ * alias_refused - pairs of file system and GPU that refuse IO to aliases.
  *
- * A pair is one word in a table that only grows until the last close; when it
- * is full the next pair tries, fails and falls back each time.
+ * A pair is one word in a table that only grows until the last close. When the
+ * table is full, requests of further pairs try, fail and fall back each time.
  */
 #include <errno.h>
 #include <stdatomic.h>
@@ -13,7 +13,7 @@
 
 #define MAX_PAIRS 64
 
-/* 0: free. Relaxed: a word stands for nothing else. */
+/* 0: free. Relaxed: a word publishes nothing but itself. */
 static _Atomic uint64_t pairs[MAX_PAIRS];
 
 bool cf_alias_is_refusal(int code)
@@ -21,7 +21,7 @@ bool cf_alias_is_refusal(int code)
 	return code == -EREMOTEIO || code == -EFAULT || code == -EINVAL;
 }
 
-/* 12 and 20 bits of the device, 8 of the GPU, never 0. */
+/* 12 bits of major, 20 of minor, 8 of the GPU; never 0. Low 8: the code. */
 static uint64_t key_of(dev_t dev, int ordinal)
 {
 	return (uint64_t)major(dev) << 40 | (uint64_t)minor(dev) << 16 |

@@ -11,14 +11,14 @@
 #include "core/trial.h"
 #include "seam/os.h"
 
-#define OWN_SIZE ((size_t)64 << 10) /* of what a pattern is written to */
-#define STRIDE ((size_t)20 << 10)   /* chunks of it, the last one included */
-#define LOOK ((size_t)512)	    /* at each end of a buffer */
-#define TRIES 3			    /* a kernel may be writing there */
+#define OWN_SIZE ((size_t)64 << 10) /* memory of ours, for the pattern */
+#define STRIDE ((size_t)20 << 10)   /* of the chunks tried in it */
+#define LOOK ((size_t)512)	    /* bytes compared at each end of a buffer */
+#define TRIES 3			    /* a kernel may be writing to the buffer */
 #define MAX_GPUS 64
 #define MAX_PROVIDERS 4
 
-/* By provider and GPU; what stands there was found in this generation. */
+/* By provider and GPU. good counts if its generation is the current one. */
 static struct {
 	unsigned generation;
 	bool good;
@@ -74,7 +74,7 @@ static int to_gpu(struct bench *b, CUdeviceptr dst, const void *src,
 
 /* ------------------------------------------------------------ own memory */
 
-/* A chunk written by one is what the other reads, both ways. */
+/* The GPU reads what the CPU wrote to a chunk, and the other way round. */
 static int prove_chunk(struct bench *b, const struct cf_alias *alias, size_t at)
 {
 	char *cpu = (char *)alias->cpu + at;
@@ -114,8 +114,8 @@ static int prove_mapping(struct bench *b, unsigned provider,
 }
 
 /*
- * Kept until the device ends: to free memory is to wait for the kernels that
- * run, and one of them may wait for its data.
+ * Kept until the device ends: freeing memory waits for the kernels that run,
+ * and one of them may wait for data that we are to read.
  */
 static int own_memory(struct bench *b, struct cf_memory *own)
 {
@@ -147,7 +147,7 @@ static int prove(struct bench *b, unsigned provider,
 	return err;
 }
 
-/* An error passes, bytes that differ stay so. */
+/* Remembers success, and bytes that differed; other errors may pass. */
 static bool is_proven(struct bench *b, unsigned provider,
 		      const struct cf_memory *mem)
 {
@@ -155,7 +155,7 @@ static bool is_proven(struct bench *b, unsigned provider,
 	int err;
 
 	if (mem->kind == CF_MEMORY_MANAGED)
-		return true; /* its own address, and seen by the driver */
+		return true; /* the alias is the memory's own address */
 	if (mem->ordinal >= MAX_GPUS || provider >= MAX_PROVIDERS)
 		return false;
 	if (proven[provider][mem->ordinal].generation == now)
@@ -195,9 +195,9 @@ static bool ends_look_alike(struct bench *b, const struct cf_alias *alias)
 }
 
 /*
- * A pipe takes pages by reference. EFAULT: there are none. EREMOTEIO: they
- * are a device's, for O_DIRECT to disks that can reach it. What keeps us from
- * asking leaves it to the first IO.
+ * A pipe takes pages by reference. EFAULT: the mapping has none. EREMOTEIO:
+ * they are a device's, for O_DIRECT from disks that can reach it. After another
+ * error the first IO shows whether O_DIRECT works.
  */
 static enum cf_alias_state kind_of(struct bench *b,
 				   const struct cf_alias *alias)
@@ -207,7 +207,7 @@ static enum cf_alias_state kind_of(struct bench *b,
 	return n == -EFAULT ? CF_ALIAS_PLAIN : CF_ALIAS_PAGES;
 }
 
-/* The same place in a page, so that what is aligned here is so there. */
+/* At the same place in a page: what is aligned for one is for the other. */
 static bool lies_alike(const struct cf_alias *alias)
 {
 	return !((alias->cpu ^ alias->device) & (CF_TRIAL_CHUNK - 1));

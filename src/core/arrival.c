@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* arrival - see arrival.h. Relaxed: who sees no answer asks once more. */
+/* arrival - see arrival.h. Relaxed: a thread without an answer asks again. */
 #include "core/arrival.h"
 
 #include <stdatomic.h>
@@ -8,7 +8,7 @@
 
 #define MAX_GPUS 64
 
-static _Atomic unsigned char known[MAX_GPUS]; /* enum cf_arrival */
+static _Atomic unsigned char known[MAX_GPUS]; /* enum cf_arrival, by ordinal */
 
 static CUresult attribute(int ordinal, int which, int *value)
 {
@@ -38,7 +38,7 @@ static enum cf_arrival ask_for_flush(int ordinal)
 		       CF_ARRIVAL_LOOSE;
 }
 
-/* Drivers before 11.3 know no such attribute, and asked nothing of anybody. */
+/* Drivers before 11.3 have no such attribute, and demanded no flush. */
 static enum cf_arrival ask(int ordinal)
 {
 	int order;
@@ -72,7 +72,7 @@ enum cf_arrival cf_arrival_of(int ordinal)
 	if (arrival)
 		return arrival;
 	arrival = ask(ordinal);
-	if (!arrival) /* an error passes */
+	if (!arrival) /* an error may pass: ask again next time */
 		return CF_ARRIVAL_LOOSE;
 	atomic_store_explicit(&known[ordinal], (unsigned char)arrival,
 			      memory_order_relaxed);

@@ -7,7 +7,7 @@
 #include <unistd.h>
 #include "seam/os.h"
 
-/* Those of a discrete GPU can be mapped from this driver on. */
+/* The first driver whose dma-bufs of a discrete GPU can be mapped. */
 #define MAPPABLE 13030
 
 bool cf_dma_buf_can(int ordinal)
@@ -62,7 +62,7 @@ static bool can_be_mapped(int ordinal)
 	       version >= MAPPABLE && cf_dma_buf_can(ordinal);
 }
 
-/* The mapping keeps what it needs of the descriptor. */
+/* The mapping keeps the dma-buf, so the descriptor is closed. */
 int cf_dma_buf_map(const struct cf_memory *mem, size_t size,
 		   struct cf_dma_buf *buf, void **map)
 {
@@ -75,7 +75,7 @@ int cf_dma_buf_map(const struct cf_memory *mem, size_t size,
 	err = cf_os->map_shared(buf->fd, buf->size, map);
 	cf_os->close(buf->fd);
 	buf->fd = -1;
-	/* a child has no use for it, and would keep the memory */
+	/* a forked child has no use for it, and would hold the memory */
 	if (!err)
 		(void)cf_os->madvise(*map, buf->size, MADV_DONTFORK);
 	return err;

@@ -12,21 +12,21 @@ struct cf_dma_buf {
 	size_t size;
 };
 
-/* Whether the driver makes them of this GPU's memory. */
+/* Whether the driver makes dma-bufs of this GPU's memory. */
 bool cf_dma_buf_can(int ordinal);
 
 /*
- * size bytes of mem. over_pci: as a device on the bus reaches them, where the
- * driver tells that apart. 0 or -ENOTSUP. Asks the driver.
+ * A dma-buf of size bytes of mem. over_pci: as a device on the bus reaches
+ * them, where the driver makes a difference. 0 or -ENOTSUP. Calls the driver.
  */
 int cf_dma_buf_export(const struct cf_memory *mem, size_t size, bool over_pci,
 		      struct cf_dma_buf *out);
 
 /*
- * The same, mapped for the CPU: *map is its byte buf->first, and buf->size
- * bytes are the caller's to unmap. A coherent GPU maps its memory as memory,
- * another through its BAR. A child does not get the mapping. 0 or -errno. Asks
- * the driver.
+ * The same, mapped for the CPU: *map shows the byte at buf->first, and the
+ * caller unmaps buf->size bytes. A coherent GPU maps its memory as memory,
+ * another one through its BAR. A forked child does not get the mapping. 0 or
+ * -errno. Calls the driver.
  */
 int cf_dma_buf_map(const struct cf_memory *mem, size_t size,
 		   struct cf_dma_buf *buf, void **map);

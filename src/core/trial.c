@@ -5,7 +5,7 @@
 #include <errno.h>
 #include "seam/os.h"
 
-/* By an odd number, so that none of its multiples is another. */
+/* Multiples of an odd number: no two of them are equal in 64 bits. */
 void cf_trial_pattern(uint64_t *words, size_t at, uint64_t round)
 {
 	uint64_t first = at + (round << 40);
