@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * aperture - makes memory, asks for an address of it, and has it tried out.
+ * aperture - makes memory, asks for an address of it, and has both tested.
  *
- * The memory is made as virtual memory is, in parts: nothing of that waits for
- * a kernel that runs, and a descriptor can be had for it. What turned out of
- * no use is kept until the end all the same.
+ * The memory is made, placed and mapped by separate calls (cuMemCreate and its
+ * like): none of them waits for a kernel that runs, and the memory can be
+ * exported as a descriptor. If the test fails it is kept until
+ * cf_aperture_end all the same.
  */
 #include "core/aperture.h"
 
@@ -18,7 +19,7 @@
 
 #define GRANULE ((size_t)2 << 20) /* of device memory */
 
-static atomic_bool is_allowed = true; /* relaxed */
+static atomic_bool is_allowed = true; /* relaxed: a hint */
 
 void cf_aperture_allow(bool allowed)
 {
@@ -104,7 +105,7 @@ static int by_rm(const struct cf_cuda *cuda, struct cf_aperture *a, int ordinal,
 	return err;
 }
 
-/* Some GPUs have dma-bufs, and no memory of this kind for other devices. */
+/* Some GPUs have dma-bufs, and yet no memory made for RDMA: then without. */
 static CUresult create(const struct cf_cuda *cuda, const struct cf_aperture *a,
 		       int ordinal, CUmemGenericAllocationHandle *memory)
 {
@@ -129,7 +130,7 @@ static CUresult make(const struct cf_cuda *cuda, struct cf_aperture *a,
 	if (res == CF_CU_SUCCESS && by_dma_buf(a, ordinal) &&
 	    by_rm(cuda, a, ordinal, memory))
 		res = CF_CU_NOT_SUPPORTED;
-	/* what is mapped holds the memory */
+	/* the mapping holds the memory */
 	cuda->mem_release(memory);
 	return res;
 }
@@ -139,7 +140,7 @@ static CUresult make(const struct cf_cuda *cuda, struct cf_aperture *a,
 static bool is_possible(const struct cf_cuda *cuda, int ordinal)
 {
 #ifndef __x86_64__
-	return false; /* what its loads and stores may be there is not known */
+	return false; /* which loads and stores it allows is not known */
 #endif
 	return atomic_load_explicit(&is_allowed, memory_order_relaxed) &&
 	       has_calls(cuda) && cf_arrival_of(ordinal) == CF_ARRIVAL_ORDERED;

@@ -2,16 +2,15 @@
 /*
  * aperture - device memory of ours that the CPU writes to through the bus.
  *
- * What is read from the page cache into it is in the GPU when the read is
- * over: no copy engine, no kernel that fetches over the bus. One thread fills
- * it at some 10 GB/s and several at 33 (PCIe 5), so it is for small things,
- * where time counts and not the link. It is write-combined: who has written
- * makes a fence before it says so, reading is slow, and what a locked
- * instruction stores never gets there. It has no pages, so O_DIRECT cannot
- * reach it.
+ * Bytes that read(2) puts there are in the GPU when the call returns: no copy
+ * engine, no kernel that fetches over the bus. One thread fills it at some
+ * 10 GB/s and several at 33 (PCIe 5), so it is for small reads, where latency
+ * counts and not the link. It is write-combined: a writer needs a fence before
+ * it tells others, reading is slow, and a locked instruction's store never gets
+ * there. It has no pages, so O_DIRECT cannot reach it.
  *
- * The driver's dma-buf shows it where one can be mapped (CUDA 13.3), the
- * kernel driver elsewhere (rm.h). It is tested before it is used.
+ * The CPU's address is of the driver's dma-buf where one can be mapped (CUDA
+ * 13.3), else from the kernel driver (rm.h). It is tested before it is used.
  */
 #ifndef CF_CORE_APERTURE_H
 #define CF_CORE_APERTURE_H
@@ -24,34 +23,34 @@
 #include "seam/cuda.h"
 
 struct cf_aperture {
-	char *mem;	 /* as the CPU has it; NULL: there is none */
-	CUdeviceptr gpu; /* as the GPU does; 0: no addresses are reserved */
+	char *mem;	 /* the CPU's address; NULL: there is none */
+	CUdeviceptr gpu; /* the GPU's; 0: none is reserved */
 	size_t size;
-	/* its own: */
-	bool mapped; /* memory lies at gpu */
+	/* for aperture.c: */
+	bool mapped; /* there is memory at gpu */
 	size_t map_size;
 	struct cf_rm_map rm;
 };
 
-/* Whether any may be made, from now on. */
+/* Whether apertures may be made from now on. */
 void cf_aperture_allow(bool allowed);
 
 /*
- * At least size bytes of the GPU, whose context is current; the stream is the
- * caller's, and idle. False: there is none, and if that could not be known
- * before the log says why. In either case *a is to be ended.
+ * Makes one of at least size bytes on the GPU, whose context is current; the
+ * stream is the caller's, and idle. False: there is none; the log says why if
+ * it was tried. In either case the caller ends *a.
  */
 bool cf_aperture_make(struct cf_aperture *a, int ordinal, size_t size,
 		      CUstream stream);
 
 /*
- * Nothing reads or writes it any more. Any context may be current, and the one
- * that it was made in be gone: memory and addresses outlive that, also where it
- * was reset (seen with driver 580).
+ * Nothing reads or writes it any more. Any context may be current. The one it
+ * was made in may be gone: memory and addresses outlive the context, also after
+ * a reset (seen with driver 580).
  */
 void cf_aperture_end(struct cf_aperture *a);
 
-/* What this thread has put there comes before what it puts there next. */
+/* This thread's earlier stores reach the GPU before its later ones. */
 static inline void cf_aperture_fence(void)
 {
 #ifdef __x86_64__
@@ -62,10 +61,11 @@ static inline void cf_aperture_fence(void)
 }
 
 /*
- * What this thread has put there is there, and what it reads next is read after
- * that. A read goes behind the writes on the bus; but with no fence before it
- * the processor may answer it with what it has not sent yet, and with none
- * behind it read on before the answer. A fence of stores keeps neither.
+ * This thread's stores have reached the GPU, and its later reads come after
+ * that. A read of a word there goes behind the writes on the bus. But without a
+ * fence before it the processor may answer it from stores that it has not sent
+ * yet, and without one behind it make later reads before the answer comes. A
+ * fence of stores alone prevents neither.
  */
 static inline void cf_aperture_settle(volatile _Atomic uint64_t *word)
 {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* aperture_trial - by the kernel into it, and by the driver out again. */
+/* aperture_trial - writes by system calls, reads back by the driver. */
 #include "core/aperture_trial.h"
 
 #include <errno.h>
@@ -9,11 +9,12 @@
 #include "seam/os.h"
 
 #define CHUNK CF_TRIAL_CHUNK
-#define TIMES 16	/* it is written for the time it takes */
-#define SLOWER 4	/* than other memory, and */
-#define SLOWER_NS 10000 /* is all right; combined it is half of that */
+#define TIMES 16 /* chunks written, the quickest is the time */
+/* so much slower than other memory is all right; combined it is half of that */
+#define SLOWER 4
+#define SLOWER_NS 10000
 
-/* Others each time: memory may hold what an earlier trial has left in it. */
+/* Another pattern each time: memory may still hold that of an earlier trial. */
 static uint64_t new_round(void)
 {
 	static _Atomic uint64_t rounds;
@@ -21,7 +22,7 @@ static uint64_t new_round(void)
 	return ++rounds;
 }
 
-/* A read by the kernel is what it is for. */
+/* By a read(2), as all later use. */
 static int put(const int pipe[2], char *mem, const void *bytes)
 {
 	int err = cf_trial_move(pipe, mem, bytes, CHUNK);
@@ -49,7 +50,7 @@ static int try_chunk(const struct cf_cuda *cuda, const struct cf_aperture *a,
 	return memcmp(sent, got, CHUNK) ? -EILSEQ : 0;
 }
 
-/* The quickest of some, in nanoseconds. */
+/* The quickest of TIMES writes of a chunk, in nanoseconds. */
 static int64_t time_of(const int pipe[2], char *mem)
 {
 	static const char bytes[CHUNK];
@@ -67,8 +68,8 @@ static int64_t time_of(const int pipe[2], char *mem)
 }
 
 /*
- * Where writes are not combined, as an administrator may want it for the sake
- * of peer to peer DMA, each word crosses the bus by itself.
+ * An administrator may have turned write combining off for the sake of peer to
+ * peer DMA. Then each word crosses the bus by itself, and it is too slow.
  */
 static int try_speed(const struct cf_aperture *a, const int pipe[2])
 {

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-/* near_slots - a bit for each. */
+/* near_slots - leases by one bit for each slot. */
 #include "core/near_slots.h"
 
 _Static_assert(CF_NEAR_SLOTS <= 32, "each has a bit");
 
-/* Acquire: who had it is done with it. */
+/* Acquire: the last owner is done with the slot. */
 char *cf_near_slots_take(struct cf_near_slots *slots, unsigned most)
 {
 	uint32_t taken =

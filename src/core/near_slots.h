@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * near_slots - room for reads in an aperture (core/aperture.h), lent if some is
- * free. What is read there is on the GPU when the read is over; it leaves no
- * core's caches, and its kernel fetches nothing over the bus.
+ * near_slots - room for reads in an aperture (core/aperture.h), leased while
+ * some is free. Bytes read into it are on the GPU when the read is over: they
+ * stay in no core's caches, and the kernel fetches nothing over the bus.
  */
 #ifndef CF_CORE_NEAR_SLOTS_H
 #define CF_CORE_NEAR_SLOTS_H
@@ -17,20 +17,20 @@
 #define CF_NEAR_SLOT ((size_t)272 << 10)
 
 struct cf_near_slots {
-	char *mem;	 /* as the CPU has them, one behind the other */
-	CUdeviceptr gpu; /* as the GPU does */
-	_Atomic uint32_t taken;
+	char *mem;	 /* the CPU's address of the first; they are adjacent */
+	CUdeviceptr gpu; /* the GPU's */
+	_Atomic uint32_t taken; /* a bit a slot */
 };
 
 /*
- * The first byte of one that is the caller's alone; NULL: as many as most are
- * taken. Any thread.
+ * Leases a slot: its first byte. NULL: as many as most are taken already. Any
+ * thread.
  */
 char *cf_near_slots_take(struct cf_near_slots *slots, unsigned most);
 
 /*
- * Nobody reads it any more, and the caller's fence is behind all that was
- * written there.
+ * Nothing reads the slot any more, and the caller has made a fence after all
+ * its writes there.
  */
 void cf_near_slots_give_back(struct cf_near_slots *slots, const char *mem);
 

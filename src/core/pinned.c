@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* pinned - maps, places and pins, and takes that back. */
+/* pinned - maps memory, places it on a node and pins it; and the reverse. */
 #include "core/pinned.h"
 
 #include <errno.h>
@@ -11,8 +11,8 @@
 #define LARGE_PAGE ((size_t)2 << 20)
 
 /*
- * Before the pages are touched. A process that has a policy of its own
- * (numactl) keeps it; where containers forbid the call, they lie anywhere.
+ * Called before the pages are touched. A process that has a policy of its own
+ * (numactl) keeps it; where a container forbids the call, pages lie anywhere.
  */
 static void place(const struct cf_pinned *p, int node)
 {
@@ -76,7 +76,7 @@ static void pin(struct cf_pinned *p, CUcontext ctx)
 		       p->size, cf_cuda_error_name((int)res), (int)res);
 }
 
-/* What stands before and behind it is never touched, and takes no memory. */
+/* The rest of the mapping, around mem, is never touched: it takes no memory. */
 static bool map(struct cf_pinned *p, size_t size)
 {
 	bool large = size >= LARGE_PAGE;
@@ -112,8 +112,8 @@ static bool unpin_it(const struct cf_pinned *p, bool unpin)
 }
 
 /*
- * Memory that the driver may still hold stays mapped: whatever came to lie
- * there next would be taken for pinned, and copied from the old pages.
+ * Memory that the driver may still hold stays mapped: else the driver would
+ * take whatever is mapped there next for pinned, and copy from the old pages.
  */
 void cf_pinned_end(struct cf_pinned *p, bool unpin)
 {

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * pins - from pages to an import, and from that to addresses.
+ * pins - imports pages into libcuda, and maps the import.
  *
- * No lock: there is one outlet, and who finds somebody at it does without.
+ * No lock: there is one outlet, and a thread that finds it busy goes without a
+ * pin.
  */
 #include "core/pins.h"
 
@@ -17,7 +18,7 @@
 
 #define MAX_GPUS 64
 
-static _Atomic int state; /* enum cf_pins; released with what it tells */
+static _Atomic int state; /* enum cf_pins; GOOD is released after pages */
 static atomic_flag busy = ATOMIC_FLAG_INIT; /* guards pages */
 static struct cf_rm_pages pages = { .outlet = -1, .keeper = -1 };
 
@@ -47,7 +48,7 @@ static bool has_calls(const struct cf_cuda *cuda)
 
 /* --------------------------------------------------------------- making */
 
-/* Busy. The import holds the pages, whatever becomes of ours. */
+/* busy is held. The import keeps the pages pinned when ours is taken back. */
 static int import_entered(const struct cf_cuda *cuda, const char *mem,
 			  size_t size, CUmemGenericAllocationHandle *memory)
 {
@@ -62,7 +63,7 @@ static int import_entered(const struct cf_cuda *cuda, const char *mem,
 	return cf_cuda_code(res);
 }
 
-/* That GPU, and those in use. */
+/* A bit for that GPU, and for each in use. */
 static uint64_t gpus_with(int ordinal)
 {
 	uint64_t gpus = (uint64_t)1 << ordinal;
@@ -74,7 +75,7 @@ static uint64_t gpus_with(int ordinal)
 	return gpus;
 }
 
-/* All at once, and before anybody reads it. */
+/* For all GPUs at once, and before any of them reads it; see cf_pin_make. */
 static CUresult give_access(const struct cf_cuda *cuda, struct cf_pin *pin)
 {
 	CUmemAccessDesc access[MAX_GPUS];
@@ -89,7 +90,7 @@ static CUresult give_access(const struct cf_cuda *cuda, struct cf_pin *pin)
 	return cuda->mem_set_access(pin->gpu, pin->size, access, nr);
 }
 
-/* What is mapped holds the memory. */
+/* Maps the memory at addresses of its own; the mapping holds it. */
 static CUresult place(const struct cf_cuda *cuda, struct cf_pin *pin,
 		      CUmemGenericAllocationHandle memory)
 {
@@ -111,7 +112,7 @@ static CUresult place(const struct cf_cuda *cuda, struct cf_pin *pin,
 	return res;
 }
 
-/* Busy; the pin has its size. */
+/* busy is held; the pin has its size. */
 static int make_entered(struct cf_pin *pin, const char *mem, int ordinal)
 {
 	const struct cf_cuda *cuda = cf_cuda_entered();
@@ -161,7 +162,7 @@ bool cf_pin_end(struct cf_pin *pin)
 
 /* -------------------------------------------------------------- the trial */
 
-/* Memory of the GPU is exported as what we export is to be. */
+/* Our exports must look like libcuda's, so one of its own is the model. */
 static int open_pages(const struct cf_cuda *cuda, int ordinal)
 {
 	const CUmemAllocationProp prop = {
@@ -191,7 +192,7 @@ static int open_pages(const struct cf_cuda *cuda, int ordinal)
 	return err;
 }
 
-/* Bytes that the CPU put there are what a GPU has there. */
+/* Whether the GPU reads what the CPU writes. */
 static int compare(const struct cf_cuda *cuda, const struct cf_pin *pin,
 		   char *mem, CUstream stream)
 {
@@ -216,7 +217,7 @@ static int compare(const struct cf_cuda *cuda, const struct cf_pin *pin,
 	return 0;
 }
 
-/* Busy. */
+/* busy is held. */
 static int try_with(const struct cf_cuda *cuda, char *mem, int ordinal,
 		    CUstream stream)
 {
@@ -225,7 +226,7 @@ static int try_with(const struct cf_cuda *cuda, char *mem, int ordinal,
 
 	if (err)
 		return err;
-	memset(mem, 0, CF_PIN_GRANULE); /* or all of it may be one page */
+	memset(mem, 0, CF_PIN_GRANULE); /* else all may be the zero page */
 	err = make_entered(&pin, mem, ordinal);
 	if (err)
 		return err;
@@ -245,7 +246,7 @@ static int try_entered(int ordinal, CUstream stream)
 	if (!mem)
 		return -ENOMEM;
 	err = try_with(cuda, mem, ordinal, stream);
-	if (err != -EBUSY) /* or a GPU may still have it */
+	if (err != -EBUSY) /* else libcuda still has it mapped */
 		cf_os->unmap(mem, CF_PIN_GRANULE);
 	return err;
 }
@@ -275,7 +276,7 @@ void cf_pins_close(void)
 	atomic_store_explicit(&state, CF_PINS_UNTRIED, memory_order_release);
 }
 
-/* Descriptors of it are shared with the parent, and end there. */
+/* The client's descriptors are shared with the parent, which ends them. */
 void cf_pins_fork_child(void)
 {
 	atomic_flag_clear(&busy);

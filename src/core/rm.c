@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* rm - one object of memory, which the node then shows. */
+/* rm - imports memory as one object, and maps it by the GPU's node. */
 #include "core/rm.h"
 
 #include <errno.h>
@@ -23,7 +23,7 @@ static int import(const struct cf_rm_client *client, int fd)
 	return err;
 }
 
-/* What the next mapping of the node shows. */
+/* Has the next mapping of the node show that memory. */
 static int show(const struct cf_rm_map *map)
 {
 	struct cf_rm_map_arg arg = {

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * rm_abi - what is spoken with the resource manager, NVIDIA's kernel driver.
+ * rm_abi - the calls to the resource manager, NVIDIA's kernel driver.
  *
- * libcuda speaks it too. It is no public interface, but the driver's open
- * sources have had these structures and numbers unchanged from 545 to 595,
- * and from 535 but for one length. A call's number has the size of its
- * argument in it, and arguments inside carry theirs, so a driver with others
- * refuses the call. Each call says how it went in a status of its own.
+ * libcuda makes them too. They are no public interface, but the driver's open
+ * sources have had these structures and numbers unchanged from 545 to 595, and
+ * from 535 but for one length. A call's number holds the size of its argument,
+ * and nested arguments carry theirs, so a driver with other sizes refuses the
+ * call. Each call reports how it went in its status field, 0 for success.
  */
 #ifndef CF_CORE_RM_ABI_H
 #define CF_CORE_RM_ABI_H
@@ -44,7 +44,7 @@ struct cf_rm_control_arg {
 };
 #define CF_RM_CONTROL CF_RM_CALL(0x2a, struct cf_rm_control_arg)
 
-/* What a mapping of node, a descriptor of the GPU's node, will show. */
+/* Says what the next mmap of node, an open GPU node, will show. */
 struct cf_rm_map_arg {
 	uint32_t client;
 	uint32_t device;
@@ -58,7 +58,7 @@ struct cf_rm_map_arg {
 };
 #define CF_RM_MAP CF_RM_CALL(0x4e, struct cf_rm_map_arg)
 
-/* Pages of the process as memory of a device; asked of the GPU's node. */
+/* Makes pages of the process memory of a device; a call of the GPU's node. */
 struct cf_rm_pages_arg {
 	uint32_t client;
 	uint32_t parent;
@@ -69,19 +69,19 @@ struct cf_rm_pages_arg {
 	uint64_t limit; /* the last byte's offset */
 	uint32_t status;
 	uint32_t unused;
-	int32_t node; /* of what is to be mapped: -1 */
+	int32_t node; /* -1: nothing is to be mapped */
 	uint32_t unused_too;
 };
 #define CF_RM_PAGES CF_RM_CALL(0x27, struct cf_rm_pages_arg)
 
 enum cf_rm_pages_flags {
 	CF_RM_PAGES_SCATTERED = 1 << 4,
-	CF_RM_PAGES_CACHED = 1 << 12, /* by the CPU: snooped */
+	CF_RM_PAGES_CACHED = 1 << 12, /* in CPU caches: accesses snoop them */
 	CF_RM_PAGES_READ_ONLY = 1 << 21,
 	CF_RM_PAGES_NOT_SHOWN = 1 << 30,
 };
 
-/* An object goes; other clients keep what they have of it. */
+/* Frees an object; what other clients have imported of it stays. */
 struct cf_rm_free_arg {
 	uint32_t client;
 	uint32_t parent;
@@ -90,7 +90,7 @@ struct cf_rm_free_arg {
 };
 #define CF_RM_FREE CF_RM_CALL(0x29, struct cf_rm_free_arg)
 
-/* Says whose node this is: of the client that this descriptor has. */
+/* Ties an open GPU node to the client that was made by ctl. */
 struct cf_rm_register_arg {
 	int32_t ctl;
 };
@@ -117,7 +117,7 @@ enum cf_rm_command {
 
 #define CF_RM_METADATA 64 /* bytes that go with an export, libcuda's own */
 
-/* Where memory lies that was made a descriptor; before 545 without gpu. */
+/* Which device exported memory lies on; before 545 without gpu. */
 struct cf_rm_export_info {
 	int32_t fd;
 	uint32_t instance; /* out, as all that follows */
@@ -130,8 +130,8 @@ struct cf_rm_export_info {
 #define CF_RM_MAX_EXPORTS 512
 
 /*
- * Objects of ours, as a descriptor of the driver's first node, which libcuda
- * takes for memory. An object 0 lets go of the one at that place.
+ * Exports objects of ours by fd, a descriptor of /dev/nvidiactl, which libcuda
+ * then takes for memory. Object 0 ends the export at that place.
  */
 struct cf_rm_export {
 	int32_t fd;
@@ -145,7 +145,7 @@ struct cf_rm_export {
 
 #define CF_RM_MAX_IMPORTS 128
 
-/* That memory, as objects of ours. */
+/* Imports exported memory as objects of ours. */
 struct cf_rm_import {
 	int32_t fd;
 	uint32_t parent;

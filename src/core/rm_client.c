@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* rm_client - from the driver's two nodes to a device. */
+/* rm_client - opens the driver's two nodes and makes a client with a device. */
 #include "core/rm_client.h"
 
 #include <ctype.h>
@@ -73,7 +73,7 @@ int cf_rm_control(const struct cf_rm_client *client, enum cf_rm_command command,
 	return err;
 }
 
-/* Among others, which of the driver's devices it is. */
+/* Tells, among other things, which of the driver's devices it is. */
 static int ask_export(const struct cf_rm_client *client, int fd,
 		      struct cf_rm_export_info *info)
 {
@@ -85,7 +85,7 @@ static int ask_export(const struct cf_rm_client *client, int fd,
 		*info = (struct cf_rm_export_info){ .fd = fd };
 		err = cf_rm_control(client, CF_RM_EXPORT_INFO, info, sizes[i],
 				    &status);
-		if (i) /* that has no gpu before what follows */
+		if (i) /* the old form lacks gpu: shift what follows */
 			memmove(&info->max_objects, &info->gpu,
 				sizeof(*info) -
 					offsetof(struct cf_rm_export_info,

@@ -2,9 +2,9 @@
 /*
  * rm_pages - an object of memory, and an export of it.
  *
- * The driver makes what it needs for exports with the first and ends it with
- * the last, which takes it a millisecond. So one page of ours is always
- * exported, by a descriptor of its own.
+ * The driver sets itself up for exports with the first one and takes that down
+ * with the last, which takes a millisecond. So one page of ours is exported all
+ * the time, by a descriptor of its own.
  */
 #include "core/rm_pages.h"
 
@@ -18,7 +18,7 @@
 #define KEPT 0x0cf00003u
 #define OFFERED 0x0cf00004u
 
-/* what may pass */
+/* statuses that may pass */
 #define NO_MEMORY 0x51
 #define NO_RESOURCES 0x1a
 
@@ -53,7 +53,7 @@ static void free_object(const struct cf_rm_client *client, uint32_t object)
 	(void)cf_rm_answer("free", err, arg.status);
 }
 
-/* Object 0: what was there is there no more. */
+/* Object 0: ends what is exported by fd. */
 static int export(const struct cf_rm_pages *pages, int fd, uint32_t object)
 {
 	struct cf_rm_export params = { .fd = fd,
@@ -79,7 +79,7 @@ static int open_outlet(int *fd)
 	return 0;
 }
 
-/* It is only about time, so without it there is none the less. */
+/* This saves time only, so a failure is ignored. */
 static void keep_one(struct cf_rm_pages *pages)
 {
 	size_t page = (size_t)sysconf(_SC_PAGESIZE);
