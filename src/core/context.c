@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-/* context - asks the driver who one is, and makes it current. */
+/* context - asks the driver for a context's id, and makes it current. */
 #include "core/context.h"
 
 /*
- * Asked before a lane is touched: the driver refuses a dead context here, and
- * crashes on its streams.
+ * Called before a lane is touched: the driver refuses a dead context here, but
+ * would crash on its streams.
  */
 unsigned long long cf_context_id(const struct cf_cuda *cuda, CUcontext ctx)
 {

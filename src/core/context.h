@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * context - a context of the driver: who it is, and making it current.
+ * context - a context of the driver: its id, and making it current.
  *
- * The application's or a primary one; nothing here keeps it alive. Any thread.
+ * It is the application's, or a primary one; nothing here keeps it alive. Any
+ * thread.
  */
 #ifndef CF_CORE_CONTEXT_H
 #define CF_CORE_CONTEXT_H
@@ -10,8 +11,8 @@
 #include "seam/cuda.h"
 
 /*
- * Who a context is: unique in the process, 0 for one that is gone. A driver
- * that gives no ids (before 12.0) can at least tell the living: 1.
+ * The id of a context, unique in the process; 0: the context is gone. A driver
+ * without ids (before 12.0) can only tell that it lives: 1.
  */
 unsigned long long cf_context_id(const struct cf_cuda *cuda, CUcontext ctx);
 
@@ -19,9 +20,8 @@ unsigned long long cf_context_id(const struct cf_cuda *cuda, CUcontext ctx);
 int cf_context_ordinal(const struct cf_cuda *cuda);
 
 /*
- * Makes ctx current; every enter that answers 0 needs its leave. A thread that
- * captures a stream may still enter: our own calls are not part of what it
- * captures.
+ * Makes ctx current. 0 or a CUDA code; each 0 needs a leave. A thread that
+ * captures a stream may enter: our own calls do not become part of the capture.
  */
 struct cf_scope {
 	int capture_mode;

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * device - finds, makes and ends devices.
+ * device - finds, makes and frees devices.
  *
- * The list only grows until cf_devices_close, so that a find walks it without
- * a lock; entries are published complete, with a release store.
+ * The list only grows until cf_devices_close, so a find walks it without a
+ * lock; entries are published complete, with a release store.
  *
- * Lock: make_lock guards adding to the lists of devices and of GPUs, and is
- * held across driver calls and a look at sysfs, because a GPU is made once;
- * pool and log locks may be taken under it.
+ * Lock: make_lock guards adding to the lists of devices and of GPUs. It is held
+ * across driver calls and reads of sysfs, so that a GPU is made once only; pool
+ * and log locks may be taken under it.
  */
 #include "core/device.h"
 
@@ -20,7 +20,7 @@
 
 static pthread_mutex_t make_lock = PTHREAD_MUTEX_INITIALIZER;
 static struct cf_device *_Atomic devices;
-static bool lost_in_fork; /* set before the child has a second thread */
+static bool lost_in_fork; /* set in the child, before it has other threads */
 
 void cf_devices_configure(size_t size, size_t max_bytes)
 {
@@ -135,8 +135,9 @@ bool cf_device_failed(struct cf_device *dev, int code)
 }
 
 /*
- * What a dead one has made is left, though its context may live: a handle that
- * died with a context crashes the driver, a forgotten one costs a stream.
+ * Of a device marked dead nothing is destroyed, although its context may live:
+ * a handle that died with a context crashes the driver, while one that is
+ * forgotten costs a stream.
  */
 static void device_free(const struct cf_cuda *cuda, struct cf_device *dev)
 {
@@ -166,7 +167,7 @@ void cf_devices_close(void)
 	dev = atomic_exchange(&devices, NULL);
 	gpu = cf_gpus_take_locked();
 	pthread_mutex_unlock(&make_lock);
-	/* not the loader's lock under the session's where nothing is left */
+	/* with nothing to free, do not take the loader's lock */
 	cuda = dev || gpu ? cf_cuda_loaded() : NULL;
 	while (dev) {
 		struct cf_device *next = dev->next;

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * device - a GPU in a context: where copies run, and with which streams.
+ * device - a GPU in one context: where copies run, and in which streams.
  *
  * Copies run in the context that owns the pointer, never in whichever is
- * current. Slots belong to the GPU, whose contexts share them. A context
- * that dies takes its lanes with it and nothing else.
+ * current. Slots belong to the GPU, and its contexts share them. A context that
+ * dies takes its lanes with it, and nothing else.
  */
 #ifndef CF_CORE_DEVICE_H
 #define CF_CORE_DEVICE_H
@@ -20,20 +20,20 @@
 
 struct cf_device {
 	CUcontext ctx;
-	unsigned long long ctx_id; /* of a driver without ids: 1 */
+	unsigned long long ctx_id; /* as cf_context_id answered */
 	struct cf_gpu *gpu;
 	struct cf_lanes lanes;
 	struct cf_lift lift;
 	struct cf_shuttle *shuttle;
 	struct cf_volleys *volleys;
 	struct cf_device *next;
-	CUdeviceptr trial; /* memory of ours, or 0: see core/alias_test.c */
-	_Atomic bool dead; /* relaxed: a hint that spares a failing call */
+	CUdeviceptr trial; /* memory for core/alias_test.c, or 0 */
+	_Atomic bool dead; /* relaxed: a hint that saves a failing call */
 };
 
 /*
- * The size of a slot, for GPUs used from now on, and the bound of each GPU's
- * pool, also of those in use.
+ * Bytes of a slot, for GPUs that are first used from now on; and the most bytes
+ * of each GPU's pools, also of those in use.
  */
 void cf_devices_configure(size_t slot_size, size_t max_bytes);
 
@@ -43,7 +43,7 @@ void cf_devices_configure(size_t slot_size, size_t max_bytes);
  */
 int cf_device_find(const struct cf_memory *mem, struct cf_device **dev);
 
-/* The NUMA node next to mem's GPU; -1 also before its first use. */
+/* The NUMA node next to mem's GPU; -1: not known, or not used yet. */
 int cf_device_node(const struct cf_memory *mem);
 
 /* As cf_context_enter and its leave, for dev's context. */
@@ -59,19 +59,19 @@ static inline void cf_device_leave(struct cf_device *dev,
 }
 
 /*
- * Tells the device that a call of its context failed. True if the context
- * turned out dead: then a second cf_device_find may find its successor.
+ * Notes that a call in the device's context failed. True: the context is dead,
+ * and a second cf_device_find may find its successor.
  */
 bool cf_device_failed(struct cf_device *dev, int code);
 
-/* Ends all devices; no piece runs any more. */
+/* Frees all devices; no request runs any more. */
 void cf_devices_close(void);
 
 /* fork: the child forgets the parent's devices without a driver call. */
 void cf_devices_fork_prepare(void);
 void cf_devices_fork_parent(void);
 void cf_devices_fork_child(void);
-/* In a child whose parent used a GPU through us. */
+/* True in a forked child whose parent used a GPU through the library. */
 bool cf_devices_lost_in_fork(void);
 
 #endif

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* gpu - makes and ends GPUs and their pools. */
+/* gpu - makes and frees GPUs and their pools. */
 #include "core/gpu.h"
 
 #include <errno.h>
@@ -11,7 +11,7 @@ struct cf_gpu *_Atomic cf_gpus;
 static size_t slot_size = 1 << 20;    /* make_lock */
 static size_t pool_bytes = 128 << 20; /* make_lock */
 
-/* An eighth of the bound is for small requests. */
+/* An eighth of the bound is for the pool of small slots. */
 static void limit_pools_locked(struct cf_gpu *gpu)
 {
 	bool two = gpu->small != gpu->pool;
@@ -40,7 +40,7 @@ const struct cf_gpu *cf_gpu_at(unsigned n)
 		nr++;
 	if (n >= nr)
 		return NULL;
-	/* newest first */
+	/* the list has the newest first */
 	for (unsigned i = nr - 1; i > n; i--)
 		gpu = gpu->next;
 	return gpu;
@@ -63,7 +63,7 @@ static int gpu_init(const struct cf_cuda *cuda, struct cf_gpu *gpu)
 	return 0;
 }
 
-/* Slots that are small anyway need no second pool. */
+/* If slots are small by configuration, one pool serves all. */
 static int make_pools_locked(struct cf_gpu *gpu)
 {
 	gpu->pool = cf_pool_new(slot_size, pool_bytes, gpu->primary);
@@ -120,7 +120,7 @@ int cf_gpu_get_locked(const struct cf_cuda *cuda, int ordinal,
 
 /* ----------------------------------------------------------------- end */
 
-/* For certain; an error of another kind says nothing about the context. */
+/* Other errors do not tell whether the context is gone. */
 static bool is_gone(CUresult res)
 {
 	return res == CF_CU_CONTEXT_IS_DESTROYED ||
@@ -128,8 +128,8 @@ static bool is_gone(CUresult res)
 }
 
 /*
- * A reset of the device (cudaDeviceReset) takes our reference on the primary
- * context away; what bears its name afterwards is the application's.
+ * cudaDeviceReset drops our reference on the primary context. The primary
+ * context that exists afterwards is the application's: not ours to release.
  */
 static bool holds_primary(const struct cf_cuda *cuda, const struct cf_gpu *gpu)
 {
@@ -149,7 +149,7 @@ static bool holds_primary(const struct cf_cuda *cuda, const struct cf_gpu *gpu)
 static void gpu_free(const struct cf_cuda *cuda, struct cf_gpu *gpu)
 {
 	bool held = cuda && holds_primary(cuda, gpu);
-	/* one that was reset has unpinned all, and came back without us */
+	/* a reset has unpinned all of our memory */
 	bool alive = held && cuda->ctx_push(gpu->primary) == CF_CU_SUCCESS;
 	CUcontext popped;
 
@@ -158,7 +158,7 @@ static void gpu_free(const struct cf_cuda *cuda, struct cf_gpu *gpu)
 	cf_pool_free(gpu->pool, alive);
 	if (alive)
 		cuda->ctx_pop(&popped);
-	/* a broken context is held as well as a sound one */
+	/* our reference on a broken context must go, too */
 	if (held)
 		cuda->primary_ctx_release(gpu->dev);
 	free(gpu);

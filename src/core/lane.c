@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* lane - makes, lends and ends streams, and orders them behind others. */
+/* lane - makes, leases and ends streams, and orders them behind others. */
 #include "core/lane.h"
 
 #include <errno.h>
@@ -46,7 +46,7 @@ void cf_lanes_fini(struct cf_lanes *lanes, bool alive)
 	pthread_mutex_destroy(&lanes->lock);
 }
 
-/* A number beyond the range of priorities means its end. */
+/* The driver takes a priority beyond the range for the nearest in it. */
 CUresult cf_lane_stream(const struct cf_cuda *cuda, CUstream *stream)
 {
 	if (!cuda->stream_create_with_priority)
@@ -113,8 +113,8 @@ CUevent cf_lane_sleeper(struct cf_lane *lane, size_t k)
 }
 
 /*
- * A default stream that cannot be asked (a blocking stream of the context is
- * being captured) has no plain work of the caller's either: nothing to order.
+ * The query of a default stream fails while a blocking stream of the context is
+ * being captured. Then it takes no work of the caller's: nothing to order.
  */
 static int order_behind(const struct cf_cuda *cuda, struct cf_lane *lane,
 			CUstream stream)
@@ -142,7 +142,7 @@ int cf_lane_order(struct cf_lane *lane)
 	return err ? err : order_behind(cuda, lane, CF_CU_STREAM_PER_THREAD);
 }
 
-/* A wait that fails while the stream still answers is not the last word. */
+/* A wait that failed proves nothing while queries say that work is left. */
 void cf_lane_settle_stream(const struct cf_cuda *cuda, CUstream stream)
 {
 	if (cuda->stream_synchronize(stream) == CF_CU_SUCCESS)

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * lane - a stream of ours with its markers, leased to one carrier at a time.
+ * lane - a stream of ours with its events, leased to one carrier at a time.
  *
- * Our streams are non-blocking: the application's default stream neither
- * waits for us nor we for it, unless a write asks for the order.
+ * Our streams are non-blocking: they do not wait for the application's default
+ * stream, nor it for them, unless a write asks for the order.
  */
 #ifndef CF_CORE_LANE_H
 #define CF_CORE_LANE_H
@@ -11,14 +11,14 @@
 #include <pthread.h>
 #include "seam/cuda.h"
 
-/* The slots of a lane whose copies can be told apart. */
+/* So many copies of a lane have an event of their own. */
 #define CF_LANE_DEPTH 8
 
 struct cf_lane {
 	CUstream stream;
-	CUevent done[CF_LANE_DEPTH];   /* the copy of a slot is done */
-	CUevent asleep[CF_LANE_DEPTH]; /* the same; NULL: not needed yet */
-	CUevent order; /* what the default streams held when we looked */
+	CUevent done[CF_LANE_DEPTH];   /* that a copy is done */
+	CUevent asleep[CF_LANE_DEPTH]; /* see cf_lane_sleeper; NULL: not made */
+	CUevent order; /* recorded in default streams, by cf_lane_order */
 	struct cf_lane *next;
 };
 
@@ -30,43 +30,44 @@ struct cf_lanes {
 
 void cf_lanes_init(struct cf_lanes *lanes);
 
-/* Forgets the idle lanes; alive: their context is current and can end them. */
+/* Frees the idle lanes. alive: their context is current and can be called. */
 void cf_lanes_fini(struct cf_lanes *lanes, bool alive);
 
 /*
- * A stream of ours, as urgent as can be: one with the application's priority
- * may share a channel of the GPU with a stream of the application, and wait
- * there behind what that one waits for.
+ * Makes a stream of the highest priority. One with the application's priority
+ * might share a channel of the GPU with a stream of the application, and wait
+ * there behind whatever that stream waits for.
  */
 CUresult cf_lane_stream(const struct cf_cuda *cuda, CUstream *stream);
 
 /*
- * Returns when the stream is idle, or cannot be asked any more, because its
- * context is lost and all its work with it: what it used may go.
+ * Returns when the stream is idle, or cannot be queried any more because its
+ * context is lost, and all work with it. Memory that it used may then go.
  */
 void cf_lane_settle_stream(const struct cf_cuda *cuda, CUstream stream);
 
-/* Whether it is idle, or cannot be asked, before the time is over. */
+/* The same for at most limit_ns; false: the stream still had work then. */
 bool cf_lane_ends_by(const struct cf_cuda *cuda, CUstream stream,
 		     int64_t limit_ns);
 
-/* The lanes' context is current. 0, -ENOMEM or a CUDA code. */
+/* The lanes' context is current. 0, -ENOMEM or a CUDA code. Any thread. */
 int cf_lane_lease(struct cf_lanes *lanes, struct cf_lane **lane);
 void cf_lane_give_back(struct cf_lanes *lanes, struct cf_lane *lane);
 
 /*
- * Marker k, for who waits for it asleep and not for the shortest time; the
- * plain one where there can be none. The lane's context is current.
+ * The event in place of done[k], for a thread that will wait asleep instead of
+ * spinning; done[k] where none can be made. The lane's context is current.
  */
 CUevent cf_lane_sleeper(struct cf_lane *lane, size_t k);
 
 /*
- * Orders the lane behind what the default streams of its context (legacy and
- * the calling thread's) hold at this moment. Two queries when they are idle.
+ * Orders the lane behind the work that the default streams of its context
+ * (legacy and the calling thread's) hold now. Costs two queries if they are
+ * idle.
  */
 int cf_lane_order(struct cf_lane *lane);
 
-/* After an error: what the lane copied from or to may go. */
+/* After an error: waits until memory that the lane copies from or to may go. */
 void cf_lane_settle(struct cf_lane *lane);
 
 #endif

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-/* visit - finds a device, enters it, and does so again if it is another. */
+/* visit - finds a device and enters it; again if its context has died. */
 #include "core/visit.h"
 
-/* *again: another may have come in its place. */
+/* *again: the context is dead, and another may have come in its place. */
 static int visit_once(const struct cf_memory *mem, cf_visit_fn *visit,
 		      void *visitor, bool *again)
 {

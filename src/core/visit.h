@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * visit - work in the context of a device, which may be another by now.
+ * visit - work in the context of a device, which a reset may have replaced.
  *
- * A client that resets its GPU gets a context of the same name, in which the
- * memory of a piece may be new and good. What had not begun is tried there.
+ * After a client has reset its GPU there may be a new context with the same
+ * handle, in which a piece's memory is valid. Work that had not begun in the
+ * dead context is tried there.
  */
 #ifndef CF_CORE_VISIT_H
 #define CF_CORE_VISIT_H
@@ -13,15 +14,15 @@
 #include "core/memory.h"
 
 /*
- * dev's context is current. 0 or an error of the device. *begun becomes true
- * once the visitor tells its results itself, errors too.
+ * dev's context is current. 0 or a negative code of the device. The visitor
+ * sets *begun once it reports all results itself, errors too.
  */
 typedef int cf_visit_fn(struct cf_device *dev, void *visitor, bool *begun);
 
 /*
- * Calls visit for the device of mem; once more where its context turned out
- * dead before anything had begun. 0: it has begun, or there was no error. The
- * device hears of errors. Any thread.
+ * Calls visit for the device of mem; once more if its context turned out dead
+ * before *begun was set. 0: *begun was set, or there was no error. Errors are
+ * noted by cf_device_failed. Any thread.
  */
 int cf_visit(const struct cf_memory *mem, cf_visit_fn *visit, void *visitor);
 
