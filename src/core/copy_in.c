@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-/* copy_in - rows of small copies. */
+/* copy_in - makes rows (2D copies) of small copies. */
 #include "core/copy_in.h"
 
-/* Rows of memory whose mapping may end between them are nobody's promise. */
+/* Not of VMM memory: the driver promises nothing if a mapping ends between. */
 bool cf_copy_in_is_small(const struct cf_memory *mem, size_t size)
 {
 	return size > 1 && size < CF_COPY_IN_SMALL &&
@@ -38,7 +38,7 @@ static CUresult copy_small(const struct cf_cuda *cuda, CUdeviceptr dst,
 	return res;
 }
 
-/* A plain copy has the last word where rows are refused. */
+/* Where rows are refused, a plain copy decides. */
 CUresult cf_copy_in(const struct cf_cuda *cuda, const struct cf_memory *mem,
 		    size_t at, const char *from, size_t size, CUstream stream)
 {
@@ -50,7 +50,7 @@ CUresult cf_copy_in(const struct cf_cuda *cuda, const struct cf_memory *mem,
 	return cuda->memcpy_htod_async(dst, from, size, stream);
 }
 
-/* Of one byte there are no two rows. */
+/* One byte cannot be two rows. */
 bool cf_copy_in_goes_unread(const struct cf_cuda *cuda,
 			    const struct cf_memory *mem, size_t at, size_t size)
 {

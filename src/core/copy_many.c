@@ -4,7 +4,7 @@
 
 #include <stdatomic.h>
 
-static atomic_bool refused; /* as some do who have it; relaxed */
+static atomic_bool refused; /* some drivers have the call and refuse; relaxed */
 
 CUresult cf_copy_many(const struct cf_cuda *cuda, CUdeviceptr *to,
 		      CUdeviceptr *from, size_t *sizes, size_t nr,

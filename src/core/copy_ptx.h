@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * copy_ptx - the part that our kernels share: a block moves up to 4096 bytes.
+ * copy_ptx - PTX that our kernels share: a block moves up to 4096 bytes.
  *
- * 256 threads move %n bytes, 1 to 4096, from %src to %dst, both global: each
- * thread 16 bytes, with one access where both addresses allow and bytewise
- * where not. %me is the thread. All threads come out at MOVED.
+ * 256 threads move %n bytes, 1 to 4096, from %src to %dst, both global. Each
+ * moves 16 bytes, by one access where both addresses allow it, else bytewise.
+ * %me is the thread's number. All threads leave at the label MOVED.
  */
 #ifndef CF_CORE_COPY_PTX_H
 #define CF_CORE_COPY_PTX_H
@@ -27,7 +27,7 @@
 	OF(0) OF(1) OF(2) OF(3) OF(4) OF(5) OF(6) OF(7) \
 	OF(8) OF(9) OF(10) OF(11) OF(12) OF(13) OF(14) OF(15)
 
-/* How many bytes come before the first multiple of 16, and vectors then. */
+/* %head: bytes before the first multiple of 16; %vec: vectors after them. */
 #define CF_PTX_ALIGN \
 	/* can both be brought to a multiple of 16 by the same step? */ \
 	"	xor.b64 %t, %dst, %src;\n" \
@@ -41,7 +41,7 @@
 	"	sub.u32 %vec, %n, %head;\n" \
 	"	shr.u32 %vec, %vec, 4;\n"
 
-/* Those bytes, the vectors, and the bytes that are left. */
+/* Moves the head, the vectors, and the bytes that are left. */
 #define CF_PTX_COPY \
 	CF_PTX_ALIGN \
 	"	mad.lo.u32 %at, %me, 16, %head;\n" \

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* haste - counts what has no gap before it. */
+/* haste - counts events that follow each other without a gap. */
 #include "core/haste.h"
 
 #include <stdatomic.h>

@@ -1,19 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
-/* haste - whether things come one soon after the other. Any thread; no lock. */
+/* haste - whether events come in quick succession. Any thread; no lock. */
 #ifndef CF_CORE_HASTE_H
 #define CF_CORE_HASTE_H
 
 #include <stdbool.h>
 #include <stdint.h>
 
-/* All zero: none has come. Relaxed: hints. */
+/* All zero: no event yet. Relaxed: hints. */
 struct cf_haste {
-	_Atomic int64_t last; /* cf_clock_ns's */
+	_Atomic int64_t last; /* time of the last event, of cf_clock_ns */
 	_Atomic unsigned in_a_row;
 };
 
-/* Counts one that begins; true if `many` have come with less than the gap
- * before each, from begin to begin. */
+/* Counts an event. True if the last many, with this one, each came less than
+ * gap_ns after the one before. */
 bool cf_haste_note(struct cf_haste *haste, int64_t gap_ns, unsigned many);
 
 #endif

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * pause - tells the processor that the thread looks at a word in a loop.
+ * pause - for a thread that reads a word in a loop until it changes.
  *
- * On aarch64 YIELD is over at once on most cores, and looks are counted as if
- * each took its time: ISB takes some, as PAUSE does.
+ * Waits are bounded by a count of looks, so each pause must take some time. On
+ * most cores of aarch64 YIELD takes none: ISB takes about as long as PAUSE.
  */
 #ifndef CF_CORE_PAUSE_H
 #define CF_CORE_PAUSE_H
@@ -11,8 +11,8 @@
 #include <sched.h>
 #include <time.h>
 
-#define CF_PATIENCE 2000 /* looks in vain, before others go first */
-#define CF_NAP_NS 50000	 /* after as many again */
+#define CF_PATIENCE 2000 /* looks in vain until the thread yields */
+#define CF_NAP_NS 50000	 /* after as many again it sleeps so long */
 
 static inline void cf_pause(void)
 {
@@ -23,7 +23,7 @@ static inline void cf_pause(void)
 #endif
 }
 
-/* What is waited for comes soon, or when others have run, or takes a disk. */
+/* The word may change soon, or when other threads have run, or need a disk. */
 static inline void cf_pause_longer(unsigned *looks)
 {
 	if (++*looks < CF_PATIENCE)

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* permit - makes a kernel once, and counts its rests. */
+/* permit - has a kernel made once, and lets it rest. */
 #include "core/permit.h"
 
 #include <stdatomic.h>

@@ -2,11 +2,12 @@
 /*
  * permit - whether a kernel of ours may be launched in a context.
  *
- * It is made at its first use, tried once; and after a launch that did not get
- * on, copies go the plain way for a while, twice as long each time.
+ * The kernel is made at its first use, and that is tried once. After a launch
+ * that got stuck there are no launches for a while, each time twice as long,
+ * and copies are plain ones.
  *
- * Part of what owns the kernel. Any thread. Lock: make_lock, which is only
- * ever tried: while one thread makes the kernel the others copy plainly.
+ * A member of the kernel's owner. Any thread. Lock: make_lock, taken by trylock
+ * only: while one thread makes the kernel the others make plain copies.
  */
 #ifndef CF_CORE_PERMIT_H
 #define CF_CORE_PERMIT_H
@@ -18,7 +19,7 @@
 
 struct cf_permit {
 	struct cf_rest rest;
-	/* 0 until the kernel is there, or cannot be had: release, acquire */
+	/* enum ready; release after the kernel is made, acquire to use it */
 	_Atomic int ready;
 	pthread_mutex_t make_lock;
 };
@@ -27,16 +28,17 @@ void cf_permit_init(struct cf_permit *permit);
 void cf_permit_fini(struct cf_permit *permit);
 
 /*
- * Has the kernel, called so in the log, made by the first caller; whatever
- * comes of it stands. False: there is none, or another makes it now.
+ * Whether the kernel is there. The first caller makes it by make(owner); if
+ * that fails there is none for good. False also while another thread makes it.
+ * name: for the log.
  */
 bool cf_permit_ask(struct cf_permit *permit, const char *name,
 		   CUresult (*make)(void *owner), void *owner);
 
-/* The kernel is there. */
+/* Whether the kernel was made. */
 bool cf_permit_is_ready(struct cf_permit *permit);
 
-bool cf_permit_rests(struct cf_permit *permit);
+bool cf_permit_rests(struct cf_permit *permit); /* no launches now */
 void cf_permit_rest(struct cf_permit *permit);
 /* The next rest is a short one again. */
 void cf_permit_renew(struct cf_permit *permit);

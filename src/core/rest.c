@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* rest - until when, and for how long the next time. */
+/* rest - keeps the end of a rest, and the length of the next. */
 #include "core/rest.h"
 
 #include <stdatomic.h>
@@ -13,7 +13,7 @@ void cf_rest_init(struct cf_rest *rest, int64_t shortest_ns, int64_t longest_ns)
 	atomic_init(&rest->next_ns, shortest_ns);
 }
 
-/* Whoever finds it over spares the others a look at the clock. */
+/* A thread that finds the rest over spares the others reading the clock. */
 bool cf_rest_holds(struct cf_rest *rest)
 {
 	int64_t until =

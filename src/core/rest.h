@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * rest - for how long to leave alone what did not pay, twice as long each time.
+ * rest - to leave alone for a while what did not pay, each time twice as long.
  *
- * Part of what rests. Any thread, no lock: it guides, and orders nothing.
+ * A member of the object that rests. Any thread, no lock: hints only.
  */
 #ifndef CF_CORE_REST_H
 #define CF_CORE_REST_H
@@ -12,8 +12,8 @@
 
 struct cf_rest {
 	/* relaxed */
-	_Atomic int64_t until; /* 0: it does not rest */
-	_Atomic int64_t next_ns;
+	_Atomic int64_t until;	 /* of cf_clock_ns; 0: no rest */
+	_Atomic int64_t next_ns; /* length of the next rest */
 	int64_t shortest_ns, longest_ns;
 };
 
@@ -21,9 +21,9 @@ void cf_rest_init(struct cf_rest *rest, int64_t shortest_ns,
 		  int64_t longest_ns);
 
 bool cf_rest_holds(struct cf_rest *rest);
-/* How long it will be. */
+/* Begins a rest, and answers its length in ns. */
 int64_t cf_rest_begin(struct cf_rest *rest);
-/* The next one is the shortest again. */
+/* The next rest will be the shortest again. */
 void cf_rest_renew(struct cf_rest *rest);
 
 #endif

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * short_lock - a mutex that is held for a moment, and that a dozen threads may
- * want at once.
+ * short_lock - a mutex that is held for moments only, and that a dozen threads
+ * may want at once.
  *
- * To sleep and be woken takes longer than they all hold it, so who finds it
- * taken looks for a moment before it sleeps.
+ * To sleep and be woken takes longer than all of them hold it. So a thread that
+ * finds it taken spins for a moment before it sleeps.
  */
 #ifndef CF_CORE_SHORT_LOCK_H
 #define CF_CORE_SHORT_LOCK_H

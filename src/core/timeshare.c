@@ -6,7 +6,7 @@
 #include "core/log.h"
 
 #define LATE_NS (100 * 1000)
-#define LATE 8 /* what a late copy counts; one in time takes 1 back */
+#define LATE 8 /* a late copy adds so much; one in time subtracts 1 */
 #define MANY (32 * LATE)
 #define REST_NS (10 * 1000 * 1000ll)
 #define MAX_REST_NS (128 * REST_NS)
@@ -26,7 +26,7 @@ static void begin_rest(struct cf_timeshare *share, int64_t took_ns)
 {
 	int64_t ns;
 
-	/* those who wait beside us say the same */
+	/* threads that copied at the same time were late, too */
 	if (cf_rest_holds(&share->rest))
 		return;
 	ns = cf_rest_begin(&share->rest);

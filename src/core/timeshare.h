@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * timeshare - whether copies wait until another process's turn at the GPU ends.
+ * timeshare - whether copies wait for another process's turn at the GPU to end.
  *
- * The driver does not tell who else uses a GPU. But what its engine for kernels
- * has to do waits there for a turn of the process, for 0.3 to 2 ms, and such
- * waits are otherwise rare: who loses its processor in a copy has one, too.
+ * The driver does not tell whether other processes use a GPU. But if they do,
+ * work for the engine that runs kernels waits for this process's turn, 0.3 to
+ * 2 ms, and such waits are otherwise rare: a thread that loses its processor
+ * during a copy sees one, too.
  *
- * Part of a GPU. Any thread, no lock: it guides, and orders nothing.
+ * A member of a GPU. Any thread, no lock: hints only.
  */
 #ifndef CF_CORE_TIMESHARE_H
 #define CF_CORE_TIMESHARE_H
@@ -15,15 +16,15 @@
 
 struct cf_timeshare {
 	struct cf_rest rest;
-	_Atomic int late; /* relaxed: more than one of nine makes it grow */
+	_Atomic int late; /* relaxed; grows if over one copy in nine is late */
 };
 
 void cf_timeshare_init(struct cf_timeshare *share);
 
-/* Whether what needs a turn is better left alone now. */
+/* Whether copies that need a turn are better avoided now. */
 bool cf_timeshare_holds(struct cf_timeshare *share);
 
-/* A small copy that needs a turn took so long, from its call to its end. */
+/* A small copy that needs a turn took took_ns, from its call to its end. */
 void cf_timeshare_note(struct cf_timeshare *share, int64_t took_ns);
 
 #endif

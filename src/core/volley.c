@@ -1,19 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * volley - launches, waits, and cancels what does not get on.
+ * volley - launches a kernel, waits, and cancels a launch that is stuck.
  *
  * DESIGN  Each block claims its row before it touches anything: it writes
  * its claim, fences, then reads the word that cancels. We cancel by writing
  * that word, and then read the claims. Both words are in device memory, and
  * we reach them through a copy engine, which needs no room on the GPU. In
- * whatever order the four meet there, either the block sees the cancel, or
- * we see its claim: a row without a claim will never be touched. One with a
- * claim belongs to a block that is on the GPU already and will report.
+ * whatever order these four accesses happen, either the block sees the cancel,
+ * or we see its claim. So a row without a claim will never be touched, and one
+ * with a claim belongs to a block that is on the GPU already and will report.
  *
- * The kernel of a cancelled launch is still in its stream. What it reads to
- * learn that it is cancelled is set aside with the stream, until that is
- * idle; what it would have copied is free at once. After a cancel the
- * copies go the plain way for a while.
+ * The kernel of a cancelled launch is still in its stream. The set (stream,
+ * table, flags), which it will read to learn that it is cancelled, is put aside
+ * until the stream is idle; the memory that it would have copied is free at
+ * once. After a cancel there are no launches for a while.
  */
 #include "core/volley.h"
 
@@ -27,8 +27,8 @@
 #include "core/volleys.h"
 
 #define BLOCK_THREADS 256      /* as the kernel has it */
-#define SPIN_NS (100 * 1000)   /* no row done for so long: let others run */
-#define STUCK_NS (1000 * 1000) /* for so long: cancel */
+#define SPIN_NS (100 * 1000)   /* no row done for so long: yield */
+#define STUCK_NS (1000 * 1000) /* no row done for so long: cancel */
 
 /* ------------------------------------------------------------ launching */
 
@@ -46,7 +46,7 @@ static unsigned count_rows(const struct cf_copy *copies, unsigned nr)
 	return rows;
 }
 
-/* slot and addr: where the slot begins, for us and for the GPU. */
+/* slot and addr: the CPU's and the GPU's address of the slot. */
 static void fill_rows(struct cf_volley_set *set, bool in, const char *slot,
 		      uint64_t addr, const struct cf_copy *copies, unsigned nr)
 {
@@ -88,8 +88,8 @@ static CUresult launch(const struct cf_cuda *cuda, struct cf_volleys *volleys,
 /* -------------------------------------------------------------- waiting */
 
 /*
- * The acquire pairs with the kernel's fence before its report: who sees the
- * report sees the bytes.
+ * The acquire pairs with the kernel's fence before its report: a thread that
+ * sees the report sees the bytes.
  */
 static uint32_t report_of(const struct cf_volley_set *set, unsigned row)
 {
@@ -97,7 +97,7 @@ static uint32_t report_of(const struct cf_volley_set *set, unsigned row)
 				    memory_order_acquire);
 }
 
-/* Rows begin in their order, so the first that is missing tells. */
+/* Rows begin in their order, so it waits for the first that is missing. */
 static bool all_done(const struct cf_volley_set *set, unsigned nr_rows)
 {
 	int64_t since = cf_clock_ns();
@@ -138,7 +138,7 @@ static CUresult cancel(const struct cf_cuda *cuda, struct cf_volley_set *set,
 	return res == CF_CU_SUCCESS ? cuda->stream_synchronize(set->side) : res;
 }
 
-/* A block that is on the GPU comes to its end, unless the context breaks. */
+/* Waits for a block that is on the GPU; it ends, unless the context breaks. */
 static CUresult await_block(const struct cf_cuda *cuda,
 			    const struct cf_volley_set *set, unsigned row)
 {
@@ -146,7 +146,7 @@ static CUresult await_block(const struct cf_cuda *cuda,
 
 	while ((report_of(set, row) & ~CF_VOLLEY_CANCELLED) != set->seq) {
 		res = cuda->stream_query(set->stream);
-		/* it may have reported just before its stream was done */
+		/* the block may have reported just before its stream ended */
 		if (res != CF_CU_NOT_READY &&
 		    (report_of(set, row) & ~CF_VOLLEY_CANCELLED) != set->seq)
 			return res == CF_CU_SUCCESS ? CF_CU_LAUNCH_FAILED : res;
@@ -169,7 +169,7 @@ static CUresult cancel_and_wait(const struct cf_cuda *cuda,
 		++*begun;
 		res = await_block(cuda, set, row);
 	}
-	/* not cancelled, or of a block nothing is known: only the end tells */
+	/* the cancel failed, or a block is lost: wait for the streams to end */
 	if (res != CF_CU_SUCCESS) {
 		cf_lane_settle_stream(cuda, set->side);
 		cf_lane_settle_stream(cuda, set->stream);
@@ -183,7 +183,7 @@ static bool is_moved(const struct cf_volley_set *set, unsigned row, bool whole)
 			 report_of(set, row) == set->seq);
 }
 
-/* whole: all rows are done, and there was no need to look at claims. */
+/* Sets moved of the copies. whole: all rows are done, no claims were read. */
 static void mark(const struct cf_volley_set *set, struct cf_copy *copies,
 		 unsigned nr, bool whole)
 {
@@ -200,7 +200,7 @@ static void mark(const struct cf_volley_set *set, struct cf_copy *copies,
 
 /* ------------------------------------------------------------- the whole */
 
-/* The set goes back, or aside; 0 or a CUDA code. */
+/* Waits, or cancels; then puts the set back, or aside. 0 or a CUDA code. */
 static int finish(const struct cf_cuda *cuda, struct cf_volleys *volleys,
 		  struct cf_volley_set *set, struct cf_copy *copies,
 		  unsigned nr, unsigned nr_rows)
@@ -237,7 +237,7 @@ int cf_volley_move(struct cf_volleys *volleys, bool in, const char *slot,
 	if (!cuda || !nr_rows || nr_rows > CF_VOLLEY_ROWS ||
 	    cf_volleys_are_resting(volleys) || !cf_volleys_are_ready(volleys))
 		return -ENOTSUP;
-	/* a kernel that meets memory not pinned breaks the whole context */
+	/* a kernel that touches unpinned memory breaks the whole context */
 	addr = cf_pinned_gpu_addr(slot);
 	set = addr ? cf_volleys_lease(cuda, volleys) : NULL;
 	if (!set)

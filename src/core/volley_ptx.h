@@ -1,17 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * volley_ptx - the kernel of volley.c, which the driver compiles for its GPU.
+ * volley_ptx - the kernel of volley.c, which the driver compiles for the GPU.
  *
  * Block x of 256 threads moves row x of the table. First its thread 0 claims
- * the row: word 1 + x of flags becomes seq, and only then, in the order that
- * the whole machine sees, it looks whether word 0 is seq, which cancels the
- * launch. In the end word x of done becomes seq, after everything that the
- * block has written can be seen by all; or seq with its top bit set where the
- * block was cancelled and has touched nothing.
+ * the row: it sets word 1 + x of flags to seq, makes a fence for the whole
+ * system, and reads word 0, which is seq if the launch is cancelled. In the end
+ * it sets word x of done: to seq, when all can see what the block has written;
+ * or to seq with its top bit set, if the block was cancelled and has touched
+ * nothing.
  *
- * flags are in device memory, so that the claim costs no way over the bus and
- * a copy engine can cancel; table and done are in pinned memory. The row is
- * fetched while the claim is on its way.
+ * flags are in device memory, so that a claim does not cross the bus and a copy
+ * engine can cancel; table and done are in pinned memory. The row is fetched
+ * while the claim is on its way.
  */
 #ifndef CF_CORE_VOLLEY_PTX_H
 #define CF_CORE_VOLLEY_PTX_H

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* volley_set - makes and ends what a launch needs. */
+/* volley_set - makes and frees what a launch needs. */
 #include "core/volley_set.h"
 
 #include <stdlib.h>
@@ -26,7 +26,7 @@ static CUresult make_shared(const struct cf_cuda *cuda,
 	return set->shared_addr ? CF_CU_SUCCESS : CF_CU_NOT_SUPPORTED;
 }
 
-/* Zeroes for no launch: seq begins at 1. */
+/* Zero in flags means no launch: seq begins at 1. */
 static CUresult make_flags(const struct cf_cuda *cuda,
 			   struct cf_volley_set *set)
 {
@@ -61,7 +61,7 @@ struct cf_volley_set *cf_volley_set_new(const struct cf_cuda *cuda,
 	return NULL;
 }
 
-/* Memory that the driver may still hold stays mapped; see slot.c. */
+/* Memory that the driver may still hold stays mapped; see cf_pinned_end. */
 static void shared_free(const struct cf_cuda *cuda, struct cf_volley_set *set)
 {
 	if (!set->pinned ||

@@ -2,8 +2,8 @@
 /*
  * volley_set - what one launch needs: streams, a table, words to report in.
  *
- * One owner at a time: who leased it. seq numbers its launches, so that no
- * word has to be cleared between them; its top bit is the kernel's.
+ * One owner at a time, by a lease. seq numbers the set's launches, so that no
+ * word has to be cleared between them; its top bit marks cancelled rows.
  */
 #ifndef CF_CORE_VOLLEY_SET_H
 #define CF_CORE_VOLLEY_SET_H
@@ -28,26 +28,26 @@ struct cf_volley_row {
 /* In pinned memory. */
 struct cf_volley_shared {
 	struct cf_volley_row rows[CF_VOLLEY_ROWS];
-	_Atomic uint32_t done[CF_VOLLEY_ROWS]; /* by the kernel */
-	uint32_t started[CF_VOLLEY_ROWS];      /* a copy of the claims */
-	uint32_t cancel;		       /* what cancels */
+	_Atomic uint32_t done[CF_VOLLEY_ROWS]; /* the kernel's reports */
+	uint32_t started[CF_VOLLEY_ROWS];      /* claims, copied from flags */
+	uint32_t cancel;		       /* to be copied to flags */
 };
 
 struct cf_volley_set {
 	struct cf_volley_set *next;
-	CUstream stream; /* of the launch; urgent */
+	CUstream stream; /* of the launch; of the highest priority */
 	CUstream side;	 /* of the copies that cancel */
 	struct cf_volley_shared *shared;
-	uint64_t shared_addr; /* the GPU's */
+	uint64_t shared_addr; /* the GPU's address of shared */
 	CUdeviceptr flags;    /* in device memory: cancel, then claims */
 	uint32_t seq;
 	bool pinned;
 };
 
-/* NULL: it cannot be had; *res says why, if the driver did. */
+/* NULL: none can be made; *res is the driver's error, if it was one. */
 struct cf_volley_set *cf_volley_set_new(const struct cf_cuda *cuda,
 					CUresult *res);
-/* alive: its context is current, and its streams are idle. */
+/* alive: the context is current, and the set's streams are idle. */
 void cf_volley_set_free(struct cf_volley_set *set, bool alive);
 
 #endif

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * volleys - the kernel of a context, the sets of its launches, and whether
+ * volleys - the kernel of one context, the sets for its launches, and whether
  * to launch at all.
  *
  * Locks: volleys->lock for the lists, innermost, no driver call under it; and
@@ -18,9 +18,9 @@
 #include "core/volley.h"
 #include "core/volley_ptx.h"
 
-#define GOOD 1000		     /* launches that make up for a rest */
-#define CLOSE_NS (500 * 1000 * 1000) /* at the close, for the GPU */
-#define MAX_ASIDE 4		     /* cancelled and still in a stream */
+#define GOOD 1000		     /* launches after which rests are short */
+#define CLOSE_NS (500 * 1000 * 1000) /* to wait for a stream at the close */
+#define MAX_ASIDE 4		     /* sets of cancelled launches */
 
 struct cf_volleys {
 	pthread_mutex_t lock;
@@ -28,7 +28,7 @@ struct cf_volleys {
 	struct cf_volley_set *aside; /* lock; cancelled, oldest last */
 	unsigned nr_aside;	     /* lock */
 	struct cf_permit permit;
-	CUmodule module; /* once there is the permit */
+	CUmodule module; /* set when the permit is ready, as function is */
 	CUfunction function;
 	_Atomic unsigned good; /* launches since the last rest; relaxed */
 };
@@ -46,7 +46,7 @@ struct cf_volleys *cf_volleys_new(void)
 	return volleys;
 }
 
-/* A launch that was cancelled and never came on keeps what it will read. */
+/* If the cancelled launch is still in its stream, it keeps its set. */
 static bool free_aside(const struct cf_cuda *cuda, struct cf_volley_set *set,
 		       bool alive)
 {
@@ -78,7 +78,7 @@ void cf_volleys_free(struct cf_volleys *volleys, bool alive)
 		struct cf_volley_set *set = volleys->idle;
 
 		volleys->idle = set->next;
-		/* its blocks have reported; the last may be on its way out */
+		/* all blocks have reported; the last may not have ended yet */
 		if (alive && cuda)
 			cf_lane_settle_stream(cuda, set->stream);
 		cf_volley_set_free(set, alive);
@@ -173,7 +173,7 @@ static struct cf_volley_set *pop(struct cf_volleys *volleys, bool aside)
 	return set;
 }
 
-/* One that was set aside and whose kernel has gone by; or NULL. */
+/* A set from aside whose stream is idle by now; or NULL. */
 static struct cf_volley_set *recover(const struct cf_cuda *cuda,
 				     struct cf_volleys *volleys)
 {

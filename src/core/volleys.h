@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* volleys - what volley.c keeps of a context from launch to launch. */
+/* volleys - what volley.c keeps for a context from launch to launch. */
 #ifndef CF_CORE_VOLLEYS_H
 #define CF_CORE_VOLLEYS_H
 
@@ -8,19 +8,19 @@
 
 struct cf_volleys;
 
-/* Makes the kernel, once; false: there is none, or another makes it now. */
+/* Makes the kernel once. False: there is none, or another thread makes it. */
 bool cf_volleys_are_ready(struct cf_volleys *volleys);
 /* Once they are ready. */
 CUfunction cf_volleys_kernel(const struct cf_volleys *volleys);
 
-/* After a launch that did not get on there is none for a while. */
+/* After a launch that was stuck there are none for a while. */
 bool cf_volleys_are_resting(struct cf_volleys *volleys);
 void cf_volleys_rest(struct cf_volleys *volleys);
 void cf_volleys_note_good(struct cf_volleys *volleys);
 
 /*
- * A set for one launch, or NULL. It comes back by a push; aside: its stream
- * still holds a launch that was cancelled.
+ * A set for one launch, or NULL. A push gives it back; aside: its stream still
+ * holds a launch that was cancelled.
  */
 struct cf_volley_set *cf_volleys_lease(const struct cf_cuda *cuda,
 				       struct cf_volleys *volleys);
