@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * buffer - registers ranges, and looks up what holds a request.
+ * buffer - registers ranges, and finds those that hold a request's.
  *
- * Lock: stripes, innermost; nothing is called under it but malloc by the
- * writer. An alias is given back without it: its provider may take its time.
+ * Lock: stripes, innermost; a writer calls malloc under it, and nothing else is
+ * called. Aliases are put without it, since their provider may be slow.
  */
 #include "core/buffer.h"
 
@@ -17,9 +17,10 @@
 
 static struct cf_stripes stripes = CF_STRIPES_INITIALIZER;
 static struct cf_ranges ranges; /* stripes */
-static atomic_size_t nr_hint; /* relaxed: spares the lock when there are none */
-static atomic_size_t nr_known;	/* the same: with an answer of set_alias */
-static atomic_size_t nr_remote; /* the same: that NICs reach */
+/* counts of ranges; relaxed: where there are none, a reader takes no lock */
+static atomic_size_t nr_hint;	/* all */
+static atomic_size_t nr_known;	/* those with a state from set_alias */
+static atomic_size_t nr_remote; /* those that NICs reach */
 
 /* Caller holds all stripes. */
 static void hint_locked(void)
@@ -27,7 +28,7 @@ static void hint_locked(void)
 	atomic_store_explicit(&nr_hint, ranges.nr, memory_order_relaxed);
 }
 
-/* Freed and allocated anew under the same address: not the same buffer. */
+/* Whether mem is another allocation, at the address of the registered one. */
 static bool is_stale(const struct cf_range *range, const struct cf_memory *mem)
 {
 	bool host = mem->kind == CF_MEMORY_HOST;
@@ -37,7 +38,7 @@ static bool is_stale(const struct cf_range *range, const struct cf_memory *mem)
 		range->buffer_id != mem->buffer_id);
 }
 
-/* Caller holds all stripes. *gone: what the range held, to give back. */
+/* Caller holds all stripes. *gone: the range, for give_back. */
 static int remove_locked(uintptr_t base, struct cf_range *gone)
 {
 	const struct cf_range *range = cf_ranges_at(&ranges, base);
@@ -55,8 +56,8 @@ static int remove_locked(uintptr_t base, struct cf_range *gone)
 }
 
 /*
- * Caller holds all stripes. A registration of freed memory makes way for that
- * of what lies at its base now, and goes to *gone.
+ * Caller holds all stripes. If the memory of a registration at this base was
+ * freed, it is replaced, and goes to *gone.
  */
 static int insert_locked(const struct cf_memory *mem,
 			 const struct cf_range *range, struct cf_range *gone)
@@ -71,7 +72,7 @@ static int insert_locked(const struct cf_memory *mem,
 	return err;
 }
 
-/* What a range held that is gone. */
+/* Puts what a removed range held. No lock is held. */
 static void give_back(const struct cf_range *gone)
 {
 	cf_alias_put(gone->alias);
@@ -117,7 +118,7 @@ void cf_buffer_set_alias(uintptr_t base, enum cf_alias_state state,
 		alias = NULL;
 	}
 	cf_stripes_unlock(&stripes);
-	/* somebody was quicker to deregister */
+	/* not NULL: the range was deregistered meanwhile */
 	cf_alias_put(alias);
 }
 
@@ -192,8 +193,8 @@ enum cf_cover cf_buffer_cover(const struct cf_memory *mem, uintptr_t base,
 }
 
 /*
- * The next range further left that holds so much of mem's allocation, or NULL.
- * Caller holds a stripe.
+ * The next range to the left of *i that holds [start, start + size) of mem's
+ * allocation, or NULL. Caller holds a stripe.
  */
 static inline const struct cf_range *holder_locked(const struct cf_memory *mem,
 						   uintptr_t start, size_t size,
@@ -352,7 +353,7 @@ void cf_buffers_fork_parent(void)
 	cf_stripes_fork_parent(&stripes);
 }
 
-/* What was mapped for the parent may not be there, and ends with it. */
+/* The parent's aliases may not be mapped in the child, and end with it. */
 void cf_buffers_fork_child(void)
 {
 	for (size_t i = 0; i < ranges.nr; i++)

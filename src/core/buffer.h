@@ -2,10 +2,9 @@
 /*
  * buffer - registered memory ranges.
  *
- * A registration pins nothing yet: it is a promise of the client's that the
- * range will be used, kept as an interval. Ranges may overlap and nest; one
- * base address is registered once. Registering costs microseconds and has no
- * size limit.
+ * A registration pins nothing: it is the client's promise to use the range,
+ * kept as an interval. Ranges may overlap and nest, but a base address can be
+ * registered only once. Registering takes microseconds and has no size limit.
  */
 #ifndef CF_CORE_BUFFER_H
 #define CF_CORE_BUFFER_H
@@ -16,31 +15,32 @@
 #include "core/remote.h"
 
 /*
- * 0, -5023 (same base twice), -5014 (beyond the allocation), -ENOMEM. relaxed:
- * the client asked for that ordering at NICs.
+ * 0, -5023 (the base is registered), -5014 (beyond the allocation) or -ENOMEM.
+ * relaxed: the client asked for relaxed ordering at NICs.
  */
 int cf_buffer_register(const struct cf_memory *mem, size_t size, bool relaxed);
 
 /*
- * What became of the question for an alias of the registration with this
- * base, if more than NOBODY. The reference is the registration's from now on.
+ * Stores what cf_alias_make answered for the registration with this base, if
+ * more than NOBODY. Takes the reference over.
  */
 void cf_buffer_set_alias(uintptr_t base, enum cf_alias_state state,
 			 struct cf_alias *alias);
 
 /*
- * Of a range that cf_buffer_cover calls whole: a reference on an alias that
- * holds [mem->addr, mem->addr + size), or NULL and why. Any thread.
+ * For a range that cf_buffer_cover calls whole: a reference on an alias that
+ * holds [mem->addr, mem->addr + size); or NULL, and *state says why. Any
+ * thread.
  */
 struct cf_alias *cf_buffer_alias(const struct cf_memory *mem, size_t size,
 				 enum cf_alias_state *state);
 
-/* False: cf_buffer_alias has none, and NOBODY, for any range. */
+/* False: cf_buffer_alias would answer NULL and NOBODY for any range. */
 bool cf_buffer_may_have_alias(void);
 
 /*
- * The same for NICs that reach it. The registration of that allocation takes
- * the reference, if it is there yet and has none.
+ * The same for NICs that reach the memory. set takes the reference over, and
+ * puts it if the registration has gone or has one already.
  */
 void cf_buffer_set_remote(const struct cf_memory *mem,
 			  struct cf_remote *remote);
@@ -54,8 +54,8 @@ struct cf_buffer_range {
 };
 
 /*
- * The first registration of GPU memory from this base on that no NIC reaches.
- * False: there is none. Any thread.
+ * The registration of GPU memory with the lowest base, from this one on, that
+ * no NIC reaches. False: there is none. Any thread.
  */
 bool cf_buffer_unreached(uintptr_t from, struct cf_buffer_range *out);
 
@@ -76,10 +76,10 @@ enum cf_cover {
 };
 
 /*
- * How registrations cover [start, start + size), named by a client through
- * base. mem: the facts of the memory there now; a registration of memory
- * that was freed since does not count. *held: the one that is whole. Takes no
- * global lock. Any thread.
+ * How registrations cover [start, start + size), which a client named by an
+ * offset from base. mem: facts of the memory that is there now; a registration
+ * of memory that was freed since does not count. *held: the one that holds it
+ * all. Takes no global lock. Any thread.
  */
 enum cf_cover cf_buffer_cover(const struct cf_memory *mem, uintptr_t base,
 			      uintptr_t start, size_t size,
@@ -88,7 +88,7 @@ enum cf_cover cf_buffer_cover(const struct cf_memory *mem, uintptr_t base,
 /* Forgets all registrations. */
 void cf_buffers_close(void);
 
-/* Registered bytes of one GPU, for statistics. */
+/* Bytes of one GPU that are registered, for statistics. */
 uint64_t cf_buffer_bytes(int ordinal);
 
 void cf_buffers_fork_prepare(void);

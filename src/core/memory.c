@@ -2,10 +2,10 @@
 /*
  * memory - asks the driver what a pointer is (about 40 ns a question).
  *
- * Asked afresh for each request: the application may free and reuse an
- * address at any time, so an answer that was kept could be wrong. Most of what
- * can be asked is of a GPU's memory alone: where there was none lately, the
- * first question is whether there is some now.
+ * Asked for each request: the application may free and reuse an address at any
+ * time, so a cached answer could be wrong. Most attributes matter for GPU
+ * memory only: at addresses where there was none lately, the first question is
+ * just whether there is some now.
  */
 #include "core/memory.h"
 
@@ -28,13 +28,13 @@ struct answer {
 	CUdeviceptr mapping;
 };
 
-/* Set by the first driver that does not know the last two (before 11.8). */
+/* The driver does not know the last two attributes (before 11.8). */
 static atomic_bool no_mappings;
 #define NR_MAPPING_ATTRIBUTES 2
 
 /*
- * Whether the last memory that was seen about there was a GPU's. Relaxed: a
- * wrong guess costs a question more, and the answer is the same.
+ * By part of the address space: whether the last memory seen there was a GPU's.
+ * Relaxed: a wrong guess costs one more question, with the same answer.
  */
 #define GUESS_BITS 6
 #define ABOUT_SHIFT 30 /* a GiB of addresses */
@@ -47,7 +47,7 @@ static atomic_bool *guess_at(uintptr_t addr)
 	return &guesses[spread >> (64 - GUESS_BITS)];
 }
 
-/* What is asked of memory that is no GPU's. */
+/* Asks only for what is needed if the memory is not a GPU's. */
 static bool ask_kind(const struct cf_cuda *cuda, uintptr_t addr,
 		     struct answer *a)
 {
@@ -102,7 +102,7 @@ static bool is_gpus(const struct answer *a)
 	return a->managed || a->type == CF_CU_MEMORYTYPE_DEVICE;
 }
 
-/* All of the answers if it is a GPU's memory, else those of ask_kind. */
+/* All answers if it is a GPU's memory, else those of ask_kind. */
 static bool find_out(const struct cf_cuda *cuda, uintptr_t addr,
 		     struct answer *a)
 {
@@ -121,8 +121,8 @@ static bool find_out(const struct cf_cuda *cuda, uintptr_t addr,
 }
 
 /*
- * Where the memory at an address ends. The range of VMM memory is the whole
- * reservation, holes and all; only its mapping is memory.
+ * Where the memory at an address ends. For VMM memory the driver's range is the
+ * whole reservation, holes included; only the mapping is memory.
  */
 static uintptr_t end_of(const struct answer *a, bool chained)
 {
@@ -140,7 +140,7 @@ void cf_memory_facts(uintptr_t addr, struct cf_memory *mem)
 	if (!cuda || !find_out(cuda, addr, &a))
 		return;
 	if (!is_gpus(&a)) {
-		/* mapped host memory may be named by its device address */
+		/* host memory may be named by its device address */
 		if (a.type == CF_CU_MEMORYTYPE_HOST && a.host)
 			mem->addr = (uintptr_t)a.host;
 		return;
@@ -153,7 +153,7 @@ void cf_memory_facts(uintptr_t addr, struct cf_memory *mem)
 	mem->end = end_of(&a, mem->chained);
 }
 
-/* From one mapping to the next. */
+/* Walks from one VMM mapping to the next, up to end. */
 static CF_APART int check_chain(const struct cf_memory *mem, uintptr_t end)
 {
 	struct cf_memory next = *mem;

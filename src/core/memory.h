@@ -19,14 +19,15 @@ struct cf_memory {
 	/* device and managed only: */
 	CUcontext ctx;	    /* owner; NULL for pool and VMM memory */
 	int ordinal;	    /* the GPU it lives on */
-	uint64_t buffer_id; /* unique in the process; 0: not known */
+	uint64_t buffer_id; /* of the allocation, unique; 0: not known */
 	uintptr_t end;	    /* of this allocation or mapping; 0: not known */
-	bool chained;	    /* VMM: the next mapping may continue it */
+	bool chained;	    /* VMM: another mapping may follow at end */
 };
 
 /*
- * Facts of the memory at addr. Never fails: what the driver does not know is
- * host memory, and IO to it finds out (EFAULT). Any thread.
+ * Fills *mem for the memory at addr. Never fails: memory that the driver does
+ * not know is taken for host memory, and IO to it may answer EFAULT. Any
+ * thread.
  */
 void cf_memory_facts(uintptr_t addr, struct cf_memory *mem);
 
@@ -37,7 +38,7 @@ void cf_memory_facts(uintptr_t addr, struct cf_memory *mem);
  */
 int cf_memory_check_range(const struct cf_memory *mem, size_t size);
 
-/* Whether size bytes at at of it lie in one mapping, as far as is known. */
+/* Whether size bytes at offset at lie in one mapping, as far as is known. */
 static inline bool cf_memory_is_one_mapping(const struct cf_memory *mem,
 					    size_t at, size_t size)
 {

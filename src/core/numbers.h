@@ -6,7 +6,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* Of counts, one of which is known to fit. */
+/* The smaller; the caller knows that it fits into an unsigned. */
 static inline unsigned cf_least(uint64_t a, uint64_t b)
 {
 	return (unsigned)(a < b ? a : b);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* ranges - keeps the array sorted and its maxima true. */
+/* ranges - keeps the array sorted, and max_end right. */
 #include "core/ranges.h"
 
 #include <cufile.h>

@@ -2,11 +2,11 @@
 /*
  * ranges - an interval map: an array sorted by base, with running maxima.
  *
- * max_end of a range is the largest end up to it, so a lookup that walks back
- * from its address stops as soon as nothing further left can reach it: one
- * step where ranges do not nest.
+ * max_end of a range is the largest end of it and all before it. So a lookup,
+ * which walks to the left from its address, stops where no range further left
+ * can reach the address: after one step, unless ranges nest.
  *
- * Part of who has it, and guarded by its lock (core/buffer.c).
+ * A member of its owner, and guarded by the owner's lock (core/buffer.c).
  */
 #ifndef CF_CORE_RANGES_H
 #define CF_CORE_RANGES_H
@@ -19,7 +19,7 @@ struct cf_range {
 	uintptr_t max_end;
 	uint64_t buffer_id; /* 0: host memory, or not known */
 	int ordinal;	    /* -1: host memory */
-	bool relaxed;	    /* its ordering at NICs */
+	bool relaxed;	    /* relaxed ordering at NICs was asked for */
 	enum cf_alias_state alias_state;
 	struct cf_alias *alias;	  /* a reference, or NULL */
 	struct cf_remote *remote; /* likewise */
@@ -48,8 +48,8 @@ static inline size_t cf_ranges_upper(const struct cf_ranges *ranges,
 }
 
 /*
- * The next one further left, or NULL where none can reach beyond addr. *i is
- * cf_ranges_upper(addr) before the first.
+ * The next range to the left, or NULL where none further left can reach beyond
+ * addr. Before the first call the caller sets *i to cf_ranges_upper(addr).
  */
 static inline const struct cf_range *cf_ranges_left(
 	const struct cf_ranges *ranges, uintptr_t addr, size_t *i)
@@ -59,7 +59,7 @@ static inline const struct cf_range *cf_ranges_left(
 	return &ranges->at[--*i];
 }
 
-/* The one with that base, or NULL. */
+/* The range with that base, or NULL. */
 static inline struct cf_range *cf_ranges_at(const struct cf_ranges *ranges,
 					    uintptr_t base)
 {
@@ -68,10 +68,10 @@ static inline struct cf_range *cf_ranges_at(const struct cf_ranges *ranges,
 	return i && ranges->at[i - 1].base == base ? &ranges->at[i - 1] : NULL;
 }
 
-/* 0, -5023 (the base is there) or -ENOMEM. */
+/* 0, -5023 (the base is in the map) or -ENOMEM. */
 int cf_ranges_insert(struct cf_ranges *ranges, const struct cf_range *range);
 
-/* range: of the map. */
+/* range points into the map. */
 void cf_ranges_remove(struct cf_ranges *ranges, const struct cf_range *range);
 
 #endif

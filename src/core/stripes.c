@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-/* stripes - what a writer takes, and who reads through which. */
+/* stripes - takes all locks for a writer, and deals locks out to readers. */
 #include "core/stripes.h"
 
 #include <stdatomic.h>
 
 _Thread_local unsigned cf_stripe_mine;
 
-/* Relaxed: threads that come one after another read through different ones. */
+/* Relaxed: a counter, so that threads get different stripes in turn. */
 unsigned cf_stripe_choose(void)
 {
 	static _Atomic unsigned next;
@@ -40,7 +40,7 @@ void cf_stripes_fork_parent(struct cf_stripes *s)
 	pthread_mutex_unlock(&s->write_lock);
 }
 
-/* Afresh: a lock may still count readers that the child does not have. */
+/* New locks: the old ones may count readers that the child does not have. */
 void cf_stripes_fork_child(struct cf_stripes *s)
 {
 	for (int i = 0; i < CF_NR_STRIPES; i++)

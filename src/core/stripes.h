@@ -2,9 +2,9 @@
 /*
  * stripes - a read-write lock whose readers share no cache line.
  *
- * It is several locks: a reader takes one of them, picked by thread, a writer
- * them all, in order, after a mutex that orders writers. A fork takes that
- * mutex alone: then nobody writes.
+ * It is several locks. A reader takes one of them, picked by its thread; a
+ * writer takes a mutex, which orders writers, and then all of them in order. A
+ * fork takes only the mutex: then no thread is writing.
  */
 #ifndef CF_CORE_STRIPES_H
 #define CF_CORE_STRIPES_H
@@ -14,7 +14,7 @@
 
 #define CF_NR_STRIPES 16
 
-/* A cache line each. */
+/* Locks share no cache line, nor a pair of lines that is fetched at once. */
 struct cf_stripe {
 	pthread_rwlock_t lock;
 } __attribute__((aligned(128)));
@@ -34,19 +34,19 @@ struct cf_stripes {
 extern CF_HIDDEN _Thread_local unsigned cf_stripe_mine; /* 0: none yet */
 unsigned cf_stripe_choose(void);
 
-/* Of the calling thread: threads in the order of their first look, from 1. */
+/* The calling thread's number, from 1, in the order of their first call. */
 static inline unsigned cf_stripe_number(void)
 {
 	return cf_stripe_mine ? cf_stripe_mine : cf_stripe_choose();
 }
 
-/* The lock that the calling thread takes to read, and lets go. */
+/* The lock that the calling thread takes to read. */
 static inline pthread_rwlock_t *cf_stripes_own(struct cf_stripes *s)
 {
 	return &s->stripes[cf_stripe_number() % CF_NR_STRIPES].lock;
 }
 
-/* To write. */
+/* For a writer. */
 void cf_stripes_lock(struct cf_stripes *s);
 void cf_stripes_unlock(struct cf_stripes *s);
 
