@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* ahead - knows what follows what, and asks for a few MiB at a time. */
+/* ahead - tells sequential reads apart, and asks for some MiB at a time. */
 #include "core/ahead.h"
 
 #include <stdatomic.h>
@@ -12,11 +12,11 @@
 
 #define MIB ((size_t)1 << 20)
 
-#define FROM (2 * MIB) /* of less the kernel asks for all at once */
-/* of the piece a quarter: more takes longer until the first part is read */
+#define FROM (2 * MIB) /* a smaller read the kernel asks for all at once */
+/* lead: a quarter of the piece; with more the first part comes later */
 #define MIN_LEAD (4 * MIB)
 #define MAX_LEAD (16 * MIB)
-#define CHUNK MIB /* a call; some kernels make less of it */
+#define CHUNK MIB /* bytes of a call; some kernels read less of them */
 
 static bool matters(const struct cf_piece *piece)
 {
@@ -25,7 +25,7 @@ static bool matters(const struct cf_piece *piece)
 	       !cf_file_is_direct(piece->handle, piece->via);
 }
 
-/* Relaxed: a hint. */
+/* Whether it begins where the handle's last read ended. Relaxed: a hint. */
 static bool follows(const struct cf_piece *piece)
 {
 	return atomic_load_explicit(&piece->handle->read_end,
@@ -42,7 +42,7 @@ bool cf_ahead_begin(struct cf_ahead *ahead, const struct cf_piece *piece)
 	return true;
 }
 
-/* That it is refused costs time, and nothing else. */
+/* Errors are ignored: they cost time only. */
 static void ask(const struct cf_piece *piece, size_t at)
 {
 	int fd = cf_twin_fd(piece->handle, CF_VIA_CACHE, false);

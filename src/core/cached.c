@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* cached - asks cachestat(2), about the first page first. */
+/* cached - asks cachestat(2) about the first page, then about the range. */
 #include "core/cached.h"
 
 #include <linux/magic.h>

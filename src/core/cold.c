@@ -1,22 +1,25 @@
 // SPDX-License-Identifier: Apache-2.0
-/* cold - takes the time of reads, and asks about both ends of those after. */
+/*
+ * cold - times reads, and after a slow one asks whether both ends of the next
+ * are cached.
+ */
 #include "core/cold.h"
 
 #include <stdatomic.h>
 #include "core/clock.h"
 #include "core/file.h"
 
-#define FROM ((size_t)64 << 10) /* of less nothing is shared */
-#define SLACK_NS 50000
+#define FROM ((size_t)64 << 10) /* smaller reads are not shared out */
+#define SLACK_NS 50000		/* taken off the time of each read */
 
-/* What a handle remembers of its last read. Relaxed: a hint. */
+/* handle->pace: how quick its last read was. Relaxed: a hint. */
 enum {
 	QUICK,
-	SLOW,	/* less than 4 GB/s, half of what a thread copies */
+	SLOW,	/* less than 4 GB/s, half the rate of a thread's copy */
 	SLOWER, /* less than 1 GB/s */
 };
 
-/* A stream's reads wait for the stream, too. */
+/* Not of a ferry: its reads wait for a stream, too. */
 static bool matters(const struct cf_piece *piece)
 {
 	return piece->op == CF_READ && piece->size >= FROM && !piece->ferry &&
@@ -24,7 +27,10 @@ static bool matters(const struct cf_piece *piece)
 	       !cf_file_is_direct(piece->handle, piece->via);
 }
 
-/* The ends stand for the rest: what was read, or read ahead, lies together. */
+/*
+ * Whether the first or the last page is not cached. They stand for the rest,
+ * for pages that were read, or read ahead, lie together.
+ */
 static bool lacks_an_end(const struct cf_piece *piece, bool unknown)
 {
 	off_t last = piece->file_off + (off_t)piece->size - 1;

@@ -17,9 +17,9 @@
 #include "core/mount.h"
 #include "seam/os.h"
 
-#define MAX_UP 12 /* devices between a disk and its adapter, at most */
+#define MAX_UP 12 /* at most so many devices from a disk to its adapter */
 
-/* Written under the session lock, read by registrations, which hold it. */
+/* Written and read under the session lock, which registrations hold. */
 static const struct cf_config *lists;
 
 void cf_denylist_configure(const struct cf_config *config)
@@ -38,7 +38,7 @@ void cf_denylist_configure(const struct cf_config *config)
 	lists = nr ? config : NULL;
 }
 
-/* "/mnt/" is "/mnt"; len is that of what counts. */
+/* Slashes at the end of listed do not count: "/mnt/" is "/mnt". */
 static bool same(const char *listed, const char *name, size_t len)
 {
 	size_t listed_len = strlen(listed);
@@ -56,7 +56,7 @@ static bool is_listed(enum cf_cfg id, const char *name, size_t len)
 	for (size_t i = 0; i < nr; i++) {
 		const char *listed = names[i];
 
-		/* devices may be named with their folder, and without */
+		/* devices may be listed with /dev/ or without */
 		if (id == CF_CFG_DENYLIST_DEVICES &&
 		    !strncmp(listed, "/dev/", 5))
 			listed += 5;
@@ -106,7 +106,7 @@ static bool lists_device(const char *uevent)
 	return name && is_listed(CF_CFG_DENYLIST_DEVICES, name, len);
 }
 
-/* From the disk's own device up, until there is a PCI device. */
+/* Looks at each device from the disk's up to the first PCI device. */
 static bool lists_driver(const char *disk)
 {
 	char device[192], uevent[4096];
@@ -123,7 +123,7 @@ static bool lists_driver(const char *disk)
 			if (value_of(uevent, "PCI_ID", &len))
 				return false;
 		}
-		/* ".." of a link is above what it leads to */
+		/* ".." after a link is the parent of the link's target */
 		n += snprintf(device + n, sizeof(device) - (size_t)n, "/..");
 	}
 	return false;
@@ -159,7 +159,7 @@ static enum cf_denied find_mount(const struct cf_mount *mount)
 	if (is_listed(CF_CFG_DENYLIST_FILESYSTEMS, mount->type,
 		      strlen(mount->type)))
 		return CF_DENIED_FILESYSTEM;
-	/* a device that sysfs does not know by the file system's number */
+	/* by name, if the file system's device number is none of sysfs's */
 	if (!strncmp(mount->source, "/dev/", 5) &&
 	    is_listed(CF_CFG_DENYLIST_DEVICES, mount->source + 5,
 		      strlen(mount->source + 5)))

@@ -1,11 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * denylist - files that are to travel by way of host memory only (contract
- * 4.2, 3.17).
+ * denylist - files whose IO must go through host memory (contract 4.2, 3.17).
  *
- * Asked once, when a file is registered. While no list names anything, that
- * costs nothing. Configured at open, under the session lock; the lists are
- * the configuration's and live as long.
+ * Asked once, when a file is registered; free while all lists are empty.
+ * Configured at open, under the session lock; the lists belong to the
+ * configuration, which must live as long.
  */
 #ifndef CF_CORE_DENYLIST_H
 #define CF_CORE_DENYLIST_H
@@ -14,7 +13,7 @@
 #include <stdint.h>
 #include <sys/types.h>
 
-/* The list that names a file. */
+/* Which list names a file. */
 enum cf_denied {
 	CF_DENIED_NOT,
 	CF_DENIED_DRIVER,
@@ -29,12 +28,12 @@ struct cf_config;
 void cf_denylist_configure(const struct cf_config *config);
 
 /*
- * mount_number: of statx, 0 where the kernel does not tell; dev: of the file
- * system; disk: the device itself where the file is one, else 0.
+ * mount_number: from statx, 0: not known; dev: the file system's device; disk:
+ * the device's own number if the file is a block device, else 0.
  */
 enum cf_denied cf_denylist_find(uint64_t mount_number, dev_t dev, dev_t disk);
 
-/* The same of a file system that the kernel does not know, by its name. */
+/* The same for a user-space file system, by its type's name. */
 enum cf_denied cf_denylist_find_type(const char *type);
 
 #endif

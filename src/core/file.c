@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * file - which descriptor carries which bytes, and what to make of its answer.
+ * file - which descriptor moves which bytes, and what its answer means.
  *
- * A file system may refuse O_DIRECT for reasons of its own (EINVAL); that is
- * found out once per handle and its requests use the page cache from then on.
+ * A file system may refuse O_DIRECT for reasons of its own (EINVAL). That is
+ * noticed once per handle, whose requests use the page cache from then on.
  */
 #include "core/file.h"
 
@@ -21,9 +21,9 @@
 #include "seam/nvtx.h"
 #include "seam/os.h"
 
-#define MUST_GO_AROUND 1 /* and no -errno */
+#define MUST_GO_AROUND 1 /* an answer that is no -errno */
 
-/* relaxed: a request that is under way may keep the old bound */
+/* relaxed: requests that are under way may keep the old bound */
 static _Atomic size_t max_part = 16 << 20;
 
 void cf_file_limit(size_t size)
@@ -54,7 +54,7 @@ ssize_t cf_file_cached(struct cf_handle *handle, size_t size, off_t off)
 	return err ? err : (ssize_t)(stat.cached * page);
 }
 
-/* Whole blocks at the last offset of all would be more than it can say. */
+/* Not beyond the largest offset: whole blocks must not pass it. */
 static size_t end_of(const struct cf_transfer *t)
 {
 	size_t end = (size_t)t->off + t->size;
@@ -63,9 +63,10 @@ static size_t end_of(const struct cf_transfer *t)
 }
 
 /*
- * Where the direct run from pos, a block boundary, ends: with the last whole
- * block, but where a write has an edge behind it, with the last whole page.
- * A page that is written both ways keeps what it held in the page cache.
+ * Where a direct run ends: with the last whole block; but if a write has an
+ * edge after it, with the last whole page. If part of a page were written
+ * directly and part through the page cache, the cached page would keep its old
+ * bytes for the direct part.
  */
 static size_t direct_end(const struct cf_transfer *t)
 {
@@ -77,7 +78,7 @@ static size_t direct_end(const struct cf_transfer *t)
 	return end & ~mask;
 }
 
-/* How much goes through the page cache before a direct run may begin. */
+/* Bytes that go through the page cache before a direct run may begin. */
 static size_t head_of(const struct cf_transfer *t, size_t pos)
 {
 	size_t align = t->write ? t->handle->page_align : t->handle->dio_align;
@@ -112,8 +113,8 @@ struct cf_file_way cf_file_way(const struct cf_transfer *t)
 }
 
 /*
- * The longest run from the front that one descriptor can carry: up to the
- * next boundary buffered, then whole blocks direct, then the rest.
+ * The longest part from t->at that one descriptor can move: buffered up to a
+ * boundary, then whole blocks directly, then the rest buffered.
  */
 static int next_part(struct cf_transfer *t)
 {
@@ -141,7 +142,7 @@ static int next_part(struct cf_transfer *t)
 	return t->fd < 0 ? t->fd : 0;
 }
 
-/* A write of nothing is no success, or its caller would try for ever. */
+/* A write of 0 bytes is an error: else the caller would try for ever. */
 static void end(struct cf_transfer *t, ssize_t n)
 {
 	t->over = true;
@@ -151,7 +152,7 @@ static void end(struct cf_transfer *t, ssize_t n)
 	t->code = n < 0 ? (int)n : 0;
 }
 
-/* Of this transfer alone, where there is no descriptor just now. */
+/* For this transfer alone, if there is just no descriptor to be had. */
 static void refuse_direct(struct cf_transfer *t, ssize_t n)
 {
 	if (cf_os_is_short((int)n)) {
@@ -167,14 +168,14 @@ static void refuse_direct(struct cf_transfer *t, ssize_t n)
 		       n == -EINVAL ? "EINVAL" : "no descriptor for it");
 }
 
-/* By the file system, or there is none for it where it was forced. */
+/* By the file system; or no O_DIRECT descriptor can be had. */
 static bool refuses_direct(const struct cf_transfer *t, ssize_t n)
 {
 	return t->direct && !t->alias &&
 	       (n == -EINVAL || (t->fd < 0 && n != -EBADF));
 }
 
-/* What is answered by things that are no files, and may mean just that. */
+/* Answers of descriptors that are no files: fd may be lost. */
 static bool wrong_kind(ssize_t n)
 {
 	return n == -EINVAL || n == -ESPIPE || n == -EISDIR;
@@ -240,7 +241,7 @@ static CF_APART ssize_t user_fs_io(const struct cf_transfer *t, char *buf,
 		n = ops->write(fs, buf, t->part, off, info);
 	else if (!t->write && ops->read)
 		n = ops->read(fs, buf, t->part, off, info);
-	/* A callback owes a negative errno or a count it was asked for. */
+	/* a callback must answer -errno or a count up to the part */
 	return n < -4095 || n > (ssize_t)t->part ? -EIO : n;
 }
 
@@ -256,9 +257,10 @@ ssize_t cf_transfer_call(const struct cf_transfer *t)
 }
 
 /*
- * The first call of one that needs no more, in nearly all cases: all of it, by
- * a descriptor of the page cache, at which large reads had a look when it was
- * chosen (engine/via.c). What is left is next's.
+ * The first call of a plain transfer, which in nearly all cases is the only
+ * one: all of it, by the buffered descriptor. For large reads the descriptor
+ * was checked when the via was chosen (engine/via.c). What this call leaves is
+ * done by cf_transfer_next.
  */
 static CF_WITHIN void begin_plain(struct cf_transfer *t)
 {

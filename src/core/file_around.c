@@ -11,7 +11,7 @@
 #include "seam/frames.h"
 #include "seam/os.h"
 
-#define MOST ((size_t)1 << 20) /* at a time */
+#define MOST ((size_t)1 << 20) /* bytes of a call */
 #define MEMORY_ALIGN ((size_t)4096)
 
 bool cf_file_must_go_around(struct cf_handle *handle)

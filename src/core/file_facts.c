@@ -2,9 +2,9 @@
 /*
  * file_facts - fcntl, statx and statfs of a descriptor (contract 3.6).
  *
- * If POSIX could read or write it, it is registered: any file system, no
- * udev, no list. Refused are only files that are not files, and open flags
- * under which our writes would not land where they were asked to.
+ * Whatever POSIX can read or write is registered: any file system, no udev, no
+ * list. Refused are only descriptors that are neither regular files nor block
+ * devices, and open flags with which writes would land elsewhere.
  */
 #include "core/file_facts.h"
 
@@ -83,7 +83,7 @@ static enum cf_denied denied(const struct statx *stx, dev_t dev)
 	return cf_denylist_find(number, dev, disk);
 }
 
-/* With an empty mask: attributes, mount and alignment are not known. */
+/* Leaves the mask empty: attributes, mount and alignment are not known. */
 static int ask_fstat(int fd, struct statx *stx)
 {
 	struct stat st;
@@ -103,8 +103,8 @@ static int ask_fstat(int fd, struct statx *stx)
 }
 
 /*
- * A sandbox whose list of calls is older than this one answers EPERM, which
- * statx itself never does.
+ * EPERM, which statx itself never answers, is from a sandbox whose list of
+ * system calls is older than statx: then fstat.
  */
 static int ask(int fd, struct statx *stx)
 {
@@ -159,9 +159,9 @@ static int fd_facts(int fd, struct cf_handle *handle)
 }
 
 /*
- * NICs that its server may use: an array of the file system's. A negative
- * number of them is its error, and none is used. Not asked where
- * configuration names none.
+ * Asks the user-space file system which NICs its server may use; the array is
+ * the file system's. A negative number is an error, and no NIC is used. Not
+ * asked if configuration names no NIC.
  */
 static void ask_for_hosts(const CUfileFSOps_t *ops, const void *fs,
 			  struct cf_nic_hosts *hosts)
@@ -187,7 +187,7 @@ static void ask_for_hosts(const CUfileFSOps_t *ops, const void *fs,
 	       hosts->nr, nr);
 }
 
-/* Its callbacks carry the bytes, whatever it is called. */
+/* For a user-space file system: its callbacks move the bytes. */
 static void user_facts(const CUfileDescr_t *descr, struct cf_handle *handle)
 {
 	const CUfileFSOps_t *ops = descr->fs_ops;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* file_facts - what can be learnt about a file once, when it is registered. */
+/* file_facts - what is learnt about a file once, when it is registered. */
 #ifndef CF_CORE_FILE_FACTS_H
 #define CF_CORE_FILE_FACTS_H
 

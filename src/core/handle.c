@@ -2,19 +2,19 @@
 /*
  * handle - the table of registered files.
  *
- * Entries live in chunks that are never freed, so that a lookup may read an
- * entry that is just going away and find out from its state word:
+ * Entries live in chunks that are never freed. So a lookup may read an entry
+ * that another thread is just retiring, and notice that by its state word:
  *
  *      63        32 31   30     29            0
  *     | generation | live | - |   references   |
  *
  * A get is one compare-and-swap that succeeds only for the right generation
- * and a live entry. The acquire of that swap pairs with the release that
- * published the entry, so its fields are read whole.
+ * and a live entry. Its acquire pairs with the release that published the
+ * entry, so all fields are visible.
  *
- * Lock: table_lock guards the free list, the fd index and registration; file
- * system calls are made before it is taken. The windows' lock may be taken
- * under it; they are closed after it is left.
+ * Lock: table_lock guards the free list, the search by fd and registration;
+ * file system calls are made before it is taken. The windows' lock may be taken
+ * under it; windows are closed after it is released.
  */
 #include "core/handle.h"
 
@@ -117,13 +117,13 @@ struct cf_handle *cf_handle_get(CUfileHandle_t value)
 	return &entry->handle;
 }
 
-/* Relaxed: what the first reference acquired is there. */
+/* Relaxed: the first reference has acquired all fields. */
 void cf_handle_get_more(struct cf_handle *handle)
 {
 	atomic_fetch_add_explicit(&handle->state, 1, memory_order_relaxed);
 }
 
-/* The release hands the requests' last reads to whoever frees the handle. */
+/* Release: the thread that retires the handle comes after the last reads. */
 void cf_handle_put_all(struct cf_handle *handle, unsigned nr)
 {
 	uint64_t state = atomic_fetch_sub_explicit(&handle->state, nr,
@@ -202,7 +202,7 @@ static void wait_idle_locked(struct entry *entry)
 		pthread_cond_wait(&put_last, &table_lock);
 }
 
-/* table_lock held, but released while it waits. */
+/* table_lock held, but released while wait_idle_locked waits. */
 static void retire_locked(struct entry *entry)
 {
 	struct cf_handle *handle = &entry->handle;
@@ -265,14 +265,14 @@ static void publish(struct entry *entry, const struct cf_handle *made,
 }
 
 /*
- * One handle per fd. A number that now names another file was closed behind
- * our back and reused: its old handle can only do harm, so it goes.
+ * One handle per fd. If fd now names another file, the client has closed the
+ * old one without a deregister: its handle can only do harm, and is retired.
  */
 static int register_locked(const struct cf_handle *made, CUfileHandle_t *value)
 {
 	struct entry *entry;
 
-	/* again after each retire: its wait may have let somebody else in */
+	/* again after each: another thread may have registered fd meanwhile */
 	while (!made->fs_ops && (entry = find_fd_locked(made->fd))) {
 		if (entry->handle.dev == made->dev &&
 		    entry->handle.ino == made->ino && !entry->handle.lost)
@@ -341,7 +341,7 @@ int cf_handle_deregister(CUfileHandle_t value)
 	return err;
 }
 
-/* Also for those whose deregister is still waiting: their IO runs, too. */
+/* Waits also for handles whose deregister is still waiting for their IO. */
 void cf_handles_close(void)
 {
 	pthread_mutex_lock(&table_lock);
@@ -364,7 +364,7 @@ void cf_handles_fork_parent(void)
 	pthread_mutex_unlock(&table_lock);
 }
 
-/* The condition afresh: it may count waiters that the child does not have. */
+/* A new condition: the old may count waiters that the child does not have. */
 void cf_handles_fork_child(void)
 {
 	pthread_cond_init(&put_last, NULL);

@@ -2,12 +2,12 @@
 /*
  * handle - a registered file, named by a generation-checked value.
  *
- * The value a client holds is never a pointer: it is a place in a table and
- * the generation that lives there, so that a stale, foreign or garbage value
- * is refused instead of followed. Lookup takes no lock.
+ * The client's value is never a pointer: it is an index into a table and the
+ * generation of the entry there, so a stale, foreign or garbage value is
+ * refused instead of followed. Lookup takes no lock.
  *
- * Lifetime: get counts, put uncounts; deregister refuses new gets at once and
- * returns when the last put is done.
+ * Lifetime: get takes a reference, put drops it; deregister refuses new gets at
+ * once and returns after the last put.
  */
 #ifndef CF_CORE_HANDLE_H
 #define CF_CORE_HANDLE_H
@@ -22,7 +22,7 @@
 /* How a request's bytes travel between file and kernel. */
 enum cf_via {
 	CF_VIA_CACHE,  /* through the page cache */
-	CF_VIA_DIRECT, /* with O_DIRECT, what can; its edges not */
+	CF_VIA_DIRECT, /* with O_DIRECT, but unaligned edges not */
 };
 
 /*
@@ -38,67 +38,68 @@ struct cf_nic_hosts {
 struct cf_handle {
 	/* generation, liveness and references in one word; see handle.c */
 	_Atomic uint64_t state;
-	/* the rest, but twin and its like, is written before it is published */
+	/* all is written before it is published; then only atomics change */
 	int fd;		    /* the client's own, never closed by us */
 	int open_flags;	    /* of fd */
-	bool direct;	    /* requests that can go O_DIRECT do */
+	bool direct;	    /* requests go O_DIRECT if they can */
 	unsigned dio_align; /* offset, size and memory; power of two */
-	/* also of a page: no part, and no edge of a write, ends inside one */
+	/* dio_align, or a page if larger: boundaries where parts end, and
+	 * the buffered edges of a write */
 	unsigned page_align;
 	dev_t dev;  /* with ino: is it still the same file? */
 	dev_t disk; /* a block device's own number, else dev */
 	ino_t ino;
 	long fs_magic;		     /* statfs f_type */
-	enum cf_denied denied;	     /* a list that names the file */
-	enum cf_nvfs_gate nvfs;	     /* may nvidia-fs carry it? */
+	enum cf_denied denied;	     /* the denylist that names the file */
+	enum cf_nvfs_gate nvfs;	     /* PASS: nvidia-fs may move it */
 	int nvfs_target;	     /* its CUfileDriverStatusFlags_t */
 	const CUfileFSOps_t *fs_ops; /* user-space file system, or NULL */
 	void *fs_handle;	     /* its argument */
-	struct cf_nic_hosts hosts;   /* that it may use */
-	_Atomic int twin;	     /* -1, or a second descriptor */
+	struct cf_nic_hosts hosts;   /* NICs that its server may use */
+	_Atomic int twin;	     /* the second descriptor; -1: none */
 	_Atomic bool dio_refused;    /* the file system said no to O_DIRECT */
 	_Atomic bool nvfs_refused;   /* the storage said no to nvidia-fs */
 	_Atomic bool rdma_refused;   /* the file system wants host memory */
-	_Atomic bool no_twin;	     /* a second one could not be opened */
-	_Atomic bool wants_pages;    /* of what it is read into */
-	_Atomic int pace;	     /* of its last read, core/cold.c's */
-	_Atomic off_t read_end;	     /* of its last one, core/ahead.c's */
-	_Atomic uint64_t reread;     /* bytes again, core/windows_look.c's */
-	_Atomic unsigned drawn;	     /* or might be, in streams: path/draws.h */
-	_Atomic bool lost;	     /* fd was closed, and is another's twin */
-	CUfileFSOps_t fs_table;	     /* fs_ops: the client's may be gone */
+	_Atomic bool no_twin;	     /* the twin could not be opened */
+	_Atomic bool wants_pages;    /* reads need memory that has pages */
+	_Atomic int pace;	     /* of its last read; for core/cold.c */
+	_Atomic off_t read_end;	     /* of its last read; for core/ahead.c */
+	_Atomic uint64_t reread;     /* bytes; for core/windows_look.c */
+	_Atomic unsigned drawn;	     /* last stream reads; engine/drawn.c */
+	_Atomic bool lost;	     /* fd was closed; a twin has its number */
+	CUfileFSOps_t fs_table;	     /* a copy, for the client's may be freed */
 };
 
 /*
- * Registers a file as descr says. 0 and *value, or the code of contract 3.6:
- * EINVAL-like 5022, 5008, 5018, 5019, 5028. force_direct: treat any fd as if
- * it had been opened with O_DIRECT.
+ * Registers the file of descr. 0 and *value, or a code of contract 3.6: -5022,
+ * -5008, -5018, -5019, -5028 as cf_file_facts, or registered already, or no
+ * memory. force_direct: as if fd had been opened with O_DIRECT.
  */
 int cf_handle_register(const CUfileDescr_t *descr, bool force_direct,
 		       CUfileHandle_t *value);
 
-/* Waits for the last reference, then frees. -5027 if there is none such. */
+/* Waits for the last put, then retires it. 0, or -5027: no live handle. */
 int cf_handle_deregister(CUfileHandle_t value);
 
 /* A reference, or NULL where the value names no live handle. Any thread. */
 struct cf_handle *cf_handle_get(CUfileHandle_t value);
 void cf_handle_put(struct cf_handle *handle);
-/* One more, by who has one; also while it is being deregistered. */
+/* Another reference, by a holder of one; also during a deregister. */
 void cf_handle_get_more(struct cf_handle *handle);
-/* So many references of one caller's, at once. */
+/* Drops nr references of the caller's at once. */
 void cf_handle_put_all(struct cf_handle *handle, unsigned nr);
 
 /*
- * fd is a descriptor that the library has just got: a live handle of that
- * number has lost its own. Takes the table's lock.
+ * The library has just opened fd. So if a live handle has that number, the
+ * client closed its file: the handle becomes lost. Takes table_lock.
  */
 void cf_handle_took_fd(int fd);
 
 /* A number for log lines; stable while the handle lives. */
 unsigned cf_handle_number(const struct cf_handle *handle);
 /*
- * A client's value as the log shows it: the number of a handle, live or not,
- * and for what never was one, as the address it may be (core/log_tag.h).
+ * A client's value as the log shows it: the number of a handle, live or not; or
+ * for a value that never was a handle, an address's tag (core/log_tag.h).
  */
 #define CF_HANDLE_TEXT 24
 const char *cf_handle_text(CUfileHandle_t value, char text[CF_HANDLE_TEXT]);

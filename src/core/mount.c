@@ -111,7 +111,7 @@ int cf_mount_find(uint64_t number, dev_t dev, struct cf_mount *mount)
 		if (!parse(line, &its_number, &one) ||
 		    (number ? its_number != number : one.dev != dev))
 			continue;
-		/* what was mounted last lies on top */
+		/* go on: a later mount lies on top */
 		*mount = one;
 		err = 0;
 	}

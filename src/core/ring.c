@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * ring - flights over one of the kernel's rings.
+ * ring - flights over one io_uring.
  *
- * A flight is in one of three places: queued (the kernel has not heard of
- * it), under way (only counted; its cookie finds it again), or landed. When
- * the kernel does not take what is queued, or cannot be waited on, the ring
- * is broken: what is queued is carried by this thread, what is under way is
- * looked for until it has landed, and the ring is ended instead of lent
- * again. The mapping keeps a ring alive whose descriptor somebody closed.
+ * A flight is in one of three states: queued (the kernel does not know of it
+ * yet), under way (only counted; its cookie finds it again), or landed. If the
+ * kernel does not take what is queued, or cannot be waited on, the ring is
+ * broken: this thread makes the queued calls itself, polls for flights that are
+ * under way until they have landed, and the ring is ended instead of leased
+ * again. If the client closes the ring's descriptor, the mapping keeps the ring
+ * alive.
  */
 #include "core/ring.h"
 
@@ -52,10 +53,10 @@ static void forget_files(struct cf_ring *ring)
 }
 
 /*
- * Whether fd still is a file, whose reads end. The client may have closed it
- * behind our back, and the number be a pipe's or a socket's by now: a plain
- * call is refused there (ESPIPE), but a ring would wait for bytes, for ever,
- * or take and give what is not ours.
+ * Whether fd is still a file, where reads end. The client may have closed it
+ * behind our back, and its number may be a pipe's or a socket's by now. There a
+ * plain call is refused (ESPIPE), but a ring would wait for bytes for ever, or
+ * read or write bytes that are not ours.
  */
 static bool is_file(struct cf_ring *ring, int fd)
 {
@@ -86,8 +87,8 @@ static bool queue(struct cf_ring *ring, struct cf_flight *flight)
 }
 
 /*
- * Up to the next call that is worth a ring, or the end. Edges and what goes
- * through the page cache are done at once: small, or a copy in any case.
+ * Goes on with a flight until its next call that is worth a ring, or its end.
+ * Buffered calls are made at once: they are small edges, or copies in any case.
  */
 static void fly_on(struct cf_ring *ring, struct cf_flight *flight)
 {
@@ -105,8 +106,8 @@ void cf_ring_begin(struct cf_ring *ring, struct cf_flight *flight)
 }
 
 /*
- * Answers that a plain call does not give for the same bytes: no memory for
- * the request, a descriptor with O_NONBLOCK, a ring on its way out.
+ * Errors that a plain call would not give for the same bytes: no memory for the
+ * ring's request, a descriptor with O_NONBLOCK, a ring that is being ended.
  */
 static bool only_a_ring_says(int result)
 {
@@ -131,7 +132,7 @@ static void collect(struct cf_ring *ring)
 	}
 }
 
-/* The kernel took nothing and will not: this thread does what it can. */
+/* The kernel takes no calls: this thread makes the queued ones. */
 static void break_ring(struct cf_ring *ring, int err)
 {
 	struct cf_flight *flight;
@@ -160,7 +161,7 @@ static void submit(struct cf_ring *ring, bool wait)
 		list_take(&ring->queued);
 }
 
-/* Memory that the disk may still write to is not given up for an error. */
+/* An error does not end the wait: a disk may still write to the memory. */
 static void wait_for_one(struct cf_ring *ring)
 {
 	int err = cf_uring->wait(ring->kring);

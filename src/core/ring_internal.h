@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-/* ring_internal - what ring.c, of one, and rings.c, of all, share. */
+/* ring_internal - shared by ring.c (one ring) and rings.c (all rings). */
 #ifndef CF_CORE_RING_INTERNAL_H
 #define CF_CORE_RING_INTERNAL_H
 
 #include "core/ring.h"
 
-/* Descriptors that are known to be files; a power of two. */
+/* How many descriptors are remembered as files; a power of two. */
 #define CF_RING_FILES 16
 
 /* First in, first out. */
@@ -18,14 +18,13 @@ struct cf_ring {
 	struct cf_flights queued, landed;
 	unsigned under_way;
 	bool broken;
-	int files[CF_RING_FILES]; /* looked at since the last submit; see
-				     is_file */
+	int files[CF_RING_FILES]; /* checked by is_file since the last submit */
 	struct cf_ring *next;	  /* rings.lock, while idle */
 };
 
 /* 0 or -errno. */
 int cf_ring_make(struct cf_ring **ring);
-/* Nothing of it is under way. */
+/* No flight of it is under way. */
 void cf_ring_end(struct cf_ring *ring);
 
 #endif

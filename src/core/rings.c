@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * rings - whether there are any, and those that are idle.
+ * rings - whether rings can be made, and the idle ones.
  *
  * Lock: rings.lock, innermost; no ring is made, ended or used under it.
  */
@@ -14,7 +14,7 @@
 #include "core/ring_internal.h"
 #include "seam/os.h"
 
-/* Each has a descriptor; who finds none left goes without. */
+/* Each has a descriptor; a thread that finds none left makes plain calls. */
 #define MAX_RINGS 32
 
 enum answer {
@@ -29,10 +29,10 @@ static struct {
 	unsigned nr; /* idle and leased */
 } rings = { .lock = PTHREAD_MUTEX_INITIALIZER };
 
-/* Relaxed: who sees an old answer asks once more, or goes without. */
+/* Relaxed: a thread with an old answer asks again, or makes plain calls. */
 static _Atomic enum answer answer = REFUSED;
 
-/* Not the kernel's last word: too many descriptors, too much memory. */
+/* Errors that pass: too few descriptors, or too little memory, just now. */
 static bool for_now(int err)
 {
 	return cf_os_is_short(err) || err == -EAGAIN;
@@ -150,8 +150,8 @@ void cf_rings_fork_parent(void)
 
 /*
  * The queues are memory that parent and child share: the child gives up its
- * mappings and descriptors and makes rings of its own. One that was leased
- * in the parent stays open here, and unused.
+ * mappings and descriptors, and makes rings of its own. Rings that were leased
+ * in the parent stay open in the child, unused.
  */
 void cf_rings_fork_child(void)
 {

@@ -1,11 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * twin - opens the client's file once more, and knows which is which.
+ * twin - opens the client's file once more, and picks one of the two.
  *
- * The twin is buffered where the client's descriptor is O_DIRECT, and the
- * other way round where a request goes O_DIRECT all the same. It is closed
- * at deregister and no sooner: closing any descriptor of an inode drops the
- * process's POSIX locks on it.
+ * The twin is buffered if the client's descriptor is O_DIRECT, and O_DIRECT if
+ * it is not. It is closed by the deregister and not before: closing any
+ * descriptor of an inode drops the process's POSIX locks on it.
  *
  * Lock: reopen_lock, held across the open; innermost but for the log's.
  */
@@ -36,10 +35,10 @@ static bool is_lost(const struct cf_handle *handle, int fd)
 #define NR_STREAMS 3 /* standard input, output and error */
 
 /*
- * Numbers of standard streams that are closed are no place for the twin: who
- * prints all the same would print over the client's file. They are held for
- * as long as it is opened. What holds them is O_PATH: closing it drops no
- * locks.
+ * If standard streams are closed, the twin must not get their numbers: a
+ * program that prints all the same would print over the client's file. The
+ * numbers are held during the open by O_PATH descriptors, for closing those
+ * drops no locks.
  */
 static int open_beside_streams(const char *path, int flags)
 {
@@ -57,7 +56,7 @@ static int open_beside_streams(const char *path, int flags)
 
 #define REFUSAL "handle %u fd %d: reopen with flags 0%o: %s"
 
-/* As long as too many files are open, with each request. */
+/* Errors have a bound of lines: while too many files are open all may fail. */
 static void log_refusal(const struct cf_handle *handle, int flags, int err,
 			enum cf_log_level level)
 {
@@ -82,7 +81,7 @@ static int reopen(const struct cf_handle *handle, enum cf_log_level level)
 	char path[40];
 	int fd;
 
-	/* another file may wait for its other end, or lose its record locks */
+	/* to open another file may block (a pipe) or drop its record locks */
 	if (!cf_twin_is(handle, handle->fd)) {
 		cf_log(level, "handle %u fd %d: closed without deregister",
 		       cf_handle_number(handle), handle->fd);
@@ -100,7 +99,7 @@ static int reopen(const struct cf_handle *handle, enum cf_log_level level)
 	return -EBADF;
 }
 
-/* What has the number of one that is lost is the client's, and stays open. */
+/* A lost twin's number now names a file of the client's: it stays open. */
 static void forget_lost_locked(struct cf_handle *handle)
 {
 	int fd = handle->twin;
@@ -113,7 +112,7 @@ static void forget_lost_locked(struct cf_handle *handle)
 	handle->twin = -1;
 }
 
-/* One at a time: a copy opened in vain, and closed, would drop locks too. */
+/* One thread at a time: to close a second copy would drop locks, too. */
 static CF_APART int open_twin(struct cf_handle *handle, enum cf_log_level level)
 {
 	bool new;
@@ -128,7 +127,7 @@ static CF_APART int open_twin(struct cf_handle *handle, enum cf_log_level level)
 	if (fd >= 0)
 		handle->twin = fd;
 	pthread_mutex_unlock(&reopen_lock);
-	/* it cannot move up: closing the number it has would drop locks, too */
+	/* fd cannot be moved up: closing it there would drop locks, too */
 	if (new &&fd >= 0)
 		cf_handle_took_fd(fd);
 	return fd;
