@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * pagemap - /proc/self/pagemap, one word a page.
+ * pagemap - reads /proc/self/pagemap, which has one word for each page.
  *
- * A file page leaves every page table when it leaves the page cache, and it
- * comes back only when somebody touches its address. Of a mapping that nobody
- * touches, the pages that are still there are therefore those that were there
- * first. The rest of a word needs privileges; the present bit does not.
+ * A file page leaves every page table when it leaves the page cache, and comes
+ * back only when a thread touches its address. So if no thread touches a
+ * mapping, the pages that are still present are those that were mapped first.
+ * The present bit needs no privileges; the rest of a word does.
  *
- * The descriptor is kept, because opening costs more than a small question.
- * A client that closes descriptors it does not own may have put another file
- * in its place, so it is looked at before and never trusted blindly.
+ * The descriptor is kept open, since an open costs more than a small question.
+ * A client that closes descriptors it does not own may have put another file in
+ * its place, so it is checked before each use.
  *
  * Lock: fd_lock guards opening and closing; innermost but for the log's.
  */
@@ -24,13 +24,13 @@
 #include "seam/os.h"
 
 #define PRESENT (1ull << 63)
-#define WORDS 2048 /* asked for at once */
+#define WORDS 2048 /* read at once */
 
 static pthread_mutex_t fd_lock = PTHREAD_MUTEX_INITIALIZER;
 static _Atomic int map_fd = -1;
-static _Atomic uint64_t map_dev, map_ino; /* of map_fd; fd_lock to write */
+static _Atomic uint64_t map_dev, map_ino; /* map_fd's file; fd_lock to write */
 
-/* 1: it is still the one we opened, 0: it is not, -errno: it does not say. */
+/* 1: fd still names the file that we opened; 0: it does not; or -errno. */
 static int is_ours(int fd)
 {
 	struct stat st;
@@ -126,7 +126,7 @@ void cf_pagemap_fork_parent(void)
 	pthread_mutex_unlock(&fd_lock);
 }
 
-/* It shows the parent's pages still. */
+/* The parent's descriptor shows the parent's pages: close it. */
 void cf_pagemap_fork_child(void)
 {
 	close_ours(map_fd);

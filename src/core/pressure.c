@@ -11,9 +11,9 @@
 #include "seam/os.h"
 
 #define LOOK_EVERY_NS 100000000ll
-#define SHARE 16 /* available below total / SHARE: short */
+#define SHARE 16 /* short: available is below total / SHARE */
 
-/* Relaxed: a look more, or an answer of a moment ago, does no harm. */
+/* Relaxed: one more look, or an old answer, does no harm. */
 static _Atomic int64_t looked_ns;
 static _Atomic bool was_short;
 

@@ -6,8 +6,8 @@
 #include <stdbool.h>
 
 /*
- * True while less than a sixteenth of the memory is available. Looks at most
- * ten times a second; false where it cannot be seen. Any thread.
+ * True while less than a sixteenth of the memory is available; false if that
+ * cannot be told. Reads /proc/meminfo at most ten times a second. Any thread.
  */
 bool cf_memory_is_short(void);
 

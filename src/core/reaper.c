@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * reaper - a thread for as long as there is something to close.
+ * reaper - a thread that lives while there are windows to close, or work.
  *
  * Lock: reaper.lock, innermost; no driver call under it.
  */
@@ -14,15 +14,16 @@
 #include "core/window.h"
 #include "seam/os.h"
 
-#define WAIT_NS 5000000 /* about a dozen windows, where nothing holds it up */
+#define WAIT_NS 5000000 /* closes about a dozen windows, if nothing blocks */
 
 static struct {
 	pthread_mutex_t lock;
-	pthread_cond_t gone; /* a window, or the thread */
-	struct cf_window *first;
-	void (*work)(void); /* that it was asked for; or NULL */
+	pthread_cond_t gone;	 /* a window is closed, or the thread ends */
+	struct cf_window *first; /* to be closed */
+	void (*work)(void);	 /* of cf_reaper_ask; or NULL */
 	bool running;
-	/* somebody waited in vain since the last one went, or it works */
+	/* a thread waited in vain since a window was closed, or work runs:
+	 * waiting is no use */
 	bool stuck;
 	uint64_t nr_gone;
 } reaper = { PTHREAD_MUTEX_INITIALIZER,
@@ -33,10 +34,10 @@ static struct {
 	     false,
 	     0 };
 
-/* Of those that are still to be closed. */
+/* Of windows that are still to be closed. */
 static _Atomic size_t bytes;
 
-/* The lock is held, but for the closing itself. */
+/* The lock is held, but not while the window is closed. */
 static void close_locked(struct cf_window *w)
 {
 	size_t size = w->size;
@@ -61,7 +62,7 @@ static void close_all_locked(void)
 	}
 }
 
-/* It may want room itself, which nobody makes meanwhile. */
+/* Sets stuck: the work may itself want room, which no thread makes now. */
 static void work_locked(void)
 {
 	void (*work)(void) = reaper.work;
@@ -89,7 +90,7 @@ static void *run(void *unused)
 	return NULL;
 }
 
-/* One that cannot be made leaves the windows to the next, or to the close. */
+/* On failure the next call tries again; the last close closes the rest. */
 static void spawn_locked(void)
 {
 	pthread_attr_t detached;
@@ -194,7 +195,7 @@ void cf_reaper_fork_parent(void)
 	pthread_mutex_unlock(&reaper.lock);
 }
 
-/* The condition afresh: it may count waiters that the child does not have. */
+/* A new condition: the old may count waiters that the child does not have. */
 void cf_reaper_fork_child(void)
 {
 	pthread_cond_init(&reaper.gone, NULL);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* refusals - a short list of file systems, and a pause. */
+/* refusals - a short list of file systems, and one pause for all. */
 #include "core/refusals.h"
 
 #include <errno.h>
@@ -28,7 +28,7 @@ static bool is_refused_locked(dev_t dev)
 	return false;
 }
 
-/* A truncation looks like a refusal to those who want the pages. */
+/* A file that was truncated meanwhile fails as one that is refused. */
 static bool file_changed(const struct cf_piece *piece)
 {
 	struct cf_stamp stamp;
@@ -54,7 +54,7 @@ void cf_refusal_note(const struct cf_piece *piece, const char *step,
 	dev_t dev = piece->handle->dev;
 	bool is_new = false;
 
-	/* -EAGAIN: a page went while we looked; -EBUSY: others are at it */
+	/* -EAGAIN: a page left meanwhile; -EBUSY: another thread is at it */
 	if (err == -EAGAIN || err == -EBUSY || file_changed(piece))
 		return;
 	pthread_mutex_lock(&lock);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * refusals - where windows could not be opened, and will not be tried again.
+ * refusals - file systems where windows could not be opened, so as not to try
+ * again.
  *
  * Any thread. Lock: its own, innermost but for the log's.
  */
@@ -14,15 +15,15 @@
 struct cf_piece;
 
 /*
- * A window of the piece's file failed at this step. Logged once for each file
- * system. Without memory nobody is asked again for a second; a file system or
- * driver that cannot do it is not asked again before the last close; a file
- * that was changed meanwhile is nobody's fault.
+ * Opening a window of size bytes of the piece's file failed at this step, with
+ * err. Logged once for each file system. If memory or descriptors were short,
+ * refusals hold for a second, for all file systems; after another error for
+ * this one until the last close. Ignored if the file has changed meanwhile.
  */
 void cf_refusal_note(const struct cf_piece *piece, const char *step,
 		     size_t size, int err);
 
-/* Whether a file system is worth asking. */
+/* True: windows should not be tried on this file system now. */
 bool cf_refusal_holds(dev_t dev);
 
 void cf_refusals_forget(void);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* reread - a bit for each 64th of a chunk, in a table of small sets. */
+/* reread - a bit for each 64th part of a chunk, in a table of small sets. */
 #include "core/reread.h"
 
 #include <limits.h>
@@ -10,9 +10,9 @@
 
 static struct place {
 	uint64_t dev, ino, chunk;
-	uint64_t read;	/* a bit for each 64th */
+	uint64_t read;	/* 64ths that were read, a bit each */
 	uint64_t time;	/* 0: an empty place */
-	unsigned again; /* 64ths that were read again, each time */
+	unsigned again; /* 64ths that were read again, counted each time */
 } sets[NR_SETS][WAYS];
 
 static struct place *set_of(const struct cf_touch *touch)
@@ -28,7 +28,7 @@ static bool is_of(const struct place *place, const struct cf_touch *touch)
 	       place->ino == touch->ino && place->chunk == touch->chunk;
 }
 
-/* Its own, or else that of its set which was read the longest time ago. */
+/* The chunk's place, or else the one in its set that was read longest ago. */
 static struct place *place_of(const struct cf_touch *touch)
 {
 	struct place *set = set_of(touch), *oldest = set;
@@ -42,7 +42,7 @@ static struct place *place_of(const struct cf_touch *touch)
 	return oldest;
 }
 
-/* Bits of the 64ths that [from, to) touches; size is a power of two. */
+/* Bits of the 64ths that [from, to) touches; chunk_size: a power of two. */
 static uint64_t bits_of(const struct cf_touch *touch)
 {
 	size_t part = touch->chunk_size / 64;

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * reread - remembers what was read, to tell a second time from a first.
+ * reread - remembers what was read, to tell second reads from first ones.
  *
- * A fixed table that forgets: of five chunks of files that share a set of it
- * the one that was read the longest time ago, which then waits for one more
- * read. The caller holds the lock of windows.c.
+ * A fixed table of sets of four chunks of files. If five chunks share a set,
+ * the one that was read longest ago is forgotten, and its next read counts as
+ * the first. The caller holds the lock of windows.c.
  */
 #ifndef CF_CORE_REREAD_H
 #define CF_CORE_REREAD_H
@@ -22,12 +22,12 @@ struct cf_touch {
 
 struct cf_touched {
 	bool again; /* all of these bytes had been read before */
-	bool hot;   /* and what was read of the chunk has been twice more */
+	bool hot;   /* and all that was read of the chunk was, twice more */
 	bool whole; /* all of the chunk has been read */
 	uint64_t before; /* the time of the last read */
 };
 
-/* Notes it, at its time. */
+/* Notes a read, unless now is 0. */
 struct cf_touched cf_reread_note(const struct cf_touch *touch);
 
 /* Forgets everything. */

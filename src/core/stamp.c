@@ -44,7 +44,7 @@ bool cf_stamp_equal(const struct cf_stamp *a, const struct cf_stamp *b)
 	return !memcmp(a, b, sizeof(*a));
 }
 
-/* ctime only: a program may set mtime as it likes, and that sets ctime. */
+/* By ctime only: a program may set mtime to any time, but that sets ctime. */
 bool cf_stamp_is_settled(const struct cf_stamp *stamp, uint64_t settle_ns)
 {
 	struct timespec now;

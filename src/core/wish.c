@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* wish - a piece that the reaper's thread looks at. */
+/* wish - one piece, for the reaper's thread to open windows of. */
 #include "core/wish.h"
 
 #include <stdatomic.h>
@@ -9,7 +9,7 @@
 #include "core/reaper.h"
 #include "core/windows.h"
 
-static atomic_bool pending; /* whose it is has the piece */
+static atomic_bool pending; /* the thread that set it owns wish */
 static struct cf_piece wish;
 
 /* The device is entered. */

@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * wish - windows that are opened for the next read of a range.
+ * wish - has windows opened for the next read of a range.
  *
- * To open one the driver is called, and a stream that waits for a read may
- * hold up whoever calls it. So a read that is in the stream's way only wishes
- * for windows, and the reaper's thread, for which nobody waits, opens them.
+ * To open a window takes a call of the driver, and a stream that waits for a
+ * read may hold that call up. So the read that the stream waits for only makes
+ * a wish, and the reaper's thread, for which no request waits, opens the
+ * windows.
  */
 #ifndef CF_CORE_WISH_H
 #define CF_CORE_WISH_H
@@ -12,13 +13,13 @@
 #include "core/piece.h"
 
 /*
- * For a piece whose windows are worth opening. One wish at a time: others come
- * to nothing, and their reads will come again. The caller holds the handle,
- * whose deregistration waits till the wish is granted.
+ * Wishes for the windows of a piece. One wish at a time: others are dropped,
+ * for their reads will come again. The caller holds the handle; a deregister of
+ * it waits until the wish is done.
  */
 void cf_wish(const struct cf_piece *piece);
 
-/* fork: the child has none. */
+/* fork: the child has no wish. */
 void cf_wish_fork_child(void);
 
 #endif
