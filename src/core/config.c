@@ -104,7 +104,7 @@ const char *cf_config_file(const struct cf_config *c)
 	return c->file;
 }
 
-/* Without memory the line is lost, and the configuration is not. */
+/* Without memory the note is lost; loading goes on. */
 void cf_config_note(struct cf_config *c, enum cf_log_level level,
 		    const char *fmt, ...)
 {
@@ -141,7 +141,7 @@ void cf_config_origin(const struct cf_config *c, enum cf_cfg id, char *buf,
 
 	switch (cf_value_source(v)) {
 	case CF_CFG_FROM_JSON:
-		/* the file's name may be what there was no memory for */
+		/* without memory the file's name is NULL */
 		snprintf(buf, size, "%s:%zu", c->file ? c->file : "file",
 			 v->line);
 		return;

@@ -2,11 +2,10 @@
 /*
  * config - the value of every knob, and where it came from.
  *
- * A configuration is built once at open (defaults, then the JSON file, then
- * the environment, then the staged parameters; a later one wins) and does not
- * change afterwards, except for the runtime setters, which are atomic. Any
- * thread may read it. Diagnostics are collected while loading, because the
- * log is configured by what is being loaded.
+ * A configuration is built once at open, from the defaults, the JSON file, the
+ * environment and the staged parameters; a later one wins. Afterwards only the
+ * runtime setters change it, atomically. Any thread may read it. Diagnostics
+ * are collected as notes, because loading comes before the log is configured.
  */
 #ifndef CF_CORE_CONFIG_H
 #define CF_CORE_CONFIG_H
@@ -52,18 +51,18 @@ struct cf_config *cf_config_new(void);
  * Reads the file, the environment and the staged values (NULL: none) into a
  * fresh configuration. 0; -CU_FILE_DRIVER_INVALID_PROPS for a malformed file
  * under api_check_aggressive (the configuration is complete all the same);
- * -ENOMEM. With staged values the caller holds the lock that guards them.
+ * -ENOMEM. With staged values the caller holds the session lock.
  */
 int cf_config_load(struct cf_config *c, const struct cf_config_staged *staged);
 void cf_config_free(struct cf_config *c);
 
 uint64_t cf_config_size(const struct cf_config *c, enum cf_cfg id);
-/* As it was before any runtime setter. */
+/* As loaded: runtime setters do not change it. */
 uint64_t cf_config_size_loaded(const struct cf_config *c, enum cf_cfg id);
 bool cf_config_bool(const struct cf_config *c, enum cf_cfg id);
-/* Never NULL; lives as long as the configuration, as the lists do. */
+/* Never NULL. This and the lists live as long as the configuration. */
 const char *cf_config_string(const struct cf_config *c, enum cf_cfg id);
-/* Both answer how many entries there are. */
+/* Both answer the number of entries. */
 size_t cf_config_sizes(const struct cf_config *c, enum cf_cfg id,
 		       const uint64_t **sizes);
 size_t cf_config_strings(const struct cf_config *c, enum cf_cfg id,
@@ -72,14 +71,14 @@ size_t cf_config_strings(const struct cf_config *c, enum cf_cfg id,
 uint64_t cf_config_default(enum cf_cfg id);
 enum cf_cfg_source cf_config_source(const struct cf_config *c, enum cf_cfg id);
 
-/* Any thread, while others read. The caller has checked the value. */
+/* Any thread, also while others read. The caller has checked the value. */
 void cf_config_set_runtime_size(struct cf_config *c, enum cf_cfg id,
 				uint64_t size);
 void cf_config_set_runtime_bool(struct cf_config *c, enum cf_cfg id, bool on);
 
-/* What loading had to say, as lines; NULL past the last. */
+/* The notes of loading, a line each; NULL past the last. */
 const char *cf_config_note_text(const struct cf_config *c, size_t index);
-/* Sends those lines to the log: call it after cf_log_configure. */
+/* Writes the notes to the log: call it after cf_log_configure. */
 void cf_config_report(const struct cf_config *c);
 
 /* The file that was read, or NULL. */
@@ -89,9 +88,9 @@ void cf_config_origin(const struct cf_config *c, enum cf_cfg id, char *buf,
 		      size_t size);
 
 /*
- * Staged values: what cuFileSetParameter* left for the next open. There is
- * one set a process, and the session lock guards it. The functions answer 0
- * or -ENOMEM. Numbers are not range checked before the open.
+ * Staged values: what cuFileSetParameter* left for the next open. There is one
+ * set in a process, guarded by the session lock. The functions answer 0 or
+ * -ENOMEM. Numbers are checked against their bounds at the open.
  */
 struct cf_config_staged *cf_config_staged(void);
 int cf_staged_set_size(struct cf_config_staged *s, enum cf_cfg id,
@@ -103,7 +102,7 @@ int cf_staged_set_sizes(struct cf_config_staged *s, enum cf_cfg id,
 			const uint64_t *sizes, size_t nr);
 /* After an open has applied them; the GPU slabs stay (contract 3.13). */
 void cf_staged_clear(struct cf_config_staged *s);
-/* Everything goes, the GPU slabs too. */
+/* Forgets all staged values, the GPU slabs too. */
 void cf_staged_reset(struct cf_config_staged *s);
 
 #endif

@@ -8,7 +8,7 @@
 #include "core/config_value.h"
 #include "core/log.h"
 
-/* A file that is wrong everywhere does not fill the log. */
+/* A bound, lest a file that is wrong everywhere fills the log. */
 #define CF_CFG_MAX_NOTES 64
 
 struct cf_config_note {
@@ -24,11 +24,11 @@ struct cf_config {
 };
 
 struct cf_config_staged {
-	/* a value is staged when its source says so */
+	/* staged are those whose source is CF_CFG_FROM_STAGED */
 	struct cf_value values[CF_CFG_NR];
 };
 
-/* Nobody would be told of another. */
+/* True: further notes are dropped. */
 static inline bool cf_config_notes_full(const struct cf_config *c)
 {
 	return c->nr_notes == CF_CFG_MAX_NOTES;

@@ -2,8 +2,8 @@
 /*
  * config_json - applies the text of a cufile.json to the rows.
  *
- * The file may be written by anybody: nothing in it makes the load fail
- * unless it is not JSON at all.
+ * The file may be written by anybody: nothing in it makes the load fail unless
+ * it is no JSON at all.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -102,7 +102,7 @@ static void note_unknown(struct json *json, yyjson_val *key, const char *name)
 {
 	char what[NAME_SIZE + 64], near[NAME_SIZE];
 
-	/* looking for what it may have meant takes long */
+	/* searching for a similar key takes long */
 	if (cf_config_notes_full(json->c))
 		return;
 	if (cf_config_near_key(name, near, sizeof(near)))
@@ -134,8 +134,8 @@ static void check_mount(struct json *json, const char *name, yyjson_val *mount,
 }
 
 /*
- * A NIC list for each mount. They belong to RDMA, by which the library itself
- * moves nothing, so their form is looked at and they are forgotten.
+ * A NIC list for each mount. The library itself moves nothing by RDMA, so only
+ * the form of the lists is checked.
  */
 static void check_mount_table(struct json *json, const char *name,
 			      yyjson_val *table, yyjson_val *val)
@@ -150,7 +150,7 @@ static void check_mount_table(struct json *json, const char *name,
 		check_mount(json, name, key, yyjson_obj_iter_get_val(key));
 }
 
-/* False where no row can have that name. */
+/* Fills name with "section.key". False: no row can have that name. */
 static bool make_name(char *name, const char *section, yyjson_val *key)
 {
 	const char *text = cf_json_plain_string(key);
@@ -184,7 +184,7 @@ static int apply_member(struct json *json, const char *section, yyjson_val *obj,
 		return 0;
 	}
 	id = cf_config_by_key(name);
-	/* a key without a dot is a variable's name, no key of the file */
+	/* a row's key without a dot names a variable, not a key of the file */
 	if (id >= 0 && cf_row_has_json_key(&cf_config_rows[id]))
 		return apply_row(json, (enum cf_cfg)id, key, val);
 	if (is_section(name)) {
@@ -205,7 +205,7 @@ static int apply_member(struct json *json, const char *section, yyjson_val *obj,
 	return 0;
 }
 
-/* As deep as the rows' keys are, no deeper. */
+/* Recurses as deep as the rows' keys go. */
 static int apply_section(struct json *json, const char *section,
 			 yyjson_val *obj)
 {
@@ -231,7 +231,7 @@ static int apply_root(struct json *json, yyjson_val *root)
 	return -EINVAL;
 }
 
-/* buf: the text, which is parsed in place. */
+/* buf: the text, parsed in place. */
 static int apply_text(struct json *json, char *buf)
 {
 	struct cf_json_text *text = &json->text;

@@ -2,7 +2,7 @@
 /* config_json_text - counts lines and columns. */
 #include "core/config_json_text.h"
 
-/* Goes on from the place asked for last, so that a file is counted once. */
+/* Counts on from the place of the last call, so a file is counted once. */
 struct cf_json_place cf_json_place_of(struct cf_json_text *json, size_t offset)
 {
 	if (offset < json->known_offset)

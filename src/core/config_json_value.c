@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * config_json_value - a value of a cufile.json becomes a row's.
+ * config_json_value - converts a value of a cufile.json for its row.
  */
 #include "core/config_json_value.h"
 
@@ -50,7 +50,7 @@ static int apply_sizes(const struct cf_config_row *row, struct cf_value *v,
 
 	if (!yyjson_is_arr(val) || yyjson_arr_size(val) > CF_CFG_MAX_SLABS)
 		return -EINVAL;
-	/* an empty list is a value only where it is the default */
+	/* an empty list is allowed only if it is the default */
 	if (!yyjson_arr_size(val) && row->text[0])
 		return -EINVAL;
 	it = yyjson_arr_iter_with(val);

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * config_json_value - a value of a cufile.json, and the row that it is for.
+ * config_json_value - converts a value of a cufile.json for its row.
  *
- * Pure but for the value that is set. Any thread.
+ * Changes nothing but *v. Any thread.
  */
 #ifndef CF_CORE_CONFIG_JSON_VALUE_H
 #define CF_CORE_CONFIG_JSON_VALUE_H
@@ -11,14 +11,14 @@
 
 #include "core/config_value.h"
 
-/* A string as C knows it, no NUL inside; NULL: it is none. */
+/* The value's text; NULL: no string, or one with a NUL inside. */
 const char *cf_json_plain_string(yyjson_val *val);
 
 /* 0, -EINVAL (not for this row: *v is as it was) or -ENOMEM. */
 int cf_json_apply_value(const struct cf_config_row *row, struct cf_value *v,
 			yyjson_val *val);
 
-/* A value as the file has it; the long ones are cut, or not told. */
+/* Prints a value as the file has it; long ones are cut, or left out. */
 void cf_json_tell_value(yyjson_val *val, char *text, size_t size);
 
 #endif

@@ -3,9 +3,9 @@
  * config_load - defaults, then the file, then the environment, then the
  * staged parameters; a later one wins (contract 4.1).
  *
- * A value that cannot be used never fails the load: it is noted, and what
- * was there before it stays. An unusable staged value gives way to the
- * default, as the reference does it (contract 3.13).
+ * A value that cannot be used never fails the load: it is noted, and the
+ * earlier value stays. An unusable staged value gives way to the default, as
+ * the reference does it (contract 3.13).
  */
 #include <cufile.h>
 #include <errno.h>
@@ -42,8 +42,8 @@ static int read_all(int fd, struct text *text)
 }
 
 /*
- * O_NONBLOCK so that a pipe nobody writes to cannot hold the open; a pipe is
- * refused once it is seen to be one.
+ * O_NONBLOCK: the open of a pipe without a writer would block; what is opened
+ * and is no regular file is refused.
  */
 static int open_regular(const char *path)
 {
@@ -82,8 +82,8 @@ static int read_file(const char *path, struct text *text)
 }
 
 /*
- * Does a file that does not parse ask for strictness? Its values cannot be
- * had, so the words are looked for.
+ * Whether a file that does not parse sets api_check_aggressive. Its values
+ * cannot be had, so the text is searched for key and value.
  */
 static bool text_is_aggressive(const char *buf, size_t len)
 {
@@ -116,7 +116,7 @@ static size_t mark_size(const struct text *text)
 
 struct broken {
 	bool malformed;
-	bool aggressive; /* the words of the broken file */
+	bool aggressive; /* text_is_aggressive of the broken file */
 };
 
 static int load_file(struct cf_config *c, struct broken *broken)
@@ -167,7 +167,7 @@ static bool parse_size(const char *text, uint64_t *number)
 
 	if (text[strspn(text, "0123456789")])
 		return false;
-	/* the largest number stands for every number too large */
+	/* strtoull answers UINT64_MAX for every number too large */
 	*number = strtoull(text, &end, 10);
 	return end != text && *number != UINT64_MAX;
 }
@@ -213,8 +213,8 @@ static bool begins(const char *text, const char *prefix)
 }
 
 /*
- * A misspelt variable would be passed over in silence. OCF_ is the prefix of
- * others, too: there only what looks like ours is told.
+ * A misspelt variable has no effect, so it is noted. Other programs use the
+ * prefix OCF_, too: of those only names similar to ours are noted.
  */
 static void note_unknown_env(struct cf_config *c)
 {

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * config_near - see config_near.h. How far two names are apart is the number
- * of letters to put in, to take out or to change; a third of a name may be
- * wrong, "log_level" for "logging_level".
+ * config_near - see config_near.h. The distance of two names is the number of
+ * letters to insert, remove or change; a third of a name may be wrong, as in
+ * "log_level" for "logging_level".
  */
 #include "core/config_near.h"
 
@@ -12,7 +12,7 @@
 #include "core/config_table.h"
 
 #define FILE_VARIABLE "CUFILE_ENV_PATH_JSON"
-#define MAX_NAME 80 /* longer ones are like none */
+#define MAX_NAME 80 /* longer names are similar to none */
 
 struct name {
 	const char *text;
@@ -31,7 +31,7 @@ static size_t min3(size_t a, size_t b, size_t c)
 	return least < c ? least : c;
 }
 
-/* A row of the usual table at a time. */
+/* The distance, by dynamic programming, one row of the table at a time. */
 static size_t apart(struct name a, struct name b)
 {
 	unsigned char row[MAX_NAME + 1];
@@ -64,7 +64,7 @@ static void try_name(struct nearest *best, struct name wanted, struct name name)
 		*best = (struct nearest){ name, n };
 }
 
-/* What stands behind the last dot. */
+/* The part after the last dot. */
 static struct name last_part(struct name name)
 {
 	for (size_t i = name.len; i > 0; i--)
@@ -73,7 +73,7 @@ static struct name last_part(struct name name)
 	return name;
 }
 
-/* The section that the key is in, and the key itself. */
+/* Compares with each section that the key is in, and with the key. */
 static void try_key(struct nearest *best, struct name wanted, const char *key)
 {
 	struct name last = last_part(wanted);
@@ -91,7 +91,7 @@ static void try_key(struct nearest *best, struct name wanted, const char *key)
 	} while (key[len++]);
 }
 
-/* What gdscheck -p, in the words of the original, calls keys of the file. */
+/* The key's name in the file, for a name in the output of gdscheck -p. */
 static const char *shown_as(const char *name)
 {
 	static const char *const names[][2] = {
@@ -112,7 +112,7 @@ bool cf_config_near_key(const char *name, char *text, size_t size)
 {
 	const char *shown = shown_as(name);
 	struct name wanted = { name, strlen(name) };
-	/* of what stands behind the dots: xfs is no misspelt nfs */
+	/* a third of the last part only: xfs is no misspelt nfs */
 	struct nearest best = {
 		.apart = (last_part(wanted).len + 2) / 3,
 	};
@@ -150,7 +150,7 @@ bool cf_config_is_variable(const char *name, size_t len)
 const char *cf_config_near_variable(const char *name, size_t len)
 {
 	struct name wanted = { name, len };
-	/* OCF_ is the prefix of others, too */
+	/* stricter for OCF_, which is the prefix of other programs, too */
 	struct nearest best = { .apart = 1 + len / (*name == 'C' ? 3 : 4) };
 
 	for (int id = 0; id <= CF_CFG_NR; id++) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * config_near - which key or variable somebody meant who wrote another.
+ * config_near - guesses which key or variable a misspelt name stands for.
  *
  * Pure, any thread.
  */
@@ -11,15 +11,15 @@
 #include <stddef.h>
 
 /*
- * Fills text with the key or section that is most like the name of an unknown
- * one, or, at another place, called like it; false: none is.
+ * Fills text with the key or section that is most similar to an unknown name,
+ * or has that name in another section. False: there is none.
  */
 bool cf_config_near_key(const char *name, char *text, size_t size);
 
-/* Does the library read a variable of that name? */
+/* Whether the library reads a variable of that name. */
 bool cf_config_is_variable(const char *name, size_t len);
 
-/* The variable that is most like one it does not read, or NULL. */
+/* The variable most similar to an unknown name, or NULL. */
 const char *cf_config_near_variable(const char *name, size_t len);
 
 #endif

@@ -3,7 +3,7 @@
  * config_rows - every knob of the library, one row each.
  *
  * Included twice, with the row macros defined by the includer: config.h makes
- * the ids of it, config_table.c the rows. The JSON reader, the environment,
+ * ids of the rows, config_table.c a table. The JSON reader, the environment,
  * the parameter calls, the dump and the tests all walk these rows and no
  * other list (contract 4.2, 4.3; parameter bounds from the reference record,
  * section a).
@@ -15,11 +15,11 @@
  *   CF_SIZES(id, key, defaults, min, max, multiple, effect, help)
  *   CF_TEXTS(id, key, defaults, effect, help)
  *
- * choices are separated by '|' and NULL means any text; the defaults of a
- * list are separated by commas. A key without a dot is the name of an
- * environment variable that has no JSON key. An effect that is not WORKS says
- * that the value is accepted, kept and shown, and why nothing here acts on it
- * (config_table.c has the sentences).
+ * choices are separated by '|', and NULL means any text; the defaults of a
+ * list are separated by commas. A key without a dot names an environment
+ * variable that has no JSON key. If the effect is not WORKS, the value is
+ * accepted, kept and shown, but not used; the effect names the sentence in
+ * config_table.c that says why.
  */
 /* clang-format off */
 

@@ -14,7 +14,7 @@
 #define BOOL(id) CF_PARAM_BOOL, id
 #define STRING(id) CF_PARAM_STRING, id
 
-/* The effect of a row: NULL, or why there is none. */
+/* The effect of a row: NULL, or why the value is not used. */
 #define WORKS NULL
 #define ALL_IOURING \
 	"what goes O_DIRECT goes through io_uring anyway (opencufile.io_uring)"

@@ -23,9 +23,9 @@ enum cf_param_family {
 };
 
 /* flags */
-#define CF_CFG_NO_LIMIT 1u     /* CF_CFG_UNLIMITED is a value too */
+#define CF_CFG_NO_LIMIT 1u     /* CF_CFG_UNLIMITED is allowed, too */
 #define CF_CFG_NO_MINMAX 2u    /* the bounds are not told to callers */
-#define CF_CFG_EMPTY_COUNTS 4u /* an empty variable is a value */
+#define CF_CFG_EMPTY_COUNTS 4u /* an empty environment variable is a value */
 #define CF_CFG_HEX 8u	       /* a text that is a number of 32 bits: "0x1f" */
 
 struct cf_config_row {
@@ -41,7 +41,7 @@ struct cf_config_row {
 	const char *env; /* NULL: none */
 	enum cf_param_family family;
 	int param;
-	const char *idle; /* why nothing acts on it; NULL: something does */
+	const char *idle; /* why the value is not used; NULL: it is */
 	const char *help;
 };
 
@@ -53,10 +53,10 @@ int cf_config_by_param(enum cf_param_family family, int param);
 
 bool cf_row_has_json_key(const struct cf_config_row *row);
 bool cf_row_size_ok(const struct cf_config_row *row, uint64_t size);
-/* The text as the row spells it, or NULL where it is no choice. */
+/* text as the row spells it, perhaps in buf; NULL: not one of the choices. */
 const char *cf_row_choice(const struct cf_config_row *row, const char *text,
 			  char *buf, size_t buf_size);
-/* "an integer from 64 to 16384, a multiple of 4" */
+/* Prints what the row allows: "an integer from 64 to 16384, a multiple of 4" */
 void cf_row_expects(const struct cf_config_row *row, char *buf,
 		    size_t buf_size);
 

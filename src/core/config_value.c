@@ -76,7 +76,7 @@ void cf_value_take_strings(struct cf_value *v, char **strings, size_t nr,
 	set_source(v, source);
 }
 
-/* Rows are ours: their lists are well formed and short. */
+/* Lists in rows are ours, so they are well formed and short. */
 static int default_sizes(struct cf_value *v, const char *list)
 {
 	uint64_t sizes[CF_CFG_MAX_SLABS];
@@ -150,7 +150,7 @@ static void print_number(uint64_t number, FILE *out)
 		fprintf(out, "%" PRIu64, number);
 }
 
-/* The file's own way to write it: a quote inside ends no string. */
+/* As JSON: quotes and control characters are escaped. */
 static void print_text(const char *text, FILE *out)
 {
 	fputc('"', out);

@@ -27,7 +27,7 @@ static bool is_same(const struct array *a, const uint64_t *kib,
 	       !memcmp(a->counts, counts, nr * sizeof(*counts));
 }
 
-/* What NVIDIA's files have; nobody asked for it. */
+/* The slabs of the cufile.json that NVIDIA ships: not the user's choice. */
 static bool is_shipped_bounce(const struct array *a)
 {
 	static const uint64_t kib[] = { 1024, 8192, 16384, 65536 };
@@ -63,7 +63,7 @@ static struct cf_slabs sum(const struct array *a)
 	for (size_t i = 0; i < a->nr; i++) {
 		size_t size, all;
 
-		/* nobody has that much: as good as no bound */
+		/* overflow: more than any machine has, so no bound */
 		if (__builtin_mul_overflow(a->kib[i], 1024, &size) ||
 		    __builtin_mul_overflow(size, a->counts[i], &all) ||
 		    __builtin_add_overflow(slabs.bytes, all, &slabs.bytes))

@@ -1,29 +1,30 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * slabs - arrays of slabs, as the size of a slot and bytes in all.
+ * slabs - turns arrays of slabs into the size of a slot and a bound of bytes.
  *
- * cuFile keeps a pool of each size; here all data on its way shares one kind
- * of slot. The arrays say how large it may be, and how much there may be.
+ * cuFile keeps a pool for each slab size; here all data on its way shares slots
+ * of one size. The arrays say how large slots are, and how much memory all
+ * have.
  */
 #ifndef CF_CORE_SLABS_H
 #define CF_CORE_SLABS_H
 
 #include "core/config.h"
 
-/* No slot is larger, and none is smaller. */
+/* Bounds of a slot's bytes. */
 #define CF_SLAB_MAX (16384ul << 10)
 #define CF_SLAB_MIN (64ul << 10)
 
 struct cf_slabs {
-	size_t slot;  /* the largest slab that may be one */
-	size_t bytes; /* of all of them */
+	size_t slot;  /* bytes of the largest slab within the bounds */
+	size_t bytes; /* of all slabs */
 };
 
 /*
- * The slabs somebody asked for: those of GPU bounce memory, else those of the
- * POSIX pool. False where the arrays say no more than NVIDIA's defaults do, or
- * where the cache keys were asked for instead. The setters of a running driver
- * change nothing of it: slots have one size from its open to its close.
+ * The slabs that the user configured: those of GPU bounce memory, else those of
+ * the POSIX pool. False if the arrays are NVIDIA's defaults, or if the user set
+ * the cache keys instead. Setters of a running driver do not change this: slots
+ * have one size from open to close.
  */
 bool cf_slabs_asked(const struct cf_config *config, struct cf_slabs *slabs);
 
