@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * nvfs - the nvidia-fs kernel driver: is it there, and what has it hooked.
+ * nvfs - opens the nvidia-fs kernel driver, and reads what it has hooked.
  *
- * The list of modules is the safety gate: IO to storage that does not know
- * the driver would answer success and move the bytes of a host buffer
- * instead. It is filled by an open of a node, so it is read after that.
+ * The driver's list of modules is the safety gate: IO to storage that does not
+ * know the driver would answer success and move the bytes of a host buffer
+ * instead. An open of a node fills the list, so it is read after that.
  */
 #include "core/nvfs.h"
 
@@ -22,7 +22,7 @@
 #define MIN_MINOR 12
 #define MAX_NODES 4 /* of 16; they share nothing that would make more pay */
 
-/* wekafsio is in the list of every machine, and so proves nothing. */
+/* Not wekafsio: it is in the list on every machine, so it proves nothing. */
 static const struct {
 	const char *name;
 	int target;
@@ -39,13 +39,13 @@ static const struct {
 	{ "scatefs", CU_FILE_SCATEFS_SUPPORTED },
 };
 
-/* Written under the session lock, state last and with a release store. */
+/* All are written under the session lock; state last, with a release store. */
 static _Atomic enum cf_nvfs_gate state = CF_NVFS_ABSENT;
 static unsigned version[2], targets;
 static int nodes[MAX_NODES];
 static unsigned nr_nodes;
 
-/* -errno of the first node; the others may be missing. */
+/* 0, or -errno of the first node; the other nodes may be missing. */
 static int open_nodes(void)
 {
 	char path[32];
@@ -87,7 +87,7 @@ static int target_of(const char *name, size_t len)
 	return -1;
 }
 
-/* Lines of "name: version". One that is cut names nothing. */
+/* Lines are "name: version"; the last may be cut, and then is not known. */
 static unsigned read_targets(void)
 {
 	unsigned found = 0;
@@ -159,7 +159,7 @@ unsigned cf_nvfs_targets(void)
 	return cf_nvfs_state() == CF_NVFS_PASS ? targets : 0;
 }
 
-/* Relaxed: the turns only spread the load. */
+/* Relaxed: turns only spread the load over the nodes. */
 int cf_nvfs_node(void)
 {
 	static _Atomic unsigned turn;

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * nvfs_abi - what is spoken with the nvidia-fs kernel driver, 2.12 and later.
+ * nvfs_abi - the calls to the nvidia-fs kernel driver, 2.12 and later.
  *
- * The driver copies a whole argument in and mostly out again, whatever the
- * call: always pass a struct cf_nvfs_arg, zeroed. MAP, READ and WRITE answer
- * EPERM for any failure, with the true one where READ and WRITE have result.
+ * The driver copies a whole argument in, and mostly out again, whatever the
+ * call: always pass a zeroed union cf_nvfs_arg. MAP, READ and WRITE answer
+ * EPERM for any failure, and leave the true error in io.result.
  */
 #ifndef CF_CORE_NVFS_ABI_H
 #define CF_CORE_NVFS_ABI_H
@@ -28,13 +28,13 @@ struct cf_nvfs_map_arg {
 	uint64_t pci;	 /* domain << 32 | bus << 8 | device << 3 | function */
 	uint64_t shadow; /* as mmap answered it */
 	uint64_t gpu;	 /* first byte of the range */
-	uint64_t fence;	 /* a page of ours */
+	uint64_t fence;	 /* a page of ours, for struct cf_nvfs_fence */
 	uint32_t blocks; /* of the shadow */
-	uint16_t internal; /* not a buffer of the client's */
+	uint16_t internal; /* 1: not a buffer of the client's */
 	uint16_t pad;
 };
 
-/* bits of struct cf_nvfs_io_arg */
+/* for bits of struct cf_nvfs_io_arg */
 #define CF_NVFS_SYNC 0x01u
 #define CF_NVFS_OP_WRITE 0x10u /* in a batch; else a read */
 
@@ -69,7 +69,7 @@ union cf_nvfs_arg {
 
 enum cf_nvfs_fence_state {
 	CF_NVFS_CLEAN,
-	CF_NVFS_SPARSE, /* the holes below were not written */
+	CF_NVFS_SPARSE, /* holes of the file were not written to the GPU */
 	CF_NVFS_DIED,	/* the GPU's memory has gone */
 };
 
@@ -77,10 +77,10 @@ enum cf_nvfs_fence_state {
 #define CF_NVFS_FENCE_VERSION 1
 
 struct cf_nvfs_hole {
-	uint16_t first, nr; /* blocks from the start below */
+	uint16_t first, nr; /* in blocks, first from start of the fence */
 };
 
-/* The page that tells of the end of a request. */
+/* The page by which the driver reports the end of a request. */
 struct cf_nvfs_fence {
 	uint64_t value; /* stored last */
 	int64_t result;

@@ -2,9 +2,9 @@
 /*
  * nvfs_gate - whether a file's bytes reach storage that nvidia-fs has hooked.
  *
- * A local file system qualifies if O_DIRECT is never turned into buffered IO
- * behind our back, and if each disk under it is one of a hooked driver. A
- * distributed one is its own storage.
+ * A local file system passes if it never turns O_DIRECT into buffered IO behind
+ * our back, and if the driver of each disk under it is hooked. A distributed
+ * file system passes if its own module is hooked.
  */
 #include "core/nvfs_gate.h"
 
@@ -32,7 +32,7 @@
 	(STATX_ATTR_COMPRESSED | STATX_ATTR_ENCRYPTED | STATX_ATTR_IMMUTABLE | \
 	 STATX_ATTR_APPEND | STATX_ATTR_DAX | STATX_ATTR_VERITY)
 
-/* of ext4, beside those: the data is in the journal, or in the inode */
+/* further ones of ext4: the data is in the journal, or in the inode */
 #define EXT4_DETOURS (0x00004000 | 0x10000000)
 #define EXT4_EXTENTS 0x00080000
 
@@ -44,7 +44,7 @@ static enum cf_nvfs_gate hooked(int target)
 
 /* ----------------------------------------------------------------- disks */
 
-/* By how the kernel reaches it; a multipath head has no way of its own. */
+/* By the disk's transport, which a multipath head does not have. */
 static int target_of(const char *disk)
 {
 	char word[32];
@@ -59,7 +59,7 @@ static int target_of(const char *disk)
 	return -1;
 }
 
-/* A disk that checks its data wants more bytes than we have. */
+/* A disk that checks its data needs integrity bytes, which we do not have. */
 static bool has_integrity(const char *disk)
 {
 	char word[32];
@@ -79,7 +79,7 @@ static enum cf_nvfs_gate plain_disk(const char *disk, int *target)
 	return hooked(*target);
 }
 
-/* The folder of the whole disk that a device is, or is a part of. */
+/* From a partition's folder to that of its disk. */
 static void whole_disk(char *disk, size_t size)
 {
 	size_t len = strlen(disk);
@@ -139,7 +139,7 @@ static enum cf_nvfs_gate disk_gate(dev_t dev, int *target)
 
 /* ---------------------------------------------------------- file systems */
 
-/* A whole word of a list with commas. */
+/* Whether wanted is a whole word in a list separated by commas. */
 static bool has_option(const char *options, const char *wanted)
 {
 	size_t len = strlen(wanted);
@@ -151,7 +151,7 @@ static bool has_option(const char *options, const char *wanted)
 	return false;
 }
 
-/* Only with data=ordered written out is it known (contract 3.6). */
+/* The mode is known only if the options have data=ordered (contract 3.6). */
 static enum cf_nvfs_gate ext4_gate(int fd, const struct cf_mount *mount)
 {
 	int flags = 0;
@@ -164,7 +164,7 @@ static enum cf_nvfs_gate ext4_gate(int fd, const struct cf_mount *mount)
 	return CF_NVFS_PASS;
 }
 
-/* Data may lie on a second device, which nothing here knows. */
+/* With rtdev= data may lie on a second device, which was not checked. */
 static enum cf_nvfs_gate xfs_gate(const struct cf_mount *mount)
 {
 	return strstr(mount->options, "rtdev=") ? CF_NVFS_MOUNT : CF_NVFS_PASS;

@@ -2,9 +2,9 @@
 /*
  * nvfs_io - requests to nvidia-fs.
  *
- * The fence page is shared with the kernel: it stores the result first and
- * the fence value last, and we look at the value with acquire. A value is
- * never used twice, so that an old one is not taken for the end.
+ * The fence page is shared with the kernel: it stores the result first and the
+ * fence value last, and we read the value with acquire. A mapping never uses a
+ * value twice, so the value of an earlier request is not taken for this one's.
  */
 #include "core/nvfs_io.h"
 
@@ -51,7 +51,7 @@ size_t cf_nvfs_op_size(const struct cf_nvfs_mapping *map, uintptr_t gpu,
 	return size < most ? size : most;
 }
 
-/* A fresh value for the fence, and a fence that says nothing yet. */
+/* Clears the fence, and answers the value that will end this request. */
 static uint64_t arm(struct cf_nvfs_op *op)
 {
 	struct cf_nvfs_fence *fence = op->map->fence;
@@ -84,8 +84,8 @@ static void fill(struct cf_nvfs_io_arg *io, const struct cf_nvfs_file *file,
 }
 
 /*
- * EPERM says that there is a true error; none of ours could be EBUSY, which
- * the driver answers to a mapping it has given up.
+ * EPERM: the true error is in result. EBUSY: the driver has given the mapping
+ * up; no other mistake of ours is answered so.
  */
 static int true_error(struct cf_nvfs_op *op, int err, int64_t result)
 {
@@ -103,7 +103,7 @@ static int call(const struct cf_nvfs_file *file, struct cf_nvfs_op *op,
 	int err;
 
 	fill(&arg.io, file, op, sync);
-	/* the kind of operation is the command's, but in a batch */
+	/* the command says what it is; the bit is for entries of a batch */
 	arg.io.bits &= (uint8_t)~CF_NVFS_OP_WRITE;
 	err = cf_os->ioctl(op->map->fd,
 			   op->write ? CF_NVFS_WRITE : CF_NVFS_READ, &arg);
@@ -111,7 +111,7 @@ static int call(const struct cf_nvfs_file *file, struct cf_nvfs_op *op,
 	return err < 0 ? true_error(op, err, arg.io.result) : 0;
 }
 
-/* More than was asked for, or a number that is neither, is no count. */
+/* -EIO for a number that is neither a possible count nor an -errno. */
 static ssize_t checked(const struct cf_nvfs_op *op, int64_t result)
 {
 	if (result > (int64_t)op->size || result < -4095)
@@ -127,7 +127,7 @@ ssize_t cf_nvfs_sync(const struct cf_nvfs_file *file, struct cf_nvfs_op *op)
 	return err ? err : checked(op, result);
 }
 
-/* Relaxed: a batch has failed, and who knows what the next one would do. */
+/* A batch has failed, so no further one is tried. Relaxed: a hint. */
 static atomic_bool no_batches;
 
 void cf_nvfs_allow_batches(void)
@@ -152,9 +152,8 @@ static uint64_t now_ns(void)
 }
 
 /*
- * The driver answers EPERM also when entries before a bad one have begun, and
- * nobody tells which: their fences do, if they have. Other errors are those
- * of the call.
+ * After EPERM entries before a bad one may have begun, and only their fences
+ * tell which, in time. After another error of the call none has begun.
  */
 static void doubt(struct cf_nvfs_op *op, int err)
 {
@@ -208,7 +207,8 @@ static void wait_a_while(unsigned turn)
 		nanosleep(&nap, NULL);
 }
 
-/* A fence that may never be told of is given a while, others all time. */
+/* Whether the wait has a limit: not all entries of a failed batch have begun,
+ * and a GPU's memory may go. Other fences are sure to come. */
 static bool may_never_come(struct cf_nvfs_op *op)
 {
 	if (!op->give_up_ns &&
@@ -230,7 +230,7 @@ static bool wait_for_fence(struct cf_nvfs_op *op)
 		wait_a_while(turn);
 		if (turn < SPINS + YIELDS || !may_never_come(op))
 			continue;
-		/* or else the clock stands still */
+		/* the count of turns is for a clock that stands still */
 		if (now_ns() > op->give_up_ns ||
 		    turn > SPINS + YIELDS + GIVE_UP_NS / NAP_NS)
 			return false;
@@ -254,7 +254,7 @@ ssize_t cf_nvfs_end(struct cf_nvfs_op *op)
 	return checked(op, __atomic_load_n(&fence->result, __ATOMIC_RELAXED));
 }
 
-/* Bytes of the operation that hole i covers; from after end: none. */
+/* Which bytes of the operation hole i covers; none if *from >= *end. */
 static void hole_range(const struct cf_nvfs_op *op, size_t n, unsigned i,
 		       size_t *from, size_t *end)
 {
@@ -276,7 +276,7 @@ bool cf_nvfs_next_hole(const struct cf_nvfs_op *op, size_t n, size_t *at,
 
 	if (op->write || *at >= n || fence->state != CF_NVFS_SPARSE)
 		return false;
-	/* a page that we cannot read may leave anything out */
+	/* the page is not understood: all bytes may be holes */
 	if (fence->magic != CF_NVFS_FENCE_MAGIC ||
 	    fence->version != CF_NVFS_FENCE_VERSION ||
 	    fence->nr_holes > CF_NVFS_MAX_HOLES) {

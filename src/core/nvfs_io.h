@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * nvfs_io - requests to nvidia-fs: one that blocks, one whose end a fence
- * tells, and many of these at once.
+ * nvfs_io - requests to nvidia-fs: blocking ones, and ones whose end a fence
+ * reports, of which many can be started at once.
  *
  * An operation owns a leased mapping from its start to its end. Its file
- * offset, its size and its GPU address are whole blocks; one that begins
- * inside a GPU page ends in it.
+ * offset, size and GPU address are multiples of a block; one that begins inside
+ * a GPU page must end in the same page.
  */
 #ifndef CF_CORE_NVFS_IO_H
 #define CF_CORE_NVFS_IO_H
@@ -13,10 +13,10 @@
 #include <sys/types.h>
 #include "core/nvfs_map.h"
 
-/* At an open: one that failed says nothing of the next session. */
+/* At the open of a session: a failed batch of an earlier one is forgotten. */
 void cf_nvfs_allow_batches(void);
 
-/* The file as the driver wants to have it named. */
+/* How the driver wants a file to be named. */
 struct cf_nvfs_file {
 	int fd; /* O_DIRECT */
 	uint64_t ino;
@@ -29,34 +29,34 @@ struct cf_nvfs_op {
 	uintptr_t gpu;
 	size_t size;
 	off_t off;
-	/* start and end's own: */
-	int err; /* of its start; then there is no fence to wait for */
-	uint64_t give_up_ns; /* 0: the fence is sure to come */
+	/* for start and end: */
+	int err; /* of the start; not 0: there is no fence to wait for */
+	uint64_t give_up_ns; /* end of the wait; 0: the fence is sure to come */
 };
 
 /* Facts of a descriptor that stays open and is O_DIRECT. 0 or -errno. */
 int cf_nvfs_file_facts(int fd, struct cf_nvfs_file *file);
 
-/* The most one operation may move from there: see above. */
+/* The most bytes, up to size, that one operation may move from gpu on. */
 size_t cf_nvfs_op_size(const struct cf_nvfs_mapping *map, uintptr_t gpu,
 		       size_t size);
 
-/* Blocks. Bytes, 0 at the end of the file, or -errno. */
+/* Returns when it is done: bytes, 0 at the end of the file, or -errno. */
 ssize_t cf_nvfs_sync(const struct cf_nvfs_file *file, struct cf_nvfs_op *op);
 
 /*
- * Starts up to CF_NVFS_MAX_BATCH operations, one mapping each, and has them
- * go on. Each needs its end, also after a failure.
+ * Starts up to CF_NVFS_MAX_BATCH operations, each with a mapping of its own,
+ * and does not wait. Each needs a cf_nvfs_end, which waits and answers as sync.
  */
 void cf_nvfs_start(const struct cf_nvfs_file *file,
 		   struct cf_nvfs_op *const *ops, unsigned nr);
 ssize_t cf_nvfs_end(struct cf_nvfs_op *op);
 
 /*
- * The next bytes of a read that moved n of them and were not written in the
- * GPU because the file has a hole there; *at counts from the start of the
- * operation, and is 0 at first. False: no more. Call it before the mapping's
- * next operation.
+ * After a read of n bytes: the next *size bytes, at *at of the operation, that
+ * were not written to the GPU because the file has a hole there. *at is 0 for
+ * the first call, and then where to search on. False: no more. Call it before
+ * the mapping's next operation.
  */
 bool cf_nvfs_next_hole(const struct cf_nvfs_op *op, size_t n, size_t *at,
 		       size_t *size);

@@ -2,9 +2,9 @@
 /*
  * nvfs_map - registered GPU memory as nvidia-fs knows it.
  *
- * A range stands for a registration, by its base; one whose end or whose
- * allocation has changed is another and replaces it. It counts its list and
- * its leases, and the last of them frees it.
+ * A range stands for a registration, found by its base. If the registration's
+ * end or allocation has changed, a new range replaces it. References: one of
+ * the list, one of each lease; the last put frees the range.
  *
  * Lock: maps_lock guards ranges and their lists, innermost; no system call
  * and no driver call is made while it is held.
@@ -27,8 +27,8 @@ struct cf_nvfs_range {
 	int ordinal;
 	/* maps_lock: */
 	unsigned refs;
-	unsigned nr, most; /* mappings there are, and may be */
-	bool gone;
+	unsigned nr, most; /* mappings that exist, and that may */
+	bool gone;	   /* taken off the list */
 	struct cf_nvfs_mapping *idle;
 	struct cf_nvfs_range *next;
 };
@@ -72,8 +72,8 @@ static void put_locked(struct cf_nvfs_range *range)
 }
 
 /*
- * maps_lock held. Takes the range out of its list; *dead gets the mappings
- * that nobody has, for the caller to unmap without the lock.
+ * maps_lock held. Takes the range off its list. Mappings that are not leased go
+ * to *dead, for the caller to unmap without the lock.
  */
 static void retire_locked(struct cf_nvfs_range **at,
 			  struct cf_nvfs_mapping **dead)
@@ -94,7 +94,7 @@ static void retire_locked(struct cf_nvfs_range **at,
 	put_locked(range);
 }
 
-/* maps_lock held. Where the range of that base stands, or the list's end. */
+/* maps_lock held. The link to the range of that base, or the list's end. */
 static struct cf_nvfs_range **find_locked(uintptr_t base)
 {
 	struct cf_nvfs_range **at = bucket_of(base);
@@ -127,7 +127,7 @@ static int make_locked(const struct cf_buffer_range *reg, int ordinal,
 	return 0;
 }
 
-/* maps_lock held. The range of a registration, made if it must be. */
+/* maps_lock held. Finds the range of a registration, or makes it. */
 static int range_locked(const struct cf_buffer_range *reg, int ordinal,
 			struct cf_nvfs_range **out,
 			struct cf_nvfs_mapping **dead)
@@ -146,7 +146,7 @@ static int range_locked(const struct cf_buffer_range *reg, int ordinal,
 	return err;
 }
 
-/* maps_lock held, but not while a mapping is made. */
+/* maps_lock held, but released while the mapping is made. */
 static int make_mapping_locked(struct cf_nvfs_range *range,
 			       struct cf_nvfs_mapping **out)
 {
@@ -161,13 +161,13 @@ static int make_mapping_locked(struct cf_nvfs_range *range,
 	if (!err)
 		return 0;
 	range->nr--;
-	/* one that got some does not ask for more */
+	/* do with the mappings that exist; with none, try again next time */
 	range->most = range->nr ? range->nr : 1;
 	pthread_cond_broadcast(&given_back);
 	return err;
 }
 
-/* maps_lock held; the range has a reference of ours. */
+/* maps_lock held; the caller has a reference on the range. */
 static int take_locked(struct cf_nvfs_range *range, bool wait,
 		       struct cf_nvfs_mapping **out)
 {
@@ -194,8 +194,8 @@ static int take_locked(struct cf_nvfs_range *range, bool wait,
 }
 
 /*
- * Who took the buffer away before its range was in the list has found nothing
- * to forget, and will not come again.
+ * A deregister that came before the range was in the list found nothing to
+ * forget, and will not come again: check that the buffer is still registered.
  */
 static void look_again(const struct cf_memory *mem, size_t size,
 		       const struct cf_buffer_range *reg)
@@ -293,7 +293,7 @@ void cf_nvfs_maps_fork_parent(void)
 	pthread_mutex_unlock(&maps_lock);
 }
 
-/* The condition afresh: it may count waiters that the child does not have. */
+/* A new condition: the old may count waiters that the child does not have. */
 void cf_nvfs_maps_fork_child(void)
 {
 	memset(buckets, 0, sizeof(buckets));

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* nvfs_mapping - asks the driver for one, and ends it. */
+/* nvfs_mapping - makes and ends mappings, by calls of nvidia-fs. */
 #include "core/nvfs_mapping.h"
 
 #include <errno.h>
@@ -15,12 +15,12 @@ _Static_assert(CF_NVFS_SHADOW % CF_NVFS_PAGE == 0 &&
 		       CF_NVFS_SHADOW <= CF_NVFS_MAX_SHADOW,
 	       "what the driver takes");
 
-/* As the driver wants it: blocks below a GPU's page, pages above. */
+/* As the driver wants it: whole blocks below a GPU page, whole pages above. */
 static size_t shadow_size(const struct cf_buffer_range *reg)
 {
 	size_t size = reg->end - reg->base;
 
-	/* a small one begins where the range does in its page */
+	/* a small shadow has the range at the same offset in its page */
 	if (size < CF_NVFS_PAGE)
 		size += reg->base % CF_NVFS_PAGE;
 	if (size >= CF_NVFS_SHADOW)
@@ -34,7 +34,7 @@ void cf_nvfs_unmap(struct cf_nvfs_mapping *m)
 {
 	int err = 0;
 
-	/* the shadow first: only then does nobody write the fence page */
+	/* the shadow first: until then the driver may write the fence page */
 	if (m->shadow)
 		err = cf_os->unmap(m->shadow, m->shadow_size);
 	if (err)
@@ -45,7 +45,7 @@ void cf_nvfs_unmap(struct cf_nvfs_mapping *m)
 	free(m);
 }
 
-/* The fence page is pinned: a child must not make us write to a copy. */
+/* The fence page is pinned: a fork must not give us a copy of it. */
 static int map_pages(struct cf_nvfs_mapping *m)
 {
 	int err = cf_os->map_shared(m->fd, m->shadow_size, &m->shadow);
@@ -58,7 +58,7 @@ static int map_pages(struct cf_nvfs_mapping *m)
 	return cf_os->madvise(m->fence, CF_NVFS_BLOCK, MADV_DONTFORK);
 }
 
-/* Any failure is EPERM; the true one stands where a READ has its result. */
+/* Any failure is EPERM; the true error is where a READ has its result. */
 static int map_range(const struct cf_nvfs_mapping *m,
 		     const struct cf_buffer_range *reg, int ordinal)
 {

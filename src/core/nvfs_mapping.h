@@ -3,8 +3,8 @@
  * nvfs_mapping - a range of GPU memory that nvidia-fs has pinned, with the
  * shadow pages by which files are read into it.
  *
- * Its maker's alone, who leases it (nvfs_map.c). No lock is held: each is a
- * system call.
+ * Owned by nvfs_map.c, which leases it. No lock is held: both calls make system
+ * calls.
  */
 #ifndef CF_CORE_NVFS_MAPPING_H
 #define CF_CORE_NVFS_MAPPING_H
@@ -12,9 +12,9 @@
 #include "core/buffer.h"
 #include "core/nvfs_map.h"
 
-#define CF_NVFS_SHADOW ((size_t)1 << 20) /* of a large range */
+#define CF_NVFS_SHADOW ((size_t)1 << 20) /* a shadow's most bytes */
 
-/* One of a registration, for whose range it is not set. 0 or -errno. */
+/* A mapping of a registration; the caller sets range. 0 or -errno. */
 int cf_nvfs_map(const struct cf_buffer_range *reg, int ordinal,
 		struct cf_nvfs_mapping **mapping);
 void cf_nvfs_unmap(struct cf_nvfs_mapping *mapping);
