@@ -3,13 +3,13 @@
  * nic - the RDMA NICs that properties.rdma_dev_addr_list names, opened.
  *
  * The library moves no byte by RDMA: it lets NICs reach registered GPU memory
- * and describes that to a user-space file system, whose server then moves the
- * bytes (core/remote.h). Each NIC has what such a server needs to come in
- * unasked: a target of mlx5's dynamically connected transport (DC).
+ * and describes that memory to a user-space file system, whose server then
+ * moves the bytes (core/remote.h). Each NIC has what such a server needs to
+ * connect: a target of mlx5's dynamically connected transport (DC).
  *
- * The set is made once a session, after its open and outside of its lock, for
- * the loader is asked; the session holds a reference and each registration of
- * memory. The last one closes the NICs. Constant once made.
+ * The set is made once in a session, after its open and without its lock, since
+ * it calls the loader. The session and each registration of memory hold a
+ * reference; the last put closes the NICs. Constant once made.
  */
 #ifndef CF_CORE_NIC_H
 #define CF_CORE_NIC_H
@@ -19,7 +19,7 @@
 
 #define CF_MAX_NICS 16
 
-/* Where an address leads, by sysfs. */
+/* The port that an address belongs to, by sysfs. */
 struct cf_nic_place {
 	char device[64]; /* "mlx5_0" */
 	unsigned port;
@@ -29,8 +29,8 @@ struct cf_nic_place {
 };
 
 /*
- * The port that has this address (IPv4 or IPv6, as a RoCE GID) or is the
- * first of the device of this name. False: there is none. Any thread.
+ * The port that has this address (IPv4 or IPv6, as a RoCE GID), or the first
+ * port of the device with this name. False: there is none. Any thread.
  */
 bool cf_nic_find(const char *name, struct cf_nic_place *place);
 
@@ -44,26 +44,26 @@ struct cf_nic {
 struct cf_nics {
 	_Atomic unsigned refs;
 	const struct cf_verbs *verbs;
-	bool foreign; /* the parent's, before a fork: not ours to close */
-	bool dma_buf, virtual_address; /* by which memory may be registered */
-	int access;		       /* what who comes may do, IBV_ACCESS_ */
+	bool foreign; /* the parent's, after a fork: not ours to close */
+	bool dma_buf, virtual_address; /* how memory may be registered */
+	int access;		       /* of servers to memory, IBV_ACCESS_ */
 	unsigned nr;
 	struct cf_nic nic[CF_MAX_NICS];
 };
 
 struct cf_config;
 
-/* What the session asks for; its lock is held. */
+/* Notes which NICs to open; called under the session lock. */
 void cf_nics_want(const struct cf_config *config);
 /*
- * Opens what is wanted and is not open yet. True: there are NICs now, which
- * know of no buffer. Holds no lock of the caller's.
+ * Opens the NICs that are wanted, if that was not done yet. True: NICs were
+ * opened, and know of no buffer yet. The caller holds no lock.
  */
 bool cf_nics_settle(void);
-/* The session's reference goes. */
+/* Puts the session's reference. */
 void cf_nics_close(void);
 
-/* Whether configuration names any. Any thread. */
+/* Whether configuration names NICs. Any thread. */
 bool cf_nics_wanted(void);
 /* A reference, or NULL where none could be opened. Any thread. */
 struct cf_nics *cf_nics_get(void);

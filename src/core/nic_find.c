@@ -17,10 +17,10 @@
 
 struct search {
 	bool by_name;
-	unsigned char gid[16]; /* what is looked for */
-	const char *name;
-	const char *device; /* where we look */
-	unsigned score;	    /* of the best so far; 0: none */
+	unsigned char gid[16]; /* the address that is looked for; or */
+	const char *name;      /* the device */
+	const char *device;    /* the one just searched */
+	unsigned score;	       /* of the best so far; 0: none */
 	struct cf_nic_place *best;
 };
 
@@ -47,8 +47,8 @@ static bool is_ipv4(const unsigned char gid[16])
 }
 
 /*
- * RoCE v2 is routed and the better one of two GIDs with one address. Of a
- * named device an address of IPv4 is best, and the first entry will do.
+ * Of two GIDs with one address that of RoCE v2 is better: it can be routed. Of
+ * a named device an IPv4 address is best, and else the first entry will do.
  */
 static unsigned score_of(const struct search *s, const unsigned char gid[16],
 			 const char *type, unsigned index)

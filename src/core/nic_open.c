@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* nic_open - a device, its queues, and a target that is ready to receive. */
+/* nic_open - opens a device, and makes its queues and a target. */
 #include "core/nic_open.h"
 
 #include <string.h>
@@ -7,7 +7,7 @@
 
 #define MIN_ENTRIES 16
 #define SRQ_ENTRIES 16
-/* a server reads and writes; atomics not every device has for a target */
+/* a server reads and writes; not every device has atomics for a target */
 #define TARGET_ACCESS \
 	(CF_IBV_ACCESS_LOCAL_WRITE | CF_IBV_ACCESS_REMOTE_WRITE | \
 	 CF_IBV_ACCESS_REMOTE_READ)
@@ -46,7 +46,7 @@ static bool make_target(const struct cf_verbs *verbs, struct cf_nic *nic,
 	return nic->target;
 }
 
-/* Ready to receive is all that a target ever is. */
+/* A target stays in the state ready-to-receive. */
 static bool start_target(const struct cf_verbs *verbs, const struct cf_nic *nic,
 			 const struct cf_nic_wish *w, int mtu)
 {
@@ -77,7 +77,7 @@ static bool start_target(const struct cf_verbs *verbs, const struct cf_nic *nic,
 					 CF_IBV_QP_AV | CF_IBV_QP_PATH_MTU);
 }
 
-/* NULL, or what went wrong; then what there is of it is closed. */
+/* NULL, or what went wrong; then all that was made is freed. */
 static const char *fill_nic(const struct cf_verbs *verbs,
 			    const struct cf_nic_wish *w, struct cf_nic *nic)
 {

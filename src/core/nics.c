@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * nics - what is wished for, and the set that came of it.
+ * nics - keeps the wish of the session, and the set of NICs opened for it.
  *
  * Lock: nics_lock, innermost; guards the wish, its number and the session's
  * set. NICs are opened and closed without it.
@@ -18,8 +18,8 @@
 
 static pthread_mutex_t nics_lock = PTHREAD_MUTEX_INITIALIZER;
 static struct cf_nic_wish wish; /* nics_lock */
-static unsigned long number;	/* nics_lock: of the wish */
-static struct cf_nics *current; /* nics_lock */
+static unsigned long number;	/* nics_lock; of the wish, to know it again */
+static struct cf_nics *current; /* nics_lock; the session's set */
 static atomic_bool wanted;
 static atomic_bool waiting; /* relaxed: spares settle the lock */
 
@@ -35,7 +35,7 @@ static uint64_t hex(const struct cf_config *config, enum cf_cfg id)
 	return strtoull(cf_config_string(config, id), NULL, 16);
 }
 
-/* Contract 4: bits 0 to 3 are those of verbs. */
+/* Contract 4: bits 0 to 3 are those of verbs, bit 4 is relaxed ordering. */
 static int access_of(uint64_t mask)
 {
 	int access = (int)(mask & 0xf);
@@ -149,7 +149,7 @@ bool cf_nics_settle(void)
 		nics = NULL;
 	}
 	pthread_mutex_unlock(&nics_lock);
-	cf_nics_put(nics); /* the session was closed meanwhile */
+	cf_nics_put(nics); /* not NULL: the session was closed meanwhile */
 	return new;
 }
 
@@ -202,7 +202,7 @@ void cf_nics_fork_parent(void)
 	pthread_mutex_unlock(&nics_lock);
 }
 
-/* Its registrations hold the set: they must not touch the parent's NICs. */
+/* The child's registrations keep the set, but must not call its NICs. */
 void cf_nics_fork_child(void)
 {
 	struct cf_nics *nics = current;

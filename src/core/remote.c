@@ -21,10 +21,10 @@
 struct way {
 	const struct cf_nic *nic;
 	struct cf_ibv_mr *mr;
-	unsigned order; /* from the GPU: smaller is nearer */
+	unsigned order; /* of cf_pci_order; smaller is nearer to the GPU */
 };
 
-/* Constant once made, but for the counts. */
+/* Constant once made, but for refs and turn. */
 struct cf_remote {
 	_Atomic unsigned refs;
 	_Atomic unsigned turn; /* relaxed: NICs of one rank take turns */
@@ -35,7 +35,7 @@ struct cf_remote {
 
 /* ------------------------------------------------------------ registering */
 
-/* The key that peers will name, and the address: the GPU's own. */
+/* Peers will use the key of this region, and the GPU's own addresses. */
 static struct cf_ibv_mr *by_dma_buf(const struct cf_nics *nics,
 				    const struct cf_nic *nic,
 				    const struct cf_memory *mem, size_t size,
@@ -53,7 +53,7 @@ static struct cf_ibv_mr *by_dma_buf(const struct cf_nics *nics,
 	return mr;
 }
 
-/* As nvidia-peermem has it: the kernel asks the driver about the address. */
+/* By nvidia-peermem: the kernel asks the GPU's driver about the address. */
 static struct cf_ibv_mr *by_address(const struct cf_nics *nics,
 				    const struct cf_nic *nic,
 				    const struct cf_memory *mem, size_t size,
@@ -126,8 +126,8 @@ static void rank(struct cf_remote *remote, int ordinal)
 /* --------------------------------------------------------------- its life */
 
 /*
- * A request tells memory that took the place of other memory by the number of
- * its allocation alone; what is mapped by pieces keeps one that stays.
+ * A request notices by the allocation's number alone that memory was freed and
+ * its address reused. VMM memory may be mapped anew under the same number.
  */
 static bool can_be_told_apart(const struct cf_memory *mem)
 {
@@ -193,7 +193,7 @@ bool cf_remote_serves(const struct cf_remote *remote,
 	return false;
 }
 
-/* What a file system says of one NIC for one range; -1: nothing. */
+/* The bytes of one call of a file system. */
 struct range {
 	uintptr_t addr;
 	size_t size;
@@ -215,7 +215,7 @@ static int priority_of(const struct cf_handle *handle,
 	return priority < -1 ? -1 : priority;
 }
 
-/* Those that nothing is better than, in the order of the list. */
+/* The best NICs, all equally good, in the order of the list. */
 static unsigned best_of(const struct cf_remote *remote,
 			const struct cf_handle *handle,
 			const struct range *range, unsigned best[CF_MAX_NICS])
