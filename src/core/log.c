@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * log - one line a decision, to a file that somebody asked for.
+ * log - one line for each decision, to a file that configuration asked for.
  *
- * One write a line, in append mode, so that processes may share the file. At
- * the size limit the file is truncated and goes on. When it cannot be opened
- * the log gives up silently until it is configured again.
+ * Each line is one write in append mode, so that processes may share the file.
+ * At the size limit the file is truncated. If it cannot be opened, lines are
+ * dropped silently until the log is configured again.
  *
- * Places of the data path have a bound of lines a second each; those that
- * have left lines out are kept in a list until the log is reset.
+ * Each place of the data path may log so many lines a second; places that have
+ * left lines out are kept in a list until the log is reset.
  */
 #include "core/log.h"
 
@@ -32,13 +32,13 @@
 _Atomic int cf_log_threshold = -1;
 
 static struct {
-	pthread_mutex_t lock; /* guards all below */
+	pthread_mutex_t lock; /* guards all fields below */
 	char path[PATH_SIZE];
 	uint64_t limit; /* bytes; UINT64_MAX: none */
 	long utc_offset;
 	int fd;
-	bool owned; /* false for the process's own stdout and stderr */
-	dev_t dev;  /* who it is, if owned */
+	bool owned; /* false: fd is the process's stdout or stderr */
+	dev_t dev;  /* with ino: fd's file, if owned */
 	ino_t ino;
 	struct cf_log_site *sites; /* that have left lines out */
 } the_log = { .lock = PTHREAD_MUTEX_INITIALIZER, .fd = NOT_OPEN };
@@ -69,8 +69,8 @@ static bool wanted(const struct cf_config *c)
 }
 
 /*
- * From the root, for a full log is opened again by its path, and by then the
- * program may be in another directory. False where the path does not fit.
+ * Makes the path absolute: a full log is opened again by its path, and by then
+ * the program may be in another directory. False: the path is too long.
  */
 static bool make_path_locked(const struct cf_config *c)
 {
@@ -89,7 +89,7 @@ static bool make_path_locked(const struct cf_config *c)
 
 /*
  * The C library's time zone code takes a lock that a forked child may find
- * held, so it is asked here, once, and a line needs only arithmetic.
+ * held. So it is asked once, here, and lines need only arithmetic.
  */
 static long ask_utc_offset(void)
 {
@@ -116,7 +116,7 @@ void cf_log_configure(const struct cf_config *c)
 	pthread_mutex_unlock(&the_log.lock);
 }
 
-/* Writes and forgets what places have left out. */
+/* Logs how many lines each place has left out, and empties the list. */
 static void tell_sites_locked(void);
 
 void cf_log_reset(void)
@@ -134,10 +134,10 @@ void cf_log_after_fork(void)
 }
 
 /*
- * Not through a link that somebody left in a shared directory, be it a second
- * name of a file of ours, and not into a directory, a socket or a pipe nobody
- * reads (O_NONBLOCK, or the open would wait for a reader). A character device,
- * a terminal for instance, is fine.
+ * No file with a second name, which another user may have linked to a file of
+ * ours in a shared directory (O_NOFOLLOW refuses symbolic links); no directory,
+ * socket or pipe (O_NONBLOCK: the open of a pipe would wait for a reader). A
+ * character device, for instance a terminal, is allowed.
  */
 static bool may_be_log_locked(int fd)
 {
@@ -180,7 +180,7 @@ static void open_locked(void)
 		set_threshold(-1);
 }
 
-/* Several processes may write: only the file knows its size. */
+/* Asks for the size, as other processes may write to the file, too. */
 static bool is_full_locked(size_t line_size)
 {
 	struct stat st;
@@ -194,7 +194,7 @@ static void truncate_if_full_locked(size_t line_size)
 {
 	if (!is_full_locked(line_size))
 		return;
-	/* what is at the path may be another file by now, begun anew */
+	/* another process may have begun a new file at the path by now */
 	close_locked();
 	open_locked();
 	if (is_full_locked(line_size))
@@ -212,7 +212,7 @@ static void write_locked(const char *line, size_t size)
 		open_locked();
 	if (the_log.fd != NOT_OPEN)
 		truncate_if_full_locked(size);
-	/* a full disk costs the line and nothing else */
+	/* errors are ignored: a full disk costs the line, nothing else */
 	if (the_log.fd != NOT_OPEN)
 		cf_os->write(the_log.fd, line, size);
 }

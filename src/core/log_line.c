@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* log_line - prints one. */
+/* log_line - prints one line. */
 #include "core/log_line.h"
 
 #include <stdio.h>
@@ -86,7 +86,7 @@ size_t cf_log_line(char *buf, size_t size, long utc_offset,
 	int stem_len = stem_of(place->file, &stem);
 	size_t n = (size_t)print_time(buf, size, utc_offset);
 
-	/* the head is short: it always fits */
+	/* the head is short, so it always fits */
 	n += (size_t)snprintf(buf + n, size - n,
 			      " [pid=%d tid=%d] %-6s %.*s:%d ", (int)getpid(),
 			      (int)gettid(), level_names[place->level],

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * log_line - how a line of the log looks: when, who, how important, where from,
- * and what.
+ * log_line - a line of the log: time, process and thread, level, place in the
+ * source, and message.
  *
- * Takes no lock, and none of the C library's either. Any thread.
+ * Takes no lock, not even one of the C library's. Any thread.
  */
 #ifndef CF_CORE_LOG_LINE_H
 #define CF_CORE_LOG_LINE_H
@@ -19,8 +19,8 @@ struct cf_log_place {
 };
 
 /*
- * Prints the line, with its end but no NUL, to size bytes that hold a head at
- * least; what does not fit is cut. utc_offset: seconds. Its length.
+ * Prints the line, with a newline but no NUL, to buf of size bytes; the head
+ * must fit, the rest may be cut. utc_offset: seconds. Answers the length.
  */
 __attribute__((format(printf, 5, 0))) size_t cf_log_line(
 	char *buf, size_t size, long utc_offset,

@@ -2,8 +2,9 @@
 /*
  * log_tag - mixes addresses with a secret of the process.
  *
- * The secret is the kernel's gift to the process, folded to half its size so
- * that nothing else that is made of it can be told from a tag.
+ * The secret is made of the random bytes that the kernel gives each process,
+ * folded to half their size, so that a tag tells nothing about other values
+ * that are derived from those bytes.
  */
 #include "core/log_tag.h"
 

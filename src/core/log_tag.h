@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * log_tag - an address as the log may show it.
+ * log_tag - shows an address in the log.
  *
- * A log may be read by more people than may read the process, and goes into
- * bug reports; where things lie in memory helps who attacks it. So an address
- * is shown as a number that stands for it in this process, the same in every
- * line, and its place in its page, which is what most mistakes are about.
+ * A log may be read by more people than may read the process, and goes into bug
+ * reports; addresses would help attackers. So an address is shown as a number
+ * that stands for it in this process, the same in all lines, and as its offset
+ * in the page, which is what most mistakes are about.
  */
 #ifndef CF_CORE_LOG_TAG_H
 #define CF_CORE_LOG_TAG_H
