@@ -45,7 +45,7 @@ static int affinity_of(pid_t tid, struct cf_cpus *cpus)
 	return cf_os->get_affinity(tid, cpus->bits, sizeof(cpus->bits));
 }
 
-/* Threads come and go meanwhile: one that has no mask any more needs none. */
+/* Errors are ignored: a thread may end before its mask is read. */
 static void add_threads(struct cf_cpus *cpus, const char *dents, ssize_t size)
 {
 	struct cf_cpus mask;
@@ -79,7 +79,7 @@ int cf_cpus_of_process(struct cf_cpus *cpus)
 	return cf_cpus_count(cpus) ? 0 : err;
 }
 
-/* Digits alone: strtoul would take blanks and signs too. */
+/* Digits only: strtoul would accept blanks and signs, too. */
 static bool take_number(const char **text, unsigned long *nr)
 {
 	char *end;

@@ -12,10 +12,10 @@ struct cf_cpus {
 };
 
 /*
- * What the process may use: a processor on which any of its threads may run.
- * The asking thread alone would not do: applications pin threads, and what
- * is started from a pinned one would share its processor. 0 or -errno, and
- * then the set is empty. Reads /proc; any thread.
+ * The processors on which any thread of the process may run. The mask of the
+ * calling thread would not do: applications pin threads, and workers started by
+ * a pinned one would share its processor. 0, or -errno and an empty set. Reads
+ * /proc; any thread.
  */
 int cf_cpus_of_process(struct cf_cpus *cpus);
 
@@ -26,7 +26,7 @@ unsigned cf_cpus_count(const struct cf_cpus *cpus);
 void cf_cpus_add(struct cf_cpus *cpus, const struct cf_cpus *more);
 void cf_cpus_keep(struct cf_cpus *cpus, const struct cf_cpus *only);
 
-/* The calling thread runs on these from now on. 0 or -errno. */
+/* Binds the calling thread to these processors. 0 or -errno. */
 int cf_cpus_bind(const struct cf_cpus *cpus);
 
 #endif

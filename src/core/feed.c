@@ -12,12 +12,12 @@ void cf_feed_init(struct cf_feed *feed, size_t size, size_t skew, size_t step)
 	feed->skew = skew < step ? skew : skew % step;
 	atomic_init(&feed->next, 0);
 	atomic_init(&feed->limit, size);
-	/* no object of the system: nothing of it needs an end */
+	/* assigned, not initialised, as a feed is never destroyed */
 	feed->lock = (pthread_mutex_t)PTHREAD_MUTEX_INITIALIZER;
 	feed->code = 0;
 }
 
-/* Part n, as far as it counts. */
+/* Fills part n. False: it begins beyond the feed's limit. */
 static bool part_of(struct cf_feed *feed, size_t n, struct cf_part *part)
 {
 	size_t end = (n + 1) * feed->step - feed->skew;

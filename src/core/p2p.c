@@ -7,7 +7,7 @@
 
 #define RESERVED 10 /* a number without a name */
 
-/* The others are found out, not chosen. */
+/* The flag that a client may choose; the others are found out. */
 #if defined(__aarch64__)
 #define CHOICE CU_FILE_P2P_FLAG_C2C
 #else

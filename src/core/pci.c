@@ -41,7 +41,7 @@ struct list {
 	int err;
 };
 
-/* What a class is to us; false: nothing. */
+/* The kind of a device, by its PCI class; false: of no interest. */
 static bool kind_of(const char *address, enum cf_pci_kind *kind)
 {
 	long long code = cf_sysfs_number(0, DEVICES "/%s/class", address);
@@ -62,7 +62,7 @@ static bool kind_of(const char *address, enum cf_pci_kind *kind)
 	}
 }
 
-/* The smallest name of a folder, so that the answer is always the same. */
+/* Keeps the smallest name of a folder, so that the result does not vary. */
 static bool keep_first(void *arg, const char *name)
 {
 	char *kept = arg;
@@ -75,7 +75,7 @@ static bool keep_first(void *arg, const char *name)
 	return true;
 }
 
-/* The name that people know it by. */
+/* The name that the device's driver gives it. */
 static void find_name(struct cf_pci *item)
 {
 	static const char *const folders[] = { "nvme", "infiniband", "net" };
@@ -90,7 +90,7 @@ static void find_name(struct cf_pci *item)
 	}
 }
 
-/* What a link into /sys/devices says of the way down from a host bridge. */
+/* The device's path in /sys/devices, from its host bridge down. */
 static bool find_path(struct cf_pci *item)
 {
 	char target[sizeof(item->path)];
@@ -165,7 +165,7 @@ int cf_pci_list(struct cf_pci **out, unsigned *nr)
 
 	*out = NULL;
 	*nr = 0;
-	/* a machine without the folder has no such devices */
+	/* without the folder there are no devices */
 	if (err == -ENOENT)
 		err = 0;
 	if (list.err)
@@ -182,7 +182,7 @@ int cf_pci_list(struct cf_pci **out, unsigned *nr)
 
 /* ------------------------------------------------------------- distances */
 
-/* Names in a path from there on. */
+/* How many names there are in the path. */
 static unsigned names_in(const char *path)
 {
 	unsigned nr = *path != '\0' && *path != '/';
@@ -192,7 +192,7 @@ static unsigned names_in(const char *path)
 	return nr;
 }
 
-/* Bytes of both that are the same, up to the end of a name. */
+/* The length of the names that both begin with. */
 static size_t in_common(const char *a, const char *b)
 {
 	size_t same = 0;
@@ -206,8 +206,9 @@ static size_t in_common(const char *a, const char *b)
 }
 
 /*
- * The bridges both are under. A host bridge is named "pci0000:00"; what
- * stands below one, be it of a device that makes its own (VMD), is a bridge.
+ * Counts bridges in the first len bytes, which two devices share. A host bridge
+ * is named "pci0000:00"; all names below one are bridges, also those below a
+ * device that has a host bridge of its own (VMD).
  */
 static unsigned bridges(const char *path, size_t len)
 {

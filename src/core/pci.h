@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * pci - GPUs, disks and networks of the PCI tree, and how far they are apart.
+ * pci - GPUs, disks and NICs of the PCI tree, and how far they are apart.
  *
- * A list is the caller's, sorted by address, and made anew each time. No
- * driver is asked: a GPU is what sysfs calls NVIDIA's display device. Any
- * thread.
+ * Each list is made anew, sorted by address, and the caller's to free. No
+ * driver is called: a GPU is a display device of NVIDIA's in sysfs. Any thread.
  */
 #ifndef CF_CORE_PCI_H
 #define CF_CORE_PCI_H
@@ -28,7 +27,7 @@ struct cf_pci {
 	uint64_t bar_kib; /* of the largest memory region */
 };
 
-/* 0 and *list (free it; NULL if there are none), -ENOMEM or -errno. */
+/* 0 and *list (free it; NULL if there are no devices), or -errno. */
 int cf_pci_list(struct cf_pci **list, unsigned *nr);
 
 /*

@@ -2,12 +2,12 @@
 /*
  * probe - places where bpftrace, perf and SystemTap may look in (USDT).
  *
- * Built in where <sys/sdt.h> is there (package systemtap-sdt-dev): a probe is
- * one nop and a note of where its arguments are, until a tracer puts a trap
- * there. Elsewhere it is nothing. Arguments are values at hand; none is
- * computed for a probe. The provider is opencufile, a name's __ is a - to
- * some tracers, and a text is a pointer to a string of the process.
- * docs/bpftrace has scripts; a change here changes them (tests/abi).
+ * Built in if <sys/sdt.h> is there (package systemtap-sdt-dev): a probe is one
+ * nop and a note of where its arguments are, until a tracer puts a trap there.
+ * Without the header it is nothing. Arguments are values at hand; none is
+ * computed for a probe. The provider is opencufile, a name's __ is a - to some
+ * tracers, and a text is a pointer to a string of the process. docs/bpftrace
+ * has scripts, which change with the probes (tests/abi).
  */
 #ifndef CF_CORE_PROBE_H
 #define CF_CORE_PROBE_H
@@ -27,7 +27,7 @@
 #define CF_PROBE4(name, a, b, c, d) ((void)(a), (void)(b), (void)(c), (void)(d))
 #endif
 
-/* Once a request, on its thread: read or write, the path's name or none. */
+/* Once for each request, on its thread: the operation, and the path's name. */
 #define cf_probe_route(op, path, size, off) \
 	CF_PROBE4(route, op, path, size, off)
 
@@ -36,7 +36,7 @@
 	CF_PROBE4(piece__begin, path, op, size, off)
 #define cf_probe_piece_end(path, result) CF_PROBE2(piece__end, path, result)
 
-/* The bytes of a file that a thread moves; is_write is 0 or 1. */
+/* A thread moves bytes of a file; is_write is 0 or 1. */
 #define cf_probe_file_begin(handle, is_write, size, off) \
 	CF_PROBE4(file__begin, handle, is_write, size, off)
 #define cf_probe_file_end(handle, result) CF_PROBE2(file__end, handle, result)

@@ -28,7 +28,7 @@ static int read_text(const char *path, char *text, size_t size)
 	return 0;
 }
 
-/* Formats the path of the caller's arguments and reads it. */
+/* Formats the path and reads that file. */
 static int read_at(char *text, size_t size, const char *format, va_list args)
 {
 	char path[MAX_PATH];
@@ -94,7 +94,7 @@ int cf_sysfs_link(char *target, size_t size, const char *path, ...)
 	n = cf_os->read_link(link, target, size);
 	if (n < 0)
 		return (int)n;
-	/* one that fills all of it may have been cut */
+	/* a text that fills the buffer may have been cut */
 	if (n == (ssize_t)size)
 		n = -ENAMETOOLONG;
 	target[n < 0 ? 0 : n] = '\0';

@@ -10,7 +10,7 @@
 #include "core/sysfs.h"
 #include "seam/cuda.h"
 
-/* What sysfs has under this name about a GPU. 0, -errno or a CUDA code. */
+/* Reads a file of sysfs about a GPU. 0, -errno or a CUDA code. */
 static int read_of_gpu(const struct cf_cuda *cuda, CUdevice dev,
 		       const char *name, char *text, size_t size)
 {
@@ -73,7 +73,7 @@ void cf_topology_configure(bool skip)
 	atomic_store_explicit(&skipped, skip, memory_order_relaxed);
 }
 
-/* Lists of nodes are written as lists of processors are. */
+/* A list of nodes has the form of a list of processors. */
 static int read_list(const char *path, struct cf_cpus *list)
 {
 	char text[4096];
@@ -82,7 +82,7 @@ static int read_list(const char *path, struct cf_cpus *list)
 	return err ? err : cf_cpus_parse(list, text);
 }
 
-/* A node may have memory alone, or processors alone. */
+/* Counts nodes with memory or with processors: a node may have one only. */
 static bool has_several_nodes(void)
 {
 	struct cf_cpus nodes, more;

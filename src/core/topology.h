@@ -2,7 +2,7 @@
 /*
  * topology - what sysfs says about the places of GPUs, memory and processors.
  *
- * Asked each time, and kept by nobody here. Any thread.
+ * Read each time; nothing is cached here. Any thread.
  */
 #ifndef CF_CORE_TOPOLOGY_H
 #define CF_CORE_TOPOLOGY_H
@@ -13,8 +13,8 @@
 #include "seam/cuda.h"
 
 /*
- * Size in KiB of the largest memory region of a GPU, 0 where sysfs does not
- * know it. 0; -5029 without a GPU, -5022 for an index out of range, or a
+ * *kib: size in KiB of the largest memory region of a GPU, 0 if sysfs does not
+ * tell. Answers 0; -5029: there is no GPU; -5022: ordinal is out of range; or a
  * CUDA code.
  */
 int cf_gpu_bar_kib(int ordinal, uint64_t *kib);
@@ -30,12 +30,12 @@ uint64_t cf_gpu_pci(int ordinal);
 void cf_topology_configure(bool skip);
 
 /*
- * The NUMA node next to a GPU. -1 where it is not known, and where it does
- * not matter because the machine has one node.
+ * The NUMA node next to a GPU. -1 if it is not known, or does not matter
+ * because the machine has one node.
  */
 int cf_gpu_node(const struct cf_cuda *cuda, CUdevice dev);
 
-/* The processors of a node; there may be none. 0 or -errno. */
+/* The processors of a node, which may have none. 0 or -errno. */
 int cf_node_cpus(int node, struct cf_cpus *cpus);
 
 #endif

@@ -1,11 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * topology_file - GPUs and what stands near them, as a file.
+ * topology_file - writes GPUs, and the devices near them, to a file.
  *
- * A comment, and then JSON: for each GPU its disks and networks, nearest
- * first, with the number that ranks them. "null" where there is no GPU. The
- * text is made before the file is opened: what cannot be told leaves a file
- * that was there alone.
+ * A comment, and then JSON: for each GPU its disks and NICs, nearest first,
+ * with the number that ranks them; "null" if there is no GPU. The text is made
+ * before the file is opened, so a failure leaves an old file as it is.
  */
 #include "core/topology_file.h"
 
@@ -43,7 +42,7 @@ static int by_order(const void *a, const void *b)
 	return strcmp(p->item->address, q->item->address);
 }
 
-/* Adding fails for want of memory only, and then the writing fails too. */
+/* Adding fails only without memory, and then so does the writing. */
 static yyjson_mut_val *item_value(yyjson_mut_doc *doc,
 				  const struct cf_pci *item)
 {
@@ -153,7 +152,7 @@ static int write_text(int fd, const char *text, size_t size)
 	return 0;
 }
 
-/* Not into a pipe nobody reads: without O_NONBLOCK the open would wait. */
+/* O_NONBLOCK: the open of a pipe without a reader would wait. */
 static int make_file(const char *path, const char *text, size_t size)
 {
 	int fd = cf_os->open(path,
@@ -172,7 +171,7 @@ static int make_file(const char *path, const char *text, size_t size)
 		err = write_text(fd, text, size);
 	if (!err)
 		err = write_text(fd, "\n", 1);
-	/* a disk may be full only when it is told to keep what it has */
+	/* the close may report that the disk is full */
 	close_err = cf_os->close(fd);
 	if (!err)
 		err = close_err;
