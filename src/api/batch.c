@@ -8,7 +8,7 @@
 #include "engine/session.h"
 #include "engine/stream.h"
 
-/* Any size that makes sense, whatever properties.io_batchsize says. */
+/* Up to CF_BATCH_MAX entries, whatever properties.io_batchsize says. */
 CUfileError_t cuFileBatchIOSetUp(CUfileBatchHandle_t *batch_idp, unsigned nr)
 {
 	int err = -CU_FILE_INVALID_VALUE;
@@ -23,7 +23,7 @@ CUfileError_t cuFileBatchIOSetUp(CUfileBatchHandle_t *batch_idp, unsigned nr)
 	return cf_error(err);
 }
 
-/* No flag has a meaning; 1 was seen in use. */
+/* Flags are ignored: none has a meaning, but programs were seen to pass 1. */
 CUfileError_t cuFileBatchIOSubmit(CUfileBatchHandle_t batch_idp, unsigned nr,
 				  CUfileIOParams_t *iocbp, unsigned flags)
 {
@@ -70,7 +70,7 @@ CUfileError_t cuFileBatchIOGetStatus(CUfileBatchHandle_t batch_idp,
 	return cf_error(err);
 }
 
-/* Nothing to cancel is success. */
+/* Success also if there is nothing to cancel. */
 CUfileError_t cuFileBatchIOCancel(CUfileBatchHandle_t batch_idp)
 {
 	struct cf_batch *batch = cf_batch_get(batch_idp);

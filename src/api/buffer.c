@@ -11,7 +11,7 @@
 #include "core/stats.h"
 #include "engine/session.h"
 
-/* An address for the CPU; without one the buffer is as good as any. */
+/* Looks for an alias; without one the buffer works all the same. */
 static void find_alias(const struct cf_memory *mem, size_t length)
 {
 	enum cf_alias_state state;
@@ -35,8 +35,8 @@ static int register_buffer(uintptr_t base, size_t length, int flags)
 	if (!base || !length || base + length < base)
 		return -CU_FILE_INVALID_VALUE;
 	/*
-	 * Before the session is locked: it may have to ask the loader, whose
-	 * lock a constructor that calls us holds already.
+	 * Before the session is locked, as this may call the loader, whose lock
+	 * a constructor that calls us holds already.
 	 */
 	cf_memory_facts(base, &mem);
 	err = cf_session_begin_register(&counted);
@@ -47,7 +47,7 @@ static int register_buffer(uintptr_t base, size_t length, int flags)
 		find_alias(&mem, length);
 	cf_stats_buffer(CF_STATS_BUF_REGISTER, &mem, !err);
 	cf_session_end_register(counted, err);
-	/* outside of the session's lock, as the NICs were opened */
+	/* without the session's lock, as it calls the NICs */
 	if (!err)
 		cf_reach(&mem, length, relaxed);
 	return err;
@@ -77,7 +77,7 @@ static int deregister_buffer(uintptr_t base)
 		return -CU_FILE_INVALID_VALUE;
 	if (!cf_session_is_open())
 		return -CU_FILE_DRIVER_CLOSING;
-	/* the same name that register gave it */
+	/* the base by which register knows it, which may be another address */
 	cf_memory_facts(base, &mem);
 	err = cf_buffer_deregister(mem.addr);
 	cf_stats_buffer(CF_STATS_BUF_DEREGISTER, &mem, !err);

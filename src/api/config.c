@@ -24,7 +24,7 @@ static int look_begin(void)
 	return -CU_FILE_DRIVER_CLOSING;
 }
 
-/* The value as the file would have it; what does not fit is lost. */
+/* Prints the value as it would stand in the file; cut to size. */
 static void print_value(const struct cf_config *config, enum cf_cfg id,
 			char *text, size_t size)
 {
@@ -38,10 +38,10 @@ static void print_value(const struct cf_config *config, enum cf_cfg id,
 	text[size - 1] = '\0';
 }
 
-/* What the first version of the struct had. */
+/* The size of the first version of the struct. */
 #define MIN_CONFIG_SIZE offsetof(ocf_config_t, in_force)
 
-/* As much as the caller has room for; what we do not know is zero. */
+/* Copies what the caller has room for; fields that are new to us are zero. */
 static void give(const ocf_config_t *ours, ocf_config_t *theirs, size_t size)
 {
 	if (size > sizeof(*ours)) {

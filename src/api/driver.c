@@ -20,7 +20,7 @@ CUfileError_t cuFileDriverClose_v2(void)
 	return cf_error(cf_session_close());
 }
 
-/* The name programs built before 1.4 call; the header maps it to _v2. */
+/* Programs built before 1.4 call this name; the header maps it to _v2. */
 #undef cuFileDriverClose
 CUfileError_t cuFileDriverClose(void)
 {

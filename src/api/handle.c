@@ -10,7 +10,7 @@
 #include "engine/session.h"
 #include "engine/stream.h"
 
-/* Strict mode: what can never reach a GPU is told now, and not at its IO. */
+/* Strict mode: refuses a file now if no direct path could serve its IO. */
 static int check_strict(CUfileHandle_t fh)
 {
 	struct cf_handle *handle = cf_handle_get(fh);
@@ -49,7 +49,7 @@ static int register_file(CUfileHandle_t *fh, const CUfileDescr_t *descr)
 		err = check_strict(made);
 	if (!err)
 		*fh = made;
-	/* the words that scripts look for (contract 4.4) */
+	/* scripts search the log for these words (contract 4.4) */
 	if (err)
 		cf_log(CF_LOG_ERROR, "cuFileHandleRegister error: %s",
 		       cufileop_status_error(cf_error(err).err));

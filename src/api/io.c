@@ -69,7 +69,7 @@ static bool has_length(const CUfileIOVec_t *iov, size_t iovcnt)
 	return false;
 }
 
-/* Nothing to move needs a handle all the same, as a read of 0 bytes does. */
+/* A call without elements is checked as a read of 0 bytes: handle and all. */
 static int check_nothing(struct cf_call *call)
 {
 	static char nowhere;
@@ -84,7 +84,7 @@ static int check_nothing(struct cf_call *call)
 	return err;
 }
 
-/* The element's request is made and given up again: only its checks count. */
+/* Makes each element's request for the sake of its checks, and drops it. */
 static int check_elements(struct cf_call *call, const CUfileIOVec_t *iov,
 			  size_t iovcnt)
 {
@@ -108,7 +108,7 @@ static int check_elements(struct cf_call *call, const CUfileIOVec_t *iov,
 	return 0;
 }
 
-/* Elements in order; ends at the first that comes up short. */
+/* Runs elements in order, up to the first that moves fewer bytes. */
 static ssize_t run_elements(struct cf_call *call, const CUfileIOVec_t *iov,
 			    size_t iovcnt)
 {

@@ -17,7 +17,7 @@
 
 #define EINVALID (-CU_FILE_INVALID_VALUE)
 
-/* A value to look at, and what must be released afterwards. */
+/* A value to read, and the configuration to free afterwards, or NULL. */
 struct view {
 	const struct cf_value *value;
 	struct cf_config *own;
@@ -38,7 +38,7 @@ static int view_take(struct view *view, enum cf_cfg id)
 		return 0;
 	view->own = cf_config_new();
 	err = view->own ? cf_config_load(view->own, NULL) : -ENOMEM;
-	/* a broken file is the open's business: the value is there */
+	/* a broken file fails the open, not a Get: the value is there */
 	if (!err || err == -CU_FILE_DRIVER_INVALID_PROPS) {
 		view->value = cf_config_value(view->own, id);
 		return 0;
@@ -54,7 +54,7 @@ static void view_drop(struct view *view)
 	cf_session_unlock();
 }
 
-/* With the session locked and closed the caller may stage; else the error. */
+/* 0 with the session locked, and closed: the caller may stage. Else a code. */
 static int stage_begin(void)
 {
 	cf_session_lock();
@@ -134,7 +134,7 @@ CUfileError_t cuFileSetParameterBool(CUFileBoolConfigParameter_t param,
 		cf_staged_set_bool(cf_config_staged(), (enum cf_cfg)id, value));
 }
 
-/* The path of the log is told only to those who have set one. */
+/* The log's path is -EINVALID unless one was set. */
 static int copy_text(const struct cf_value *v, enum cf_cfg id, char *desc_str,
 		     size_t size)
 {
@@ -201,7 +201,8 @@ CUfileError_t cuFileGetParameterMinMaxValue(CUFileSizeTConfigParameter_t param,
 	return cf_error(0);
 }
 
-/* If only the first is staged for want of memory, the open sees two lengths. */
+/* Without memory only the first may be staged; the open notes that lengths
+ * differ. */
 static CUfileError_t set_slabs(enum cf_cfg size_id, enum cf_cfg count_id,
 			       const size_t *sizes, const size_t *counts,
 			       int len)
@@ -290,7 +291,7 @@ CUfileError_t cuFileGetParameterGpuBounceBufferSlabArray(size_t *size_values,
 			     count_values, len);
 }
 
-/* The running configuration, with the session locked, or an error. */
+/* 0, *c the running configuration, and the session locked; or a code. */
 static int runtime_begin(struct cf_config **c)
 {
 	int err = cf_session_open_implicit();
@@ -301,7 +302,7 @@ static int runtime_begin(struct cf_config **c)
 	*c = cf_session_config_mut();
 	if (*c)
 		return 0;
-	/* somebody closed in between */
+	/* another thread has closed the driver in between */
 	cf_session_unlock();
 	return -CU_FILE_DRIVER_NOT_INITIALIZED;
 }

@@ -59,15 +59,15 @@ CUfileError_t cuFileStatsReset(void)
 	return when_open(cf_stats_reset);
 }
 
-/* By the structs of cufile.h, or by those of 1.19. */
+/* The structs of cufile.h, or those of 1.19. */
 union numbers {
 	CUfileStatsLevel3_t usual;
 	struct cf_stats_119 longer;
 };
 
 /*
- * Up to the last GPU counted: num_gpus says where to stop, and some callers
- * bring no more room than that takes, as a test of cuda-python's does.
+ * The size up to the last GPU counted: num_gpus says where callers stop, and
+ * some have no more room than that, as a test of cuda-python's.
  */
 static size_t up_to_gpus(size_t gpus_at, uint32_t nr)
 {
@@ -102,8 +102,8 @@ static bool is_for_119(void)
 }
 
 /*
- * Each level's struct begins with the one below it, so a prefix of the
- * largest is the answer to each. The lock keeps the GPUs from being closed.
+ * Each level's struct begins with the one below it, so a prefix of the largest
+ * answers each level. The session lock keeps the GPUs from being closed.
  */
 static CUfileError_t get(int level, void *stats, size_t size)
 {
@@ -141,10 +141,10 @@ CUfileError_t cuFileGetStatsL3(CUfileStatsLevel3_t *stats)
 	return get(3, stats, sizeof(*stats));
 }
 
-/* What the first version of the struct had. */
+/* The size of the first version of the struct. */
 #define MIN_STATS_SIZE (offsetof(ocf_stats_t, batch_write) + sizeof(ocf_flow_t))
 
-/* As much as the caller has room for; what we do not know is zero. */
+/* Copies what the caller has room for; fields that are new to us are zero. */
 static void give(const ocf_stats_t *ours, ocf_stats_t *theirs, size_t size)
 {
 	if (size > sizeof(*ours)) {

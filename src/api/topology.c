@@ -27,7 +27,7 @@ CUfileError_t cuFileGetBARSizeInKB(int gpuIndex, size_t *barSize)
 	return cf_error(err);
 }
 
-/* Known before and after an open; the last close forgets. */
+/* Opens the driver. Flags stay set until the last close. */
 CUfileError_t cuFileDriverSetP2PFlags(CUfileDriverStatusFlags_t status_flag,
 				      CUfileP2PFlags_t p2p_flags)
 {
@@ -49,7 +49,7 @@ CUfileError_t cuFileDriverGetP2PFlags(CUfileDriverStatusFlags_t status_flag,
 	err = cf_session_open_implicit();
 	if (!err)
 		err = cf_p2p_allowed((int)status_flag, &flags);
-	/* what is found out, and cannot be set */
+	/* this flag is found out, and cannot be set */
 	if (!err && cf_nvfs_targets() & 1u << status_flag)
 		flags |= CU_FILE_P2P_FLAG_NVFS;
 	if (!err)

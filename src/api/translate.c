@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* translate - the one place where errors leave the library. */
+/* translate - turns internal codes into those of the API, for all calls. */
 #include "api/translate.h"
 
 #include <errno.h>

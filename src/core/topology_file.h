@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* topology_file - writes GPUs, and devices near them, to a file
- * (contract 3.16).
- */
+/* topology_file - writes GPUs and nearby devices to a file (contract 3.16). */
 #ifndef CF_CORE_TOPOLOGY_FILE_H
 #define CF_CORE_TOPOLOGY_FILE_H
 
