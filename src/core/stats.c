@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * stats - starts, stops, and answers.
+ * stats - starts and stops counting, and answers the numbers.
  *
- * What is counted when is stats_count's; where the counts lie, and how they
- * add up, stats_shard's; that others may look at them, stats_file's. A stop
- * takes a copy of the numbers. A call that was coming back at that moment may
- * still be counted, and shows after the next start.
+ * stats_count.c decides what is counted; stats_shard.c holds the counts and
+ * adds them up; stats_file.c shows them to other processes. A stop takes a copy
+ * of the numbers. A call that returns at that moment may still be counted, and
+ * then shows after the next start.
  */
 #include "core/stats.h"
 
@@ -19,21 +19,21 @@
 
 #define RUN_MASK (INT_MAX >> CF_STATS_LEVEL_BITS)
 
-/* The caller of a control function serialises all of it. */
+/* Serialised by the callers of control functions. */
 static struct {
 	int level;
-	int run;     /* counts control calls, for cf_stats_counting */
-	bool chosen; /* by cf_stats_set_level, which wins over configuration */
+	int run;     /* number of control calls, for cf_stats_counting */
+	bool chosen; /* level is from cf_stats_set_level, not configuration */
 	bool started;
-	bool tried_file;    /* one that cannot be had is asked for once */
+	bool tried_file;    /* the file is made, or was tried in vain: once */
 	uint64_t since_ns;  /* of the start or reset, while started */
-	uint64_t period_ns; /* counted before that */
+	uint64_t period_ns; /* time of counting before since_ns */
 	struct cf_stats_numbers stopped; /* while not started */
 } control;
 
 /*
- * Tells the counters what the control says, and tools too. The first level
- * that counts makes the file; nothing has been counted by then.
+ * Shows the state of control to the counters and to tools. The first time that
+ * counting begins it makes the file, before anything is counted.
  */
 static void apply(void)
 {
@@ -126,7 +126,7 @@ void cf_stats_fork_child(void)
 		cf_stats_reset();
 		return;
 	}
-	/* what it counted now would be the parent's */
+	/* the file is still the parent's: do not count in it */
 	control.started = false;
 	atomic_store_explicit(&cf_stats_counting, 0, memory_order_relaxed);
 }

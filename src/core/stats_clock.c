@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * stats_clock - learns the counter's rate while it reads the clock.
+ * stats_clock - learns the rate of the processor's counter.
  *
- * The first pair of counter and clock is taken when counting begins. The
- * first reading some time later takes the second, and the rate is between
- * them. A mark tells what it was taken by, and is measured by that.
+ * When counting begins, the counter and the clock are read as a first pair.
+ * The first mark that is taken some time later reads a second pair, and the
+ * rate follows from the two. A mark says whether it is of the counter or of the
+ * clock, and the time since is measured by the same.
  */
 #include "core/stats_clock.h"
 
@@ -15,16 +16,16 @@
 
 #define SOURCE \
 	"/sys/devices/system/clocksource/clocksource0/current_clocksource"
-#define APART_NS 50000000u /* reading a pair may be off by some 100 ns */
-#define CLOSE_NS 2000u	   /* else somebody came in between */
+#define APART_NS 50000000u /* between pairs; one may be off by some 100 ns */
+#define CLOSE_NS 2000u	   /* else the thread was interrupted within a pair */
 
 enum state {
-	UNKNOWN, /* nobody has asked */
-	CLOCK,	 /* there is no counter to be trusted */
-	FIRST,	 /* the first pair is to be taken */
-	SECOND,	 /* when enough time is over after it */
-	TAKING,	 /* one thread takes a pair */
-	COUNTER,
+	UNKNOWN, /* counting has not begun */
+	CLOCK,	 /* no counter can be trusted: marks are of the clock */
+	FIRST,	 /* the first pair is to be read */
+	SECOND,	 /* the second is, when APART_NS are over */
+	TAKING,	 /* a thread reads a pair */
+	COUNTER, /* the rate is known: marks are of the counter */
 };
 
 struct pair {
@@ -34,7 +35,7 @@ struct pair {
 struct cf_stats_counter cf_stats_counter;
 
 static _Atomic int state;
-static struct pair first; /* released by SECOND, acquired by readers of it */
+static struct pair first; /* released by state SECOND, acquired with it */
 
 uint64_t cf_stats_now(void)
 {
@@ -44,7 +45,7 @@ uint64_t cf_stats_now(void)
 	return (uint64_t)ts.tv_sec * 1000000000 + (uint64_t)ts.tv_nsec;
 }
 
-/* False where the two are not of one moment. */
+/* False: counter and clock were not read at the same moment. */
 static bool take_pair(struct pair *pair)
 {
 	uint64_t before = cf_stats_now();
@@ -67,7 +68,7 @@ static bool is_trusted(void)
 	return n == 4 && !memcmp(name, "tsc\n", 4);
 }
 
-/* A rate that no processor has is no rate. */
+/* The next state: COUNTER; SECOND: try again; CLOCK: an impossible rate. */
 static int learn_rate(void)
 {
 	struct pair second;

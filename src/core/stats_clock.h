@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * stats_clock - the time of a request, for a few nanoseconds.
+ * stats_clock - measures the time of a request, in a few nanoseconds.
  *
- * Two readings of the system's clock are most of what counting costs. Where
- * the kernel itself keeps time by the processor's counter, that is read here
- * instead, once its rate is known; else the system's clock is. A request looks
- * at one cache line for it and calls nothing.
+ * Two readings of the system's clock are most of what counting costs. If the
+ * kernel itself keeps time by the processor's counter, that counter is read
+ * here instead, once its rate is known. A request then reads one cache line for
+ * it and calls nothing.
  */
 #ifndef CF_CORE_STATS_CLOCK_H
 #define CF_CORE_STATS_CLOCK_H
@@ -17,10 +17,10 @@
 #include "seam/ticks.h"
 
 #define CF_STATS_RATE_SHIFT 32
-/* In a mark; no counter gets there. */
+/* Set in marks of the clock; no counter becomes so large. */
 #define CF_STATS_BY_CLOCK (1ull << 63)
 
-/* Written once: known is released after rate, and acquired before it. */
+/* Written once: rate, then known with release; read in reverse, acquire. */
 extern CF_HIDDEN struct cf_stats_counter {
 	_Atomic bool known;
 	uint64_t rate; /* ns a tick, times 2^CF_STATS_RATE_SHIFT */
@@ -29,10 +29,10 @@ extern CF_HIDDEN struct cf_stats_counter {
 /* CLOCK_MONOTONIC, nanoseconds. */
 uint64_t cf_stats_now(void);
 
-/* A mark by the system's clock. Learns about the counter, too. */
+/* A mark of the system's clock. On its way learns the counter's rate. */
 uint64_t cf_stats_clock_mark(void);
 
-/* A moment, for cf_stats_since alone; never 0. Any thread. */
+/* The present moment, for cf_stats_since only; never 0. Any thread. */
 static inline uint64_t cf_stats_mark(void)
 {
 	if (atomic_load_explicit(&cf_stats_counter.known, memory_order_acquire))
@@ -46,8 +46,9 @@ static inline bool cf_stats_by_counter(uint64_t mark)
 }
 
 /*
- * Nanoseconds since the mark, to some millionths of them, by what it was taken
- * by. Another processor's counter may be some ticks behind the mark's.
+ * Nanoseconds since the mark, exact to some millionths of the time, by the
+ * counter or clock that it was taken from. This processor's counter may be some
+ * ticks behind that of the mark's processor: then 0.
  */
 static inline uint64_t cf_stats_since(uint64_t mark)
 {

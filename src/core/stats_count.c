@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* stats_count - counts what is done, into the calling thread's shard. */
+/* stats_count - counts calls in the calling thread's shard. */
 #include "core/stats.h"
 
 #include "core/stats_file.h"
@@ -9,7 +9,7 @@
 #define FIRST_BIN_SHIFT 12 /* bin 0 ends at 4 KiB */
 #define LEVEL_MASK ((1 << CF_STATS_LEVEL_BITS) - 1)
 
-/* In a line that nobody writes while requests read it. */
+/* In a cache line that is not written while requests run. */
 _Atomic int cf_stats_counting __attribute__((aligned(64)));
 
 static int run_now(void)
@@ -48,7 +48,7 @@ void cf_stats_submitted(bool ok, uint64_t start)
 	cf_stats_add(own, &own.counts->submit_ns, cf_stats_since(start));
 }
 
-/* By ordinal; a GPU past the sixteenth shows in the totals only. */
+/* By ordinal. NULL: beyond the sixteenth, so it shows in the totals only. */
 static struct cf_stats_gpu *gpu_counts(struct cf_stats_own own, int ordinal)
 {
 	if (ordinal < 0 || ordinal >= CF_STATS_MAX_GPUS)
@@ -193,14 +193,14 @@ static inline void count_untimed(struct cf_stats_own own, enum cf_op op,
 	count_size(own, counting(), op, size);
 }
 
-/* Apart, because the next function then needs no stack. */
+/* Not inlined, so that the next function needs no stack frame. */
 static __attribute__((noinline)) void share_untimed(enum cf_op op, size_t size,
 						    ssize_t result)
 {
 	count_untimed(cf_stats_own(), op, size, result);
 }
 
-/* A thread with a shard of its own calls nothing. */
+/* If the thread has a shard of its own, this calls no function. */
 void cf_stats_untimed_io(enum cf_op op, size_t size, ssize_t result)
 {
 	struct cf_stats_own own = { cf_stats_mine, true };

@@ -2,9 +2,9 @@
 /*
  * stats_file - makes the file, names its numbers, and ends it.
  *
- * The descriptor is kept away from the numbers that files get, as the log's
- * is, and closed only while it is still ours: a client may have closed all
- * it found, and got the number for a file of its own.
+ * The descriptor is moved up, away from the numbers that files get, as the
+ * log's is. It is closed only while it still names the file: a client may have
+ * closed all descriptors that it found, and got the number for its own.
  */
 #include "core/stats_file.h"
 
@@ -125,7 +125,7 @@ static int make_fd(void)
 	return fd < 0 ? fd : cf_os_move_up(fd);
 }
 
-/* Who it is, and who may open it. */
+/* Notes the file's identity, and lets only the owner open it. */
 static int own(int fd)
 {
 	struct stat st;
@@ -140,7 +140,7 @@ static int own(int fd)
 	return 0;
 }
 
-/* Linux before 5.1 cannot keep others from writing. */
+/* Linux before 5.1 has no seal that keeps others from writing. */
 static int seal(int fd)
 {
 	int seals = F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL;
@@ -149,7 +149,7 @@ static int seal(int fd)
 	return err == -EINVAL ? cf_os->seal(fd, seals) : err;
 }
 
-/* A mapping that failed may have taken away what was there. */
+/* If the mapping fails, the old pages may be gone: maps zeros instead. */
 static int fill(int fd)
 {
 	int err = own(fd);
@@ -195,7 +195,7 @@ static void close_if_ours(void)
 	file.fd = NO_FILE;
 }
 
-/* Should the mapping stay, then nobody else has it. */
+/* If replacing the mapping fails, it stays; no other process can open it. */
 void cf_stats_file_end(void)
 {
 	if (file.fd == NO_FILE)

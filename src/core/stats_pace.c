@@ -5,12 +5,12 @@
 #include <stdatomic.h>
 
 #define FAST_NS 4000
-#define FIRST 64 /* fast ones in a row, before any goes untimed */
+#define FIRST 64 /* fast requests in a row, before any goes untimed */
 #define GROUP 16
 
 _Thread_local struct cf_stats_pace cf_stats_pace[2];
 
-/* Each draws otherwise, or what lots do by chance would add up. */
+/* Threads draw different lots: else chance errors would add up, not cancel. */
 static uint32_t first_lot(void)
 {
 	static _Atomic uint32_t nr;

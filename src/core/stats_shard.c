@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * stats_shard - shards are lent to threads and added up on read.
+ * stats_shard - lends shards to threads, and adds them up for readers.
  *
- * All accesses are relaxed: a counter publishes nothing but itself, and who
- * joins its threads before reading sees all they counted. Only the lending
- * orders: who takes a shard sees what its last owner wrote there.
+ * All accesses are relaxed: a counter publishes nothing but itself, and a
+ * program that joins its threads before reading sees all that they counted.
+ * Only the lending orders: the next owner of a shard sees the last one's
+ * stores.
  */
 #include "core/stats_shard.h"
 
@@ -19,16 +20,16 @@ _Static_assert(NR_OWN == 64, "a bit of taken for each");
 
 struct cf_stats_area cf_stats_area;
 
-static _Atomic uint64_t taken; /* a bit a shard; acquired, released */
+static _Atomic uint64_t taken; /* a bit for each shard; acquire, release */
 static uint32_t used = CF_STATS_FIRST_OWN_SHARD; /* atomic */
 _Thread_local struct cf_stats_counts *cf_stats_mine;
-static _Thread_local bool shares; /* and will never have one */
+static _Thread_local bool shares; /* the thread will never have its own */
 
 static pthread_once_t once = PTHREAD_ONCE_INIT;
 static pthread_key_t key;
 static bool have_key; /* written once, before any shard is lent */
 
-/* The end of a thread. What it still counts goes to the shared shard. */
+/* At the end of a thread. Later counts of it go to the shared shard. */
 static void give_back(void *value)
 {
 	unsigned bit = (unsigned)(uintptr_t)value - CF_STATS_FIRST_OWN_SHARD;
@@ -43,7 +44,7 @@ static void make_key(void)
 	have_key = !pthread_key_create(&key, give_back);
 }
 
-/* Where two meet, the larger number stays. */
+/* If two threads raise it at once, the larger number stays. */
 static void raise_to(uint32_t *word, uint32_t nr)
 {
 	uint32_t have = __atomic_load_n(word, __ATOMIC_RELAXED);
@@ -76,7 +77,7 @@ static unsigned take(void)
 	return CF_STATS_FIRST_OWN_SHARD + bit;
 }
 
-/* A shard that could not be given back is not taken. */
+/* Takes a shard, unless no destructor can be set to give it back. */
 static unsigned first_use(void)
 {
 	unsigned shard;

@@ -1,12 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * stats_shard - where threads count, and what it adds up to.
+ * stats_shard - where threads count, and the sum of all counts.
  *
- * A thread counts in a shard of its own as long as there are any, with plain
- * loads and stores; those that come later share one and pay for an atomic
- * addition. A thread that ends leaves its shard, with all it counted, to one
- * that begins. Nobody ever zeroes a shard: a reset remembers what stood there
- * in shard 0, and a reader takes that off.
+ * A thread counts in a shard of its own, by plain loads and stores, as long as
+ * one is free; later threads share one and pay for an atomic addition. A thread
+ * that ends leaves its shard, with all its counts, to a new thread. A shard is
+ * never zeroed: a reset stores the sums in shard 0, and readers subtract them.
  *
  * Counting: any thread, no lock. Reset: serialised by the caller.
  */
@@ -24,21 +23,21 @@
 #define CF_STATS_NR_SHARDS (CF_STATS_FIRST_OWN_SHARD + 64)
 #define CF_STATS_MAX_ROWS 128
 
-/* Other machines have larger pages; without one, there is no file. */
+/* Of the largest pages of the machine; else no file can be mapped. */
 #if defined(__x86_64__)
 #define CF_STATS_PAGE 4096
 #else
 #define CF_STATS_PAGE 65536
 #endif
 
-/* Whole pairs of cache lines: the prefetcher fetches two. */
+/* In whole pairs of cache lines, as the prefetcher fetches two. */
 struct cf_stats_shard {
 	struct cf_stats_counts counts; /* atomic, relaxed */
 } __attribute__((aligned(128)));
 
 /*
- * All of it, in whole pages, so that a file can be mapped in its place
- * (stats_file.c). Head and rows mean something only then.
+ * All shards, in whole pages, so that a file can be mapped in their place
+ * (stats_file.c). Head and rows are used only then.
  */
 struct cf_stats_area {
 	struct ocf_stats_head head;
@@ -48,16 +47,16 @@ struct cf_stats_area {
 
 extern CF_HIDDEN struct cf_stats_area cf_stats_area;
 
-/* The calling thread's; NULL: it has none of its own. */
+/* The calling thread's shard; NULL: it has none of its own. */
 extern CF_HIDDEN _Thread_local struct cf_stats_counts *cf_stats_mine;
 
-/* Where a thread may count, and whether it is alone there. */
+/* Where a thread counts, and whether no other thread counts there. */
 struct cf_stats_own {
 	struct cf_stats_counts *counts;
 	bool alone;
 };
 
-/* For a thread that has none: one that it takes, or the shared one. */
+/* For a thread without a shard: takes one, or answers the shared one. */
 struct cf_stats_own cf_stats_find(void);
 
 static inline struct cf_stats_own cf_stats_own(void)
@@ -78,15 +77,15 @@ static inline void cf_stats_add(struct cf_stats_own own, uint64_t *counter,
 		__atomic_fetch_add(counter, n, __ATOMIC_RELAXED);
 }
 
-/* How many shards hold anything, with the first two. */
+/* How many shards are or were in use, with the first two. */
 unsigned cf_stats_shards_used(void);
-/* Tells it to who reads the file; a number that is there never falls. */
+/* Shows that number to readers of the file; it never falls. */
 void cf_stats_shards_show(void);
 
 /* What was counted since the last reset. */
 void cf_stats_sum(struct cf_stats_counts *sum);
 
-/* Begins at zero again. */
+/* Resets: sums begin at zero again. */
 void cf_stats_zero(void);
 
 /* In the child of a fork: the shards of the parent's threads are free. */

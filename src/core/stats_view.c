@@ -2,11 +2,10 @@
 /*
  * stats_view - the counts as programs read them, and as lines of the log.
  *
- * Rates and averages are over all the time that was counted, where the
- * contract (3.14) says the last second: that would need a history in every
- * shard, and a program gets it by taking the difference of two readings.
- * What our paths do not have stays zero: sparse and inline regions, dynamic
- * routing.
+ * Rates and averages are over all the time that was counted, where the contract
+ * (3.14) says the last second. That would need a history in every shard, and a
+ * program can take the difference of two readings. Numbers of things that our
+ * paths do not have stay zero: sparse and inline regions, dynamic routing.
  */
 #include <stddef.h>
 #include <stdio.h>
@@ -17,7 +16,7 @@
 #include "core/stats_internal.h"
 #include "core/windows.h"
 
-/* Where the calls of each row are shown. */
+/* The field that shows the calls of each row. */
 static const size_t call_offset[CF_STATS_NR_OPS] = {
 	[CF_STATS_HDL_REGISTER] =
 		offsetof(CUfileStatsLevel1_t, hdl_register_ops),
@@ -36,13 +35,13 @@ static const size_t call_offset[CF_STATS_NR_OPS] = {
 		offsetof(CUfileStatsLevel1_t, batch_destroy_ops),
 };
 
-/* A double, because n times a billion leaves 64 bits after some gigabytes. */
+/* By double, as n times a billion overflows 64 bits after some gigabytes. */
 uint64_t cf_stats_per_second(uint64_t n, uint64_t period_ns)
 {
 	return period_ns ? (uint64_t)((double)n * 1e9 / (double)period_ns) : 0;
 }
 
-/* Of parallel requests together, so it may be more than 100. */
+/* Parallel requests add up, so it may be more than 100. */
 static uint64_t percent_busy(uint64_t ns, uint64_t period_ns)
 {
 	return period_ns ? (uint64_t)((double)ns * 100 / (double)period_ns) : 0;
@@ -53,7 +52,7 @@ uint64_t cf_stats_average_us(const struct cf_stats_flow *flow)
 	return flow->ok ? flow->ns / flow->ok / 1000 : 0;
 }
 
-/* Counts of one moment may be of two. */
+/* Counts are not read at one moment, so part may be larger than all. */
 static uint64_t rest_of(uint64_t all, uint64_t part)
 {
 	return part < all ? all - part : 0;
@@ -90,7 +89,7 @@ static void view_totals(const struct cf_stats_counts *counts,
 	to->write_lat_sum_us = wr->ns / 1000;
 }
 
-/* Posix is what goes by way of the file's own calls and host memory. */
+/* Posix entries go by calls of the file and through host memory. */
 static void view_batches(const struct cf_stats_counts *counts,
 			 uint64_t period_ns, CUfileStatsLevel1_t *to)
 {
@@ -125,8 +124,8 @@ static void view_batches(const struct cf_stats_counts *counts,
 }
 
 /*
- * What succeeded, took no alias and did not go by nvidia-fs went through host
- * memory.
+ * Requests that succeeded, and neither took an alias nor nvidia-fs, went
+ * through host memory.
  */
 static void view_gpu_io(const struct cf_stats_gpu *gpu, uint64_t period_ns,
 			CUfilePerGpuStats_t *to)
@@ -225,7 +224,7 @@ static void report_totals(const struct cf_stats_numbers *numbers)
 	       U(s->write_lat_avg_us));
 }
 
-/* Of all reads since the open, whether they were counted or not. */
+/* Covers all reads since the open, whether statistics counted them or not. */
 static void report_mapped(void)
 {
 	struct cf_windows_counts w;
@@ -238,7 +237,7 @@ static void report_mapped(void)
 	       U(w.stale));
 }
 
-/* Sizes that occurred, as "from KiB: how many". */
+/* Lists the sizes that occurred, as "from KiB: how many". */
 static void report_sizes(const char *what, const uint64_t bin[])
 {
 	char text[CF_STATS_NR_BINS * 32] = " none";
