@@ -56,7 +56,7 @@ static int open_nodes(void)
 		fd = cf_os->open(path, O_RDWR | O_CLOEXEC, 0);
 		if (fd < 0)
 			break;
-		nodes[nr_nodes] = fd;
+		nodes[nr_nodes] = cf_os_move_up(fd);
 	}
 	return nr_nodes ? 0 : fd;
 }

@@ -408,6 +408,28 @@ static void sessions_leave_no_descriptor(void **state)
 	fake_nvfs_end();
 }
 
+static unsigned low_fds(void)
+{
+	unsigned nr = 0;
+
+	for (int fd = 0; fd < 512; fd++)
+		nr += fcntl(fd, F_GETFD) >= 0;
+	return nr;
+}
+
+/* A program that closes a file too early has IO on the number all the same. */
+static void nodes_have_no_number_that_a_file_gets(void **state)
+{
+	unsigned before;
+
+	begin();
+	before = low_fds();
+	th_open();
+	assert_int_equal(low_fds(), before);
+	th_close();
+	fake_nvfs_end();
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -427,6 +449,7 @@ int main(void)
 		RIG_TEST(keys_of_distributed_file_systems_are_obeyed),
 		RIG_TEST(properties_tell_what_is_hooked),
 		RIG_TEST(sessions_leave_no_descriptor),
+		RIG_TEST(nodes_have_no_number_that_a_file_gets),
 	};
 
 	th_start(250);
