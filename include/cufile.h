@@ -954,11 +954,12 @@ CUfileError_t cuFileBufDeregister(const void *bufPtr_base);
  * @file_offset: byte in the file to start at.
  * @bufPtr_offset: byte from @bufPtr_base to start at.
  *
- * Returns the bytes read, fewer than @size only at end of file; or -1 with
- * errno set to a POSIX value or a cuFile code: EINVAL (handle, NULL, negative
- * offset), EBADF (write only), EFAULT, 5014 (leaves the allocation), 5017
- * (leaves the registration), EIO and its kin. When it returns, every stream
- * sees the bytes. Contract 3.8; since 1.0.
+ * Returns the bytes read, fewer than @size only at end of file or before an
+ * error, which a call for the rest reports; or -1 with errno set to a POSIX
+ * value or a cuFile code: EINVAL (handle, NULL, negative offset), EBADF (write
+ * only), EFAULT, 5014 (leaves the allocation), 5017 (leaves the registration),
+ * EIO and its kin. When it returns, every stream sees the bytes. Contract 3.8;
+ * since 1.0.
  */
 ssize_t cuFileRead(CUfileHandle_t fh, void *bufPtr_base, size_t size,
 		   off_t file_offset, off_t bufPtr_offset);

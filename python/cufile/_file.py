@@ -141,7 +141,8 @@ class File:
         wait         wait first for the GPU work that was queued on the array's
                      stream, which might still use or overwrite it
 
-        Fewer bytes than size means the end of the file.
+        Fewer bytes than size means the end of the file, or an error after
+        these bytes, which a read of the rest then raises.
         """
         memory = describe(dst, True, "destination")
         size = self._check("read", memory, size, file_offset, dst_offset)
