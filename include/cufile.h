@@ -2,18 +2,18 @@
 /*
  * cufile.h - move bytes between files and GPU memory.
  *
- * The public face of libcufile, API level 1.19, binary compatible with every
- * program built for 1.0 to 1.20, which has the header of 1.19; one of these two
- * that asks for statistics needs a word in the configuration, see
- * CUfileStatsLevel1_t. It has four parts: what it needs, types, the layout
- * guard, functions. "Contract n.m" in a comment names the clause of the
- * project's API contract that a call keeps.
+ * The public interface of libcufile, API level 1.19. It is binary compatible
+ * with every program built for 1.0 to 1.20 (1.20 has the header of 1.19). Only
+ * programs built for 1.19 and 1.20 that ask for statistics need a word in the
+ * configuration, see CUfileStatsLevel1_t. The header has four parts: includes,
+ * types, the layout guard, functions. "Contract n.m" in a comment names the
+ * clause of the project's API contract that a call keeps.
  *
- * Rules for all calls (contract 3.0): any thread may call any function, never
- * from device code. A CUfileError_t has cu_err = 0 unless err is 5011. When a
- * call fails its output arguments are undefined and nothing else has changed.
- * The driver opens itself on the first call that needs it. Nothing is durable
- * before fsync, as in POSIX.
+ * Rules for all calls (contract 3.0): any thread may call any function, but
+ * not from device code. A CUfileError_t has cu_err = 0 unless err is 5011. When
+ * a call fails, its output arguments are undefined and nothing else has
+ * changed. Calls that say so, such as registrations, open the driver if it is
+ * closed. Data is durable after fsync, as in POSIX.
  *
  * GPU driver types come from <cuda.h> when the compiler finds it; define
  * CUFILE_NO_CUDA_H to use the small stand-ins below instead. Where both are
@@ -184,7 +184,7 @@ static inline const char *cufileop_status_error(CUfileOpError status)
 	}
 }
 
-/* What most calls answer: a cuFile code, and the driver's if err is 5011. */
+/* What most calls return: a cuFile code, and if it is 5011 the GPU driver's. */
 typedef struct CUfileError {
 	CUfileOpError err;
 	CUresult cu_err;
@@ -280,36 +280,38 @@ typedef struct cufileRDMAInfo {
 } cufileRDMAInfo_t;
 
 /*
- * A user-space file system's own calls. Each may be NULL. The file offset is
- * a loff_t, which strict C11 hides; on LP64 off_t is that very type.
+ * The calls of a user-space file system. Each may be NULL. The file offset is
+ * a loff_t, which strict C11 hides; on LP64 off_t is the same type.
  */
 typedef struct CUfileFSOps {
 	/*
-	 * Name of the file system, for denylist.filesystems; NULL: none. Asked
-	 * once, at registration, and may neither call cuFile nor fork.
+	 * Returns the name of the file system, for denylist.filesystems; NULL:
+	 * none. Called once, at registration; must not call cuFile, nor fork.
 	 */
 	const char *(*fs_type)(const void *handle);
 	/*
-	 * Addresses of this machine's NICs that the server may use: *hostaddrs
-	 * is an array of the file system's, the answer their number (IPv4;
-	 * eight count). No function or no array: all; negative: none. Asked
-	 * once, as fs_type, if properties.rdma_dev_addr_list names any.
+	 * Gives the addresses of this machine's NICs that the server may use:
+	 * *hostaddrs is an array that belongs to the file system, the return
+	 * value their number (IPv4; eight count). No function or no array: all
+	 * NICs; negative: none. Called once, like fs_type, if
+	 * properties.rdma_dev_addr_list names any.
 	 */
 	int (*getRDMADeviceList)(const void *handle, sockaddr_t **hostaddrs);
-	/* Rank of one for a range, the highest is taken; -1: no preference. */
+	/* Rank of a NIC for a range; the highest wins, -1: no preference. */
 	int (*getRDMADevicePriority)(const void *handle, char *buf, size_t size,
 				     off_t file_offset,
 				     const sockaddr_t *hostaddr);
 	/*
-	 * Move bytes: a count, or a negative errno. NULL: ENOSYS. info NULL:
-	 * buf is host memory. Else buf is a GPU's, which the CPU may not
-	 * touch, and info->desc_str is for a server to go there by RDMA:
+	 * Move bytes; return their number, or a negative errno. If one is NULL,
+	 * its requests fail with ENOSYS. If info is NULL, buf is host memory.
+	 * Otherwise buf is GPU memory, which the CPU must not touch, and
+	 * info->desc_str tells a server how to reach it by RDMA:
 	 * address:size:rkey:lid:queue pair:1:GID in 16, 8, 8, 4, 6, 1 and 32
-	 * hexadecimal digits, info->version 1. It lives during the call.
-	 * -ENOTSUP: the file gets host memory from then on. Any thread, for
-	 * several requests at a time, but for those of one batch. They may
-	 * read and write other files by cuFile, but neither open nor close,
-	 * set nor register: a close waits for them.
+	 * hexadecimal digits, with info->version 1; valid during the call.
+	 * After -ENOTSUP the file gets host memory. Called on any thread, for
+	 * several requests at a time, except those of one batch. They may read
+	 * and write other files by cuFile, but must not open or close the
+	 * driver, set parameters or register: a close waits for them.
 	 */
 	ssize_t (*read)(const void *handle, char *buf, size_t size,
 			off_t file_offset, const cufileRDMAInfo_t *info);
@@ -323,12 +325,12 @@ enum CUfileFileHandleType {
 	CU_FILE_HANDLE_TYPE_USERSPACE_FS = 3
 };
 
-/* What to register; it and fs_ops are needed only during the call. */
+/* What to register; this and fs_ops are needed only during the call. */
 typedef struct CUfileDescr {
 	enum CUfileFileHandleType type;
 	union {
 		int fd;	      /* OPAQUE_FD */
-		void *handle; /* USERSPACE_FS: given to fs_ops as it is */
+		void *handle; /* USERSPACE_FS: passed to fs_ops */
 	} handle;
 	const CUfileFSOps_t *fs_ops;
 } CUfileDescr_t;
@@ -792,7 +794,8 @@ CUfileError_t cuFileDriverClose_v2(void);
 /**
  * cuFileUseCount - how many users the driver has; 0 when it is closed.
  *
- * An implicit open counts as one. Never fails. Contract 3.3; since 1.4.
+ * An open by a registration counts as one. Never fails. Contract 3.3; since
+ * 1.4.
  */
 long cuFileUseCount(void);
 
@@ -855,7 +858,7 @@ CUfileError_t cuFileDriverSetMaxPinnedMemSize(size_t max_pinned_size);
  * @p2p_flags: a mask of CU_FILE_P2P_FLAG_*: on x86 PCI_P2PDMA, on arm64 C2C;
  * 0 changes nothing.
  *
- * Opens the driver if need be. The last close forgets, and so does
+ * Opens the driver if need be. The last close forgets all flags, and so does
  * cuFileExportPCIeTopology(). Errors: 5022 (no such target, a transport that
  * cannot be chosen), and those of an open. Contract 3.11; since 1.16.
  */
@@ -901,11 +904,11 @@ CUfileError_t cuFileGetBARSizeInKB(int gpuIndex, size_t *barSize);
  * @fh: receives the handle.
  * @descr: the open file; needed only during the call.
  *
- * Opens the driver if need be. The descriptor stays the caller's, and stays
- * open until deregistered; each descriptor registers once, threads share the
- * handle. O_DIRECT is not necessary.
- * Errors: 5008 (type of @descr; in strict mode, nothing but host memory can
- * carry it), 5018 (not a regular file or block device), 5019 (O_APPEND,
+ * Opens the driver if need be. The descriptor stays the caller's; keep it open
+ * until the handle is deregistered. Register each descriptor once; threads
+ * share the handle. O_DIRECT is not necessary.
+ * Errors: 5008 (type of @descr; in strict mode, only host memory could carry
+ * it), 5018 (not a regular file or block device), 5019 (O_APPEND,
  * O_PATH), 5022 (NULL, bad descriptor), 5028 (registered already), 5034 (in
  * strict mode, on a denylist), and those of an open. Contract 3.6; since 1.0.
  */
@@ -915,7 +918,7 @@ CUfileError_t cuFileHandleRegister(CUfileHandle_t *fh, CUfileDescr_t *descr);
  * cuFileHandleDeregister - forget a file.
  * @fh: the handle; NULL and stale values are harmless.
  *
- * Waits for IO that runs on it. Does not close the caller's descriptor.
+ * Waits for running IO on the file. Does not close the caller's descriptor.
  * Contract 3.6; since 1.0.
  */
 void cuFileHandleDeregister(CUfileHandle_t fh);
@@ -926,11 +929,11 @@ void cuFileHandleDeregister(CUfileHandle_t fh);
  * @length: bytes; any number and alignment.
  * @flags: CU_FILE_RDMA_* or 0; unknown bits are ignored.
  *
- * Never necessary; quicker where files reach the memory without a copy. Opens
- * the driver if need be. The memory stays the caller's: deregister before
- * freeing it. Ranges may overlap. Errors: 5014 (leaves the allocation), 5022
- * (NULL, 0), 5023 (same base twice), and those of an open. Contract 3.7; since
- * 1.0.
+ * Never necessary; makes IO quicker only where files reach the memory without a
+ * copy. Opens the driver if need be. The memory stays the caller's: deregister
+ * before freeing it. Ranges may overlap. Errors: 5014 (leaves the allocation),
+ * 5022 (NULL, 0), 5023 (same base twice), and those of an open. Contract 3.7;
+ * since 1.0.
  */
 CUfileError_t cuFileBufRegister(const void *bufPtr_base, size_t length,
 				int flags);
@@ -1004,7 +1007,7 @@ ssize_t cuFileWritev(CUfileHandle_t fh, const CUfileIOVec_t *iov, size_t iovcnt,
 
 /**
  * cuFileBatchIOSetUp - make a batch.
- * @batch_idp: receives it; destroyed with cuFileBatchIODestroy.
+ * @batch_idp: receives the batch; destroy it with cuFileBatchIODestroy.
  * @nr: how many entries it can hold at once.
  *
  * Errors: 5022 (NULL, 0, driver not open), 5039 (could not be made).
@@ -1013,14 +1016,14 @@ ssize_t cuFileWritev(CUfileHandle_t fh, const CUfileIOVec_t *iov, size_t iovcnt,
 CUfileError_t cuFileBatchIOSetUp(CUfileBatchHandle_t *batch_idp, unsigned nr);
 
 /**
- * cuFileBatchIOSubmit - start all of the entries, or none.
+ * cuFileBatchIOSubmit - start all of the entries, or none of them.
  * @batch_idp: the batch.
  * @nr: how many.
  * @iocbp: the entries; needed only during the call.
  * @flags: 0.
  *
- * Entries run in any order and end in any order; their buffers stay in use
- * until their events are taken. Errors: 5037 (too little free room), 5040
+ * Entries start and end in any order; their buffers stay in use until their
+ * events are taken. Errors: 5037 (too little free room), 5040
  * (batch or an entry not valid). Contract 3.12; since 1.2.
  */
 CUfileError_t cuFileBatchIOSubmit(CUfileBatchHandle_t batch_idp, unsigned nr,
@@ -1029,9 +1032,9 @@ CUfileError_t cuFileBatchIOSubmit(CUfileBatchHandle_t batch_idp, unsigned nr,
 /**
  * cuFileBatchIOGetStatus - take the events of entries that have ended.
  * @batch_idp: the batch.
- * @min_nr: wait for so many, as far as so many are outstanding.
+ * @min_nr: wait for so many events, if so many entries are outstanding.
  * @nr: in: room in @iocbp; out: events written.
- * @iocbp: receives the events; each entry is told of once.
+ * @iocbp: receives the events; each entry has one.
  * @timeout: longest wait; NULL: no limit.
  *
  * Errors: 5022 (NULL, @min_nr above *@nr), 5041 (no such batch).
@@ -1090,9 +1093,10 @@ CUfileError_t cuFileStreamDeregister(CUstream stream);
  * @bytes_read_p: receives bytes, or -errno, or -(cuFile code).
  * @stream: the stream; NULL: the default stream.
  *
- * Returns at once. All five pointers stay valid until the stream has passed
- * the operation, and unless the stream was registered with promises their
- * values count then. Errors: 5001, 5022 (NULL), 5027 (not a handle), 5038 (no
+ * Returns at once. All five pointers must stay valid until the stream has
+ * passed the operation. The values behind them are read when the stream comes
+ * to it, except for those that the stream's registration promised not to
+ * change. Errors: 5001, 5022 (NULL), 5027 (not a handle), 5038 (no
  * stream IO here), 5011. Contract 3.10; since 1.7.
  */
 CUfileError_t cuFileReadAsync(CUfileHandle_t fh, void *bufPtr_base,
