@@ -7,8 +7,8 @@
         file.read(tensor)
 
 Arrays of PyTorch, CuPy, Numba and NumPy work as they are, and so does every
-object with __cuda_array_interface__, DLPack or the buffer protocol. docs/python.md
-tells the rest. The package needs libcufile.so.0 and nothing else.
+object with __cuda_array_interface__, DLPack or the buffer protocol. The package
+needs libcufile.so.0 and nothing else. docs/python.md describes it.
 """
 from . import driver, stats
 from ._batch import Batch, Event

@@ -8,8 +8,8 @@
         for event in batch.wait():
             print(event.cookie, event.nbytes)
 
-A batch keeps arrays and files of its entries alive until their events are
-taken. Its methods may be called from any thread.
+A batch keeps the arrays and files of its entries alive until their events are
+taken. Any thread may call its methods.
 """
 import ctypes
 import threading
@@ -29,7 +29,7 @@ class Event(NamedTuple):
 
     cookie  what was given with the entry
     status  "COMPLETE", "FAILED", "CANCELED" ..., the names of CUfileStatus_t
-    nbytes  bytes moved; 0 where it failed
+    nbytes  bytes moved; 0 if it failed
     error   the failure, or None
     """
     cookie: Any
@@ -97,14 +97,14 @@ class Batch:
 
     def read(self, file: File, dst: Buffer, size: Optional[int] = None,
              file_offset: int = 0, dst_offset: int = 0, cookie: Any = None) -> None:
-        """Adds a read to what the next submit() starts."""
+        """Adds a read, which the next submit() starts."""
         memory = describe(dst, True, "destination")
         self._add(_abi.OPCODE_READ, "read", file, memory, size, file_offset,
                   dst_offset, cookie)
 
     def write(self, file: File, src: Buffer, size: Optional[int] = None,
               file_offset: int = 0, src_offset: int = 0, cookie: Any = None) -> None:
-        """Adds a write to what the next submit() starts."""
+        """Adds a write, which the next submit() starts."""
         memory = describe(src, False, "source")
         self._add(_abi.OPCODE_WRITE, "write", file, memory, size, file_offset,
                   src_offset, cookie)
@@ -119,12 +119,13 @@ class Batch:
                                        offset, cookie))
 
     def submit(self, *, wait: bool = True) -> int:
-        """Starts what was added, all or nothing, and says how many entries.
+        """Starts all entries that were added, or none, and returns their number.
 
-        Where it raises, the entries are still there to be submitted again:
-        after CU_FILE_BATCH_FULL, when wait() has made room; cancel() drops
-        them. wait: first wait for the GPU work queued before on the streams of
-        the arrays.
+        wait  first wait for the GPU work that is queued on the arrays' streams
+
+        If it raises, the entries stay and can be submitted again, for
+        instance after CU_FILE_BATCH_FULL when wait() has made room; cancel()
+        drops them.
         """
         with self._lock:
             self._open_batch()
@@ -159,15 +160,15 @@ class Batch:
 
     @property
     def outstanding(self) -> int:
-        """Entries that were submitted and whose events were not taken."""
+        """How many entries were submitted whose events were not yet taken."""
         return len(self._running)
 
     def wait(self, min_nr: Optional[int] = None,
              timeout: Optional[float] = None) -> List[Event]:
         """Takes the events of entries that have ended.
 
-        min_nr   wait for so many; by default for all that are outstanding
-        timeout  seconds, none below 0; None: no limit
+        min_nr   wait for so many events; by default for all outstanding ones
+        timeout  seconds; below 0: do not wait; None: no limit
         """
         batch, room = self._open_batch(), self.outstanding
         if not room:
@@ -191,8 +192,8 @@ class Batch:
                 for entry, event in ended if entry is not None]
 
     def cancel(self) -> None:
-        """Drops what has not begun, also what was not submitted, and waits for
-        what has; no event is left."""
+        """Drops entries that have not begun or were not submitted, and waits for
+        those that have. No events are left."""
         with self._lock:
             check(self._library.cuFileBatchIOCancel(self._open_batch()),
                   "cancelling a batch")
@@ -206,7 +207,7 @@ class Batch:
         return dropped
 
     def close(self) -> None:
-        """Cancels and frees; a second time does nothing."""
+        """Cancels and frees the batch; a second call does nothing."""
         with self._lock:
             batch, self._batch = self._batch, None
             if batch is None:

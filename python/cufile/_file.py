@@ -2,8 +2,8 @@
 """open() and the file object.
 
 A File owns its descriptor and its registration. Any thread may use it; close()
-waits for requests that run, in the library, and for futures, here. It has no
-position: each request says where.
+waits for running requests and for futures. It has no position: each request has
+an offset.
 """
 import ctypes
 import errno
@@ -41,14 +41,14 @@ def _flags(mode: str, direct: bool) -> int:
 def open(path: Path, mode: str = "r", direct: bool = False) -> "File":
     """Opens a file for reads and writes of host and GPU memory.
 
-    path    a name, or a descriptor that stays the caller's
+    path    a name, or a descriptor, which stays the caller's
     mode    "r", "r+", "w", "w+", "x" or "x+", as for the built-in open; a "b"
             changes nothing
-    direct  with O_DIRECT: whole blocks go around the page cache. Any offset
-            and size works all the same.
+    direct  open with O_DIRECT: whole blocks bypass the page cache. Any offset
+            and size still works.
 
-    Raises OSError where the file cannot be opened, CuFileError where it
-    cannot be registered.
+    Raises OSError if the file cannot be opened, CuFileError if it cannot be
+    registered.
     """
     flags = _flags(mode, direct)
     if isinstance(path, int):
@@ -68,7 +68,7 @@ def _release(handle: int, fd: int, owned: bool) -> None:
 
 
 class File:
-    """A file that is registered with cuFile; cufile.open makes them."""
+    """A file that is registered with cuFile; made by cufile.open."""
 
     def __init__(self, fd: int, path: Path, mode: str, owned: bool) -> None:
         self._library = _library.get()
@@ -134,11 +134,11 @@ class File:
              dst_offset: int = 0, *, exact: bool = False, wait: bool = True) -> int:
         """Reads into an array and returns the bytes read.
 
-        size         bytes; by default all that fit behind dst_offset
+        size         bytes; by default as many as fit behind dst_offset
         file_offset  byte in the file to start at
         dst_offset   byte in dst to start at
-        exact        fewer bytes than size raise EOFError
-        wait         wait first for the GPU work that was queued on the array's
+        exact        raise EOFError if fewer than size bytes were read
+        wait         first wait for the GPU work that is queued on the array's
                      stream, which might still use or overwrite it
 
         Fewer bytes than size means the end of the file, or an error after
@@ -157,7 +157,7 @@ class File:
         size         bytes; by default all behind src_offset
         file_offset  byte in the file to start at
         src_offset   byte in src to start at
-        wait         wait first for the GPU work that was queued on the array's
+        wait         first wait for the GPU work that is queued on the array's
                      stream, so that its results are written
         """
         memory = describe(src, False, "source")
@@ -169,7 +169,7 @@ class File:
     def pread(self, dst: Buffer, size: Optional[int] = None, file_offset: int = 0,
               dst_offset: int = 0, *, exact: bool = False,
               wait: bool = True) -> "Future[int]":
-        """read() in another thread; the future gives its result."""
+        """read() in another thread; returns a future of its result."""
         memory = describe(dst, True, "destination")
         size = self._check("read", memory, size, file_offset, dst_offset)
         if wait:
@@ -179,7 +179,7 @@ class File:
 
     def pwrite(self, src: Buffer, size: Optional[int] = None, file_offset: int = 0,
                src_offset: int = 0, *, wait: bool = True) -> "Future[int]":
-        """write() in another thread; the future gives its result."""
+        """write() in another thread; returns a future of its result."""
         memory = describe(src, False, "source")
         size = self._check("write", memory, size, file_offset, src_offset)
         if wait:
@@ -258,7 +258,7 @@ class File:
     # ---------------------------------------------------------------- end
 
     def close(self) -> None:
-        """Waits for what runs, forgets the registration, closes the file."""
+        """Waits for running requests, deregisters the file, and closes it."""
         if self._pid != os.getpid():
             self._own()
         while True:

@@ -16,8 +16,8 @@ _newest: "weakref.WeakValueDictionary[int, Registration]" = weakref.WeakValueDic
 
 
 class Registration:
-    """A registered range. Keeps its array alive until it is closed, which it is
-    also when nobody holds it any more."""
+    """A registered range. It keeps its array alive until it is closed, which
+    also happens when nobody holds it any more."""
 
     def __init__(self, buffer: Buffer, flags: int = 0) -> None:
         self._library = _library.get()
@@ -39,7 +39,7 @@ class Registration:
         return self._memory is None
 
     def close(self) -> None:
-        """Deregisters; a second time does nothing."""
+        """Deregisters the range; a second call does nothing."""
         with self._lock:
             memory, self._memory = self._memory, None
         if memory is None:
@@ -64,5 +64,5 @@ class Registration:
 
 
 def register(buffer: Buffer, flags: int = 0) -> Registration:
-    """Registers an array; use it in a with, or close() the result."""
+    """Registers an array; use it in a with block, or close() the result."""
     return Registration(buffer, flags)

@@ -7,8 +7,8 @@
     operation.result()              # waits for the stream, gives the count
 
 A Stream keeps the arguments and arrays of its operations alive until the GPU's
-stream has passed them, and is kept alive itself as long. Those that a graph
-recorded it keeps for as long as somebody holds it, or one of them.
+stream has passed them, and stays alive itself until then. Operations that a graph
+recorded are kept for as long as somebody holds the Stream, or one of them.
 """
 import ctypes
 import threading
@@ -47,7 +47,7 @@ def _handle_of(stream: Any) -> int:
 
 
 class Operation:
-    """A request on a stream; result() waits for it."""
+    """A request on a stream; call result() to wait for it."""
 
     def __init__(self, stream: "Stream", verb: str, file: File, memory: Memory,
                  size: int, file_offset: int, offset: int) -> None:
@@ -68,7 +68,7 @@ class Operation:
               f"{self._text} on a stream", self._file.name)
 
     def result(self) -> int:
-        """Waits for the stream and returns the bytes moved, or raises."""
+        """Waits for the stream; returns the bytes moved, or raises."""
         self._stream.synchronize()
         done = self._done.value
         if done < 0:
@@ -83,7 +83,7 @@ class Stream:
     stream  of PyTorch, CuPy or Numba, a CUstream as a number, or None for the
             default stream
     flags   promises about the arguments, FIXED_... of this module, with which
-            the stream is registered; None: it is not
+            to register the stream; None: do not register it
     """
 
     def __init__(self, stream: Any = None, flags: Optional[int] = None) -> None:
@@ -101,14 +101,14 @@ class Stream:
 
     def read(self, file: File, dst: Buffer, size: Optional[int] = None,
              file_offset: int = 0, dst_offset: int = 0) -> Operation:
-        """Queues a read; as File.read otherwise."""
+        """Queues a read; arguments are those of File.read."""
         memory = describe(dst, True, "destination")
         return self._queue("read", self._library.cuFileReadAsync, file, memory,
                            size, file_offset, dst_offset)
 
     def write(self, file: File, src: Buffer, size: Optional[int] = None,
               file_offset: int = 0, src_offset: int = 0) -> Operation:
-        """Queues a write; as File.write otherwise."""
+        """Queues a write; arguments are those of File.write."""
         memory = describe(src, False, "source")
         return self._queue("write", self._library.cuFileWriteAsync, file, memory,
                            size, file_offset, src_offset)

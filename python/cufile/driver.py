@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The driver: open and close, properties, parameters.
 
-The library opens itself when it is first used, so nothing here is necessary.
+The library opens the driver when it is first used, so none of this is necessary.
 """
 import ctypes
 from typing import Any, Dict, Iterator, MutableMapping, NamedTuple, Tuple, Union
@@ -42,17 +42,17 @@ def open() -> None:
 
 
 def close() -> None:
-    """Counts one user less; the last one closes."""
+    """Counts one user less; the last one closes the driver."""
     check(_library.get().cuFileDriverClose_v2(), "closing the driver")
 
 
 def use_count() -> int:
-    """How many opens have not been closed."""
+    """The number of users of the driver."""
     return int(_library.get().cuFileUseCount())
 
 
 def properties() -> Properties:
-    """What is in force."""
+    """The properties in force."""
     got = _abi.DrvProps()
     check(_library.get().cuFileDriverGetProperties(ctypes.byref(got)),
           "reading the driver's properties")
@@ -86,9 +86,9 @@ def set_max_pinned_mem_size(kib: int) -> None:
 
 
 class Parameters(MutableMapping[str, Value]):
-    """The parameters by name: those of cufile.h without CUFILE_PARAM_, in any
-    case. Setting works before the driver is open, for the next open. Looping
-    passes over those that the library has no value for."""
+    """The parameters by name: the names of cufile.h without CUFILE_PARAM_, in any
+    case. Set them before the driver is opened; they hold for the next open. A
+    loop skips those for which the library has no value."""
 
     _kinds: Dict[str, Tuple[str, int]] = {
         name: (kind, number)
@@ -145,7 +145,7 @@ class Parameters(MutableMapping[str, Value]):
         return sum(1 for _ in self)
 
     def bounds(self, name: str) -> Tuple[int, int]:
-        """Least and greatest value of a number; a greatest of 0: no limit."""
+        """Least and greatest value of a number; 0 as the greatest: no limit."""
         plain, kind, number = self._find(name)
         if kind != "SizeT":
             raise TypeError(f"the parameter {plain} is no number")

@@ -14,7 +14,7 @@ from ._errors import check
 
 
 def start(level: int = 1) -> None:
-    """Begins to count: 1 totals, 2 and sizes, 3 and each GPU."""
+    """Starts counting: 1 totals, 2 also sizes, 3 also each GPU."""
     check(_library.get().cuFileSetStatsLevel(level),
           f"setting the statistics' level to {level}")
     check(_library.get().cuFileStatsStart(), "starting the statistics")

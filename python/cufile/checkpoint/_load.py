@@ -97,18 +97,18 @@ def load_file(path: Path, device: Any = "cpu", *, framework: Any = None,
               progress: Optional[bool] = None) -> Any:
     """What torch.save put into a file, with its tensors on a device.
 
-    device     of PyTorch, as "cuda:0"; NumPy has "cpu" alone
-    framework  "torch" or "numpy"; by default PyTorch where it is installed
-    direct     with O_DIRECT: the page cache stays as it is
+    device     a device of PyTorch, such as "cuda:0"; NumPy has only "cpu"
+    framework  "torch" or "numpy"; by default PyTorch if it is installed
+    direct     read with O_DIRECT, which leaves the page cache as it is
     threads    how many pieces are read at a time
     piece      bytes of a request
     progress   a bar on standard error; by default on a terminal, for long work
 
-    Nothing in the file is run: tensors and parameters in dicts, lists, tuples
-    and sets, with numbers, texts, bytes, dtypes, sizes and devices, are all
-    there can be. Anything else raises CheckpointError, before anything is
-    allocated; OSError where reading fails. Tensors that shared memory share
-    it, and all are views of one block, which lives as long as one of them.
+    No code in the file is run. It may only contain tensors and parameters in
+    dicts, lists, tuples and sets, with numbers, texts, bytes, dtypes, sizes and
+    devices. Anything else raises CheckpointError, before anything is allocated.
+    Raises OSError if reading fails. Tensors that shared memory share it again,
+    and all are views of one block, which lives as long as any of them.
     """
     return load_files([path], device, framework=framework, direct=direct,
                       threads=threads, piece=piece, progress=progress)[0]
@@ -118,10 +118,10 @@ def load_files(files: Union[Sequence[Path], Mapping[Path, Any]],
                device: Any = "cpu", *, framework: Any = None,
                direct: bool = False, threads: int = THREADS, piece: int = PIECE,
                progress: Optional[bool] = None) -> List[Any]:
-    """What is in several files, in their order, all read side by side.
+    """The contents of several files, in their order, all read side by side.
 
-    files   paths, which all go to `device`; or a mapping of paths to devices,
-            for several GPUs
+    files   paths, all for `device`; or a mapping of paths to devices, for
+            several GPUs
 
     Everything else is as for load_file.
     """

@@ -59,21 +59,21 @@ class _Record(NamedTuple):
 
 def save_file(value: Any, path: Path, *, crc: bool = True,
               progress: Optional[bool] = None) -> None:
-    """Writes tensors in plain containers as torch.save does.
+    """Writes tensors in plain containers, in the format of torch.save.
 
     value  tensors and parameters of PyTorch, arrays of CuPy and NumPy, in
            dicts, OrderedDicts, lists and tuples, with numbers, texts, bytes,
-           dtypes, sizes and devices, and sets; keys and what is in sets are
-           numbers, texts, bytes, None and tuples of them, at most eight in
-           each other. Anything else is CheckpointError, and all this
-           load_file takes.
-    crc    with checksums, which unzip and its kin look at. PyTorch does not,
-           and without them the file need not be read back.
+           dtypes, sizes and devices, and sets. Keys, and members of sets, are
+           numbers, texts, bytes, None, and tuples of these nested up to eight
+           deep. load_file reads all of this; anything else raises
+           CheckpointError.
+    crc    write checksums, which unzip and its kin verify. PyTorch does not;
+           without them the file need not be read back.
 
-    Tensors that overlap share memory again when they are loaded; of memory that
-    no tensor of them shows nothing is written. torch.load reads it, arrays as
-    tensors. The file is written beside the path and takes its place when it is
-    whole, so a failure leaves what was there. It is durable after fsync.
+    Tensors that overlap share memory again when they are loaded. Memory that no
+    tensor shows is not written. torch.load reads the file, with arrays as
+    tensors. It is written beside the path and takes its place when it is
+    complete, so a failure leaves what was there. It is durable after fsync.
     """
     leaves = collect(value, path)
     pieces, where = place(leaves)

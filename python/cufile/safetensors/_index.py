@@ -2,8 +2,8 @@
 """load_sharded: a model in several files, with the index that Hugging Face's
 libraries write beside them.
 
-An index is JSON: "weight_map" has the file of each tensor. It comes from
-strangers like the files, so it names files of its own folder alone.
+An index is JSON: "weight_map" has the file of each tensor. Like the files it comes
+from strangers, so it may only name files in its own folder.
 """
 import os
 from typing import Any, Dict, List, Optional, Set
@@ -24,13 +24,13 @@ def load_sharded(path: Path, device: Any = "cpu", *, framework: Any = None,
     """The tensors of a model in several files by name, all files read side by
     side.
 
-    path    the index, as "model.safetensors.index.json", or a folder that has
-            one; with no index it is model.safetensors, or the one safetensors
-            file that is there
+    path    the index, such as "model.safetensors.index.json", or a folder that
+            has one; in a folder without an index, model.safetensors or the only
+            safetensors file is loaded
 
-    Everything else is as for load_file. Tensors that the index does not name
-    come along; one that it names and its file lacks is a SafetensorsError,
-    before anything is allocated.
+    Everything else is as for load_file. Tensors that the index does not name are
+    loaded too; if a file lacks one that the index names, that is a
+    SafetensorsError, before anything is allocated.
     """
     if isinstance(path, int):
         raise TypeError("load_sharded needs a path, not a descriptor")

@@ -36,16 +36,16 @@ def load_file(path: Path, device: Any = "cpu", *, framework: Any = None,
               progress: Optional[bool] = None) -> Dict[str, Any]:
     """The tensors of a safetensors file by name, on a device.
 
-    device     of PyTorch, as "cuda:0"; NumPy has "cpu" alone
-    framework  "torch" or "numpy"; by default PyTorch where it is installed
-    direct     with O_DIRECT: the page cache stays as it is
+    device     a device of PyTorch, such as "cuda:0"; NumPy has only "cpu"
+    framework  "torch" or "numpy"; by default PyTorch if it is installed
+    direct     read with O_DIRECT, which leaves the page cache as it is
     threads    how many pieces are read at a time
     piece      bytes of a request
     progress   a bar on standard error; by default on a terminal, for long work
 
-    The tensors are views of one block of memory, which lives as long as one of
-    them. Raises SafetensorsError for a file that is not right, before anything
-    is allocated, and OSError where reading fails.
+    The tensors are views of one block of memory, which lives as long as any of
+    them. Raises SafetensorsError for an invalid file, before anything is
+    allocated, and OSError if reading fails.
     """
     return load_files([path], device, framework=framework, direct=direct,
                       threads=threads, piece=piece, progress=progress)
@@ -59,11 +59,12 @@ def load_files(files: Union[Sequence[Path], Mapping[Path, Any]],
                ) -> Dict[str, Any]:
     """The tensors of several files by name, all files read side by side.
 
-    files     paths, which all go to `device`; or a mapping of paths to devices,
-              for several GPUs
+    files     paths, all for `device`; or a mapping of paths to devices, for
+              several GPUs
     expected  {path: names of tensors} that the files must have
 
-    Everything else is as for load_file. A name that two files have is an error.
+    Everything else is as for load_file. Two files with a tensor of the same name
+    are an error.
     """
     wanted = _bulk.wanted(files, device)
     threads, piece = _bulk.check_numbers(threads, piece)
