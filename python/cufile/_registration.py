@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Registered buffers: never necessary, and quicker where requests repeat."""
+"""Registered buffers: never necessary, and quicker only where files reach GPU
+memory without a copy."""
 import threading
 import weakref
 from types import TracebackType
