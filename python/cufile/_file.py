@@ -208,13 +208,23 @@ class File:
 
     def _read(self, memory: Memory, size: int, file_offset: int, offset: int,
               exact: bool) -> int:
+        done = self._read_some(memory, size, file_offset, offset)
+        while exact and done < size:  # an error behind them is told by the next
+            more = self._read_some(memory, size - done, file_offset + done,
+                                   offset + done)
+            if not more:
+                raise EOFError(
+                    f"read of {self._name}: {done} bytes at offset "
+                    f"{file_offset} instead of {size}, the file ends there")
+            done += more
+        return done
+
+    def _read_some(self, memory: Memory, size: int, file_offset: int,
+                   offset: int) -> int:
         done = self._library.cuFileRead(self._open_handle("read"), memory.address,
                                         size, file_offset, offset)
         if done < 0:
             raise self._failure("read", done, size, file_offset)
-        if exact and done < size:
-            raise EOFError(f"read of {self._name}: {done} bytes at offset "
-                           f"{file_offset} instead of {size}, the file ends there")
         return int(done)
 
     def _write(self, memory: Memory, size: int, file_offset: int,

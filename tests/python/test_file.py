@@ -4,6 +4,7 @@ import ctypes
 import errno
 import faulthandler
 import gc
+import mmap
 import os
 import pickle
 import threading
@@ -88,6 +89,19 @@ def test_a_read_at_the_end_says_how_many_bytes_there_were(cufile, place, data_fi
         assert file.read(place.give(array), file_offset=1000) == 0
         assert file.read(place.give(array), file_offset=5000) == 0
     assert array.get() == data[900:] + before[100:]
+
+
+def test_an_exact_read_that_fails_in_the_middle_says_why(cufile, data_file):
+    path, data = data_file(1 * MIB)
+    room = (ctypes.c_char * MIB).from_buffer(mmap.mmap(-1, MIB))
+    half = ctypes.c_void_p(ctypes.addressof(room) + MIB // 2)
+    protect = ctypes.CDLL(None).mprotect
+    assert protect(half, ctypes.c_size_t(MIB // 2), 0) == 0
+    with cufile.open(path) as file:
+        with pytest.raises(OSError) as failed:
+            file.read(room, exact=True)
+    assert failed.value.errno == errno.EFAULT
+    assert room[:MIB // 2] == data[:MIB // 2]
 
 
 def test_an_exact_read_of_a_short_file_raises_with_the_numbers(
