@@ -30,7 +30,7 @@ struct cf_os {
 	/* as resize: -EFBIG beyond RLIMIT_FSIZE, and never SIGXFSZ */
 	ssize_t (*write)(int fd, const void *buf, size_t size);
 	ssize_t (*pread)(int fd, void *buf, size_t size, off_t off);
-	/* the same, but small ones may not have asked whether there is a limit
+	/* as write, but small ones do not always ask whether there is a limit
 	 */
 	ssize_t (*pwrite)(int fd, const void *buf, size_t size, off_t off);
 	int (*fstat)(int fd, struct stat *st);

@@ -2,9 +2,10 @@
 /*
  * os_limit - how large the process may make a file (RLIMIT_FSIZE).
  *
- * Behind the limit the kernel does not only say EFBIG: SIGXFSZ ends the
- * process. What is written for ourselves is not worth that, and a request goes
- * on behind a short write, where its caller's one pwrite would have ended.
+ * To a write that begins at the limit or behind it the kernel answers EFBIG,
+ * and sends SIGXFSZ, which ends the process. A line of the log is not worth
+ * that. And a request goes on after a short write, with a second call at the
+ * limit, where a program's own pwrite would just have come up short.
  */
 #ifndef CF_SEAM_OS_LIMIT_H
 #define CF_SEAM_OS_LIMIT_H
@@ -13,11 +14,14 @@
 #include <stddef.h>
 #include <sys/types.h>
 
-/* Whether a file may not have this size. */
+/* True: no file may have this size. */
 bool cf_limit_forbids(size_t size);
-/* Whether a write to fd, where it stands, or behind an O_APPEND's end, is. */
+/* True: a write at fd's position (O_APPEND: its end) would be refused. */
 bool cf_limit_stops_write(int fd);
-/* Whether one of size bytes at off is; small ones do not always ask. */
+/*
+ * True: a write of size bytes at off would be refused. False also for a small
+ * one that did not ask, as no limit was seen lately.
+ */
 bool cf_limit_stops_pwrite(int fd, size_t size, off_t off);
 /* A write came up short, perhaps at the limit: the next one asks. */
 void cf_limit_suspect(void);

@@ -26,7 +26,8 @@ struct cf_uring {
 	int (*make)(unsigned depth, struct cf_kring **ring);
 	/* no call of the ring is under way */
 	void (*end)(struct cf_kring *ring);
-	/* false: no room. The kernel sees the call at the next submit. */
+	/* false: no room, or a write beyond RLIMIT_FSIZE, which pwrite will
+	 * refuse. The kernel sees the call at the next submit. */
 	bool (*queue)(struct cf_kring *ring, bool write, int fd, void *mem,
 		      size_t size, off_t off, uint64_t cookie);
 	/* how many queued calls the kernel took; waits for a result if asked */
