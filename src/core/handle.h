@@ -71,9 +71,9 @@ struct cf_handle {
 };
 
 /*
- * Registers the file of descr. 0 and *value, or a code of contract 3.6: -5022,
- * -5008, -5018, -5019, -5028 as cf_file_facts, or registered already, or no
- * memory. force_direct: as if fd had been opened with O_DIRECT.
+ * Registers the file of descr. 0 and *value; or what cf_file_facts answers,
+ * -5028 (fd is registered already) or -5043 (no memory), as contract 3.6 has
+ * it. force_direct: as if fd had been opened with O_DIRECT.
  */
 int cf_handle_register(const CUfileDescr_t *descr, bool force_direct,
 		       CUfileHandle_t *value);

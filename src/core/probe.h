@@ -27,7 +27,7 @@
 #define CF_PROBE4(name, a, b, c, d) ((void)(a), (void)(b), (void)(c), (void)(d))
 #endif
 
-/* Once for each request, on its thread: the operation, and the path's name. */
+/* Once for each request, on its thread: read or write, the path or "none". */
 #define cf_probe_route(op, path, size, off) \
 	CF_PROBE4(route, op, path, size, off)
 

@@ -58,8 +58,8 @@ size_t cf_window_unit(size_t chunk);
  * in use (a registration is good for every GPU). 0; or -errno or a CUDA code,
  * holding nothing, and *step is what failed, for the log. -EBUSY: others are
  * just opening one; -EAGAIN: pages left meanwhile, or fd is not the file that
- * w->stamp is of. Any other code is a system's or file system's that cannot do
- * it.
+ * w->stamp is of. Any other code is of a system or file system that cannot do
+ * it, or is short of memory or descriptors just now (core/refusals.h).
  */
 int cf_window_open(struct cf_window *w, int fd, off_t off,
 		   const struct cf_gpu *gpu, const char **step);

@@ -69,7 +69,8 @@ void cf_windows_note(const struct cf_piece *piece);
 /*
  * Holds the window of a chunk of the piece's file, opened if need be, for a
  * GPU. 0; -ENOSPC: no room beside windows in use; -EBUSY: another thread is
- * opening it; -ESTALE: it is not open, and not worth it; or why opening failed.
+ * opening it; -ESTALE: it is not open, and cannot or need not be now, or the
+ * GPU does not reach it; or why opening failed.
  */
 int cf_windows_get(const struct cf_piece *piece, uint64_t chunk,
 		   const struct cf_gpu *gpu, struct cf_window **window);

@@ -22,8 +22,8 @@ struct cf_depth;
 struct cf_dock;
 
 /*
- * Counts one operation more in the stream of that place (but for its id). If
- * there are max, waits until one ends. 0; or, not counted: -ENOMEM,
+ * Counts one operation more in the stream of that place, whose id is not looked
+ * at. If there are max, waits until one ends. 0; or, not counted: -ENOMEM,
  * -CU_FILE_DRIVER_CLOSING, or a CUDA code where the dock's context died
  * meanwhile.
  */

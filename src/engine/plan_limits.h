@@ -24,7 +24,7 @@ uint32_t cf_plan_note_gpu(enum cf_team team, const struct cf_memory *mem);
 struct cf_plan_limits {
 	unsigned workers;  /* threads that help callers */
 	unsigned carriers; /* of one request, its caller among them */
-	size_t split_from; /* bytes of the smallest that several carry */
+	size_t split_from; /* bytes: several carry one so large, if alone */
 };
 struct cf_plan_limits cf_plan_limits(void);
 

@@ -35,8 +35,8 @@ struct cf_call {
 };
 
 /*
- * Lives on its owner's stack. Holds references on the handle, and on alias and
- * remote, if there are any.
+ * One owner: a caller's stack, or a batch's entry. Holds references on the
+ * handle, and on alias and remote, if there are any.
  */
 struct cf_request {
 	struct cf_piece piece;

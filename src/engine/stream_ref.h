@@ -22,7 +22,7 @@ int cf_stream_ref_list(const struct cf_place *at, unsigned flags);
 /* Not locked, a hint: whether any is listed. */
 bool cf_stream_refs_any(void);
 
-/* NULL: none. Where the place's id is not known, the handle alone decides. */
+/* NULL: none. Where the place's id is not known, handle and context decide. */
 struct cf_stream_ref *cf_stream_ref_get(const struct cf_place *at);
 void cf_stream_ref_put(struct cf_stream_ref *ref);
 

@@ -37,7 +37,7 @@ struct cf_job {
 struct cf_load {
 	enum cf_left (*carry)(struct cf_load *load);
 	void (*over)(struct cf_load *load);
-	struct cf_offer *offer; /* written by the workers alone */
+	struct cf_offer *offer; /* for worker.c */
 };
 
 /* Work that one worker does once. Its owner keeps it until run is called. */

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
  * bundle_near - a bundle of small reads, all of it in hops (path/hops.h): no
- * slot, no lane and no driver call. A crew shares the pieces.
+ * slot, no lane and no copy engine. A crew shares the pieces.
  */
 #ifndef CF_PATH_BUNDLE_NEAR_H
 #define CF_PATH_BUNDLE_NEAR_H
