@@ -199,12 +199,12 @@ typedef struct ocf_flow {
 
 /*
  * Numbers for which cuFileGetStatsL1 has no room. Its read_ops and write_ops
- * count elements of vectored calls one by one, and entries of batches not.
+ * count each element of a vectored call, but no entries of batches.
  */
 typedef struct ocf_stats {
 	size_t struct_size; /* in: sizeof(ocf_stats_t) as compiled */
-	uint64_t level;	    /* that is being counted, 1 to 3 */
-	uint64_t period_ns; /* for how long was counted */
+	uint64_t level;	    /* of what is counted, 1 to 3 */
+	uint64_t period_ns; /* the time of counting, in all */
 	ocf_flow_t readv;   /* vectored calls, each counted as one */
 	ocf_flow_t writev;
 	uint64_t readv_elements; /* that were begun */
