@@ -137,7 +137,8 @@ class File:
         size         bytes; by default as many as fit behind dst_offset
         file_offset  byte in the file to start at
         dst_offset   byte in dst to start at
-        exact        raise EOFError if fewer than size bytes were read
+        exact        return size bytes or raise: EOFError if the file ends
+                     before them, else the error that came in between
         wait         first wait for the GPU work that is queued on the array's
                      stream, which might still use or overwrite it
 
@@ -209,7 +210,7 @@ class File:
     def _read(self, memory: Memory, size: int, file_offset: int, offset: int,
               exact: bool) -> int:
         done = self._read_some(memory, size, file_offset, offset)
-        while exact and done < size:  # an error behind them is told by the next
+        while exact and done < size:  # the next read raises what cut this short
             more = self._read_some(memory, size - done, file_offset + done,
                                    offset + done)
             if not more:
