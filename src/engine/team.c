@@ -5,7 +5,7 @@
 #include <signal.h>
 #include "core/numbers.h"
 
-#define SMALL_STACK ((size_t)256 << 10)
+#define SMALL_STACK ((size_t)1 << 20) /* libcuda compiles on it, too */
 
 /* Spare ones stand beside somebody: one worker there is for tasks, always. */
 void cf_team_count_locked(struct cf_workers *w)
