@@ -32,8 +32,6 @@ static bool is_lost(const struct cf_handle *handle, int fd)
 	return cf_os_is_lost(fd, handle->dev, handle->ino);
 }
 
-#define NR_STREAMS 3 /* standard input, output and error */
-
 /*
  * If standard streams are closed, the twin must not get their numbers: a
  * program that prints all the same would print over the client's file. The
@@ -42,9 +40,9 @@ static bool is_lost(const struct cf_handle *handle, int fd)
  */
 static int open_beside_streams(const char *path, int flags)
 {
-	int held[NR_STREAMS], nr = 0, fd;
+	int held[CF_NR_STREAMS], nr = 0, fd;
 
-	for (int i = 0; i < NR_STREAMS; i++)
+	for (int i = 0; i < CF_NR_STREAMS; i++)
 		if (cf_os->get_flags(i) == -EBADF)
 			held[nr++] = cf_os->open("/", O_PATH | O_CLOEXEC, 0);
 	fd = cf_os->open(path, flags | O_CLOEXEC, 0);

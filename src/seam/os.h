@@ -103,6 +103,8 @@ struct cf_os {
 extern const struct cf_os cf_os_real;
 extern const struct cf_os *cf_os;
 
+#define CF_NR_STREAMS 3 /* standard input, output and error */
+
 /*
  * Moves a descriptor of ours away from the low numbers. Else, when a client
  * closes a registered file too early, ours could get its number, and the

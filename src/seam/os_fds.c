@@ -3,7 +3,6 @@
 #include "seam/os.h"
 
 #define HIGH_FD 512
-#define NR_STREAMS 3 /* standard input, output and error */
 
 /*
  * If descriptors are limited to few numbers, it must at least not have that of
@@ -14,8 +13,8 @@ int cf_os_move_up(int fd)
 {
 	int high = cf_os->dup_above(fd, HIGH_FD);
 
-	if (high < 0 && fd < NR_STREAMS)
-		high = cf_os->dup_above(fd, NR_STREAMS);
+	if (high < 0 && fd < CF_NR_STREAMS)
+		high = cf_os->dup_above(fd, CF_NR_STREAMS);
 	if (high < 0)
 		return fd;
 	cf_os->close(fd);
