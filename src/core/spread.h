@@ -2,23 +2,24 @@
 /*
  * spread - a range of a tmpfs file, mapped so that several threads write it.
  *
- * Whoever calls pwrite waits for the inode's lock; who has the file's pages
- * writes beside others, and the pages are the file. It is the kernel that
- * copies: a page that is not to be had, for the file was cut or the memory is
- * used up, is an error there and no signal, and what was not copied is written.
- * So is the last byte, with all that a write does beside.
+ * Threads in pwrite wait for each other at the inode's lock; threads that copy
+ * into the file's mapped pages do not, and on tmpfs the pages are the file. The
+ * kernel makes the copy (process_vm_writev): if a page cannot be had, because
+ * the file was cut or memory is used up, that is an error and no signal, and
+ * the bytes that were not copied are written by pwrite. So is the last byte of
+ * the piece, for a write's other effects: times, privileges, watchers.
  *
- * Only what lies within the file: who looks at a file that grows would find it
- * long before its bytes.
+ * Only for pieces within the file. To write behind its end it would have to be
+ * made longer first, and readers would find the length before the bytes.
  */
 #ifndef CF_CORE_SPREAD_H
 #define CF_CORE_SPREAD_H
 
 #include "core/piece.h"
 
-/* Less is sooner written, but where others write the file, too. */
-#define CF_SPREAD_FROM ((size_t)8 << 20)
-#define CF_SPREAD_CROWD_FROM ((size_t)1 << 20)
+#define CF_SPREAD_FROM ((size_t)8 << 20) /* a smaller one is written sooner */
+#define CF_SPREAD_CROWD_FROM ((size_t)1 << 20) /* where others write the file \
+						*/
 
 struct cf_spread {
 	char *mem; /* where the byte of the file at `from` is; NULL: nowhere */

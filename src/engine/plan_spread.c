@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * plan_spread - numbers of writes to tmpfs by several threads.
+ * plan_spread - which writes to tmpfs copy into the file's pages.
  *
- * One that maps pages is a third slower than one that writes, and has the end
- * of the mapping besides: three are the least that gain, and as many processors
- * are to be had where few others run. Many that write one file would wait for
- * each other. Of short parts, the page tables are in the way.
+ * A thread that copies into mapped pages is a third slower than one in pwrite,
+ * and the mapping has to be undone. So it takes three threads to gain: carriers
+ * of one large write, where few other requests want processors, or requests
+ * that write the same file at once and would wait for its inode's lock. Short
+ * parts lose more time in page tables than they gain.
  */
 #include "engine/plan_spread.h"
 
@@ -15,14 +16,14 @@
 #include "engine/plan_limits.h"
 #include "engine/plan_step.h"
 
-#define MOST_BESIDE 4 /* requests that run */
+#define MOST_BESIDE 4 /* requests that run, for one to have helpers */
 #define LEAST_HELPERS 2
-#define CROWD 3 /* of one file */
+#define CROWD 3 /* writers of one file */
 #define MIN_STEP (1 * MIB)
 #define MAX_STEP (2 * MIB)
-#define PARTS 8 /* of the smallest */
+#define PARTS 8 /* of the smallest write that has helpers */
 
-/* Small slots, which somebody asked for, make short parts. */
+/* Slots that the configuration makes small would make short parts. */
 static bool has_room(const struct cf_path_ops *path)
 {
 	return path == &cf_path_host ||
@@ -38,13 +39,20 @@ static bool pays(const struct cf_piece *piece, struct cf_company company,
 		cf_plan_helpers_for(piece, company) >= LEAST_HELPERS);
 }
 
+bool cf_plan_can_spread(const struct cf_piece *piece,
+			const struct cf_path_ops *path)
+{
+	return has_room(path) &&
+	       !cf_file_is_direct(piece->handle, piece->via) &&
+	       cf_spread_can(piece);
+}
+
 bool cf_plan_may_spread(const struct cf_piece *piece,
 			const struct cf_path_ops *path,
 			struct cf_company company, unsigned writers)
 {
-	return writers && has_room(path) &&
-	       !cf_file_is_direct(piece->handle, piece->via) &&
-	       pays(piece, company, writers) && cf_spread_can(piece);
+	return writers && pays(piece, company, writers) &&
+	       cf_plan_can_spread(piece, path);
 }
 
 size_t cf_plan_spread_step(const struct cf_piece *piece)

@@ -6,7 +6,11 @@
 #include "engine/company.h"
 #include "engine/route.h"
 
-/* writers: as cf_spread_join has it. */
+/* Whether it can, where enough others write the file; looks at the file. */
+bool cf_plan_can_spread(const struct cf_piece *piece,
+			const struct cf_path_ops *path);
+
+/* Whether it does now; writers: as cf_spread_join has it. */
 bool cf_plan_may_spread(const struct cf_piece *piece,
 			const struct cf_path_ops *path,
 			struct cf_company company, unsigned writers);

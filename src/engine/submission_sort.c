@@ -9,9 +9,9 @@
  */
 #include "core/file.h"
 #include "core/numbers.h"
-#include "core/spread.h"
 #include "engine/plan_batch.h"
 #include "engine/plan_limits.h"
+#include "engine/plan_spread.h"
 #include "engine/submission.h"
 #include "path/convoy.h"
 
@@ -70,7 +70,9 @@ static enum cf_way way_of(const struct cf_submission *sub,
 	    cf_bundle_need(piece) <= cf_plan_bundle_bytes())
 		return CF_WAY_BUNDLE;
 	if (sub->nr > 1 && is_plain(entry) && is_buffered_write(piece))
-		return cf_spread_can(piece) ? CF_WAY_EACH : CF_WAY_WRITES;
+		return cf_plan_can_spread(piece, entry->req.route.path) ?
+			       CF_WAY_EACH :
+			       CF_WAY_WRITES;
 	if (entry->req.route.path == &cf_path_staged && cf_convoy_can(piece) &&
 	    cf_plan_has_convoys(piece))
 		return CF_WAY_CONVOY;
