@@ -18,8 +18,9 @@
 #include "core/piece.h"
 
 #define CF_SPREAD_FROM ((size_t)8 << 20) /* a smaller one is written sooner */
-#define CF_SPREAD_CROWD_FROM ((size_t)1 << 20) /* where others write the file \
-						*/
+#define CF_SPREAD_CROWD_FROM \
+	((size_t)1 << 20) /* where others write the file \
+			   */
 
 struct cf_spread {
 	char *mem; /* where the byte of the file at `from` is; NULL: nowhere */
