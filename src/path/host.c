@@ -42,7 +42,7 @@ ssize_t cf_path_host_whole(const struct cf_piece *piece)
 	return move(piece, 0, piece->size);
 }
 
-/* What each carrier looks at. */
+/* What all carriers share. */
 struct load {
 	const struct cf_piece *piece;
 	struct cf_feed *feed;

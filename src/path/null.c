@@ -18,7 +18,7 @@ const struct cf_path_ops cf_path_null = {
 	.compat = false,
 	/* Looks at the piece's facts only: no call, no lock, no side effect. */
 	.can = null_can,
-	/* Where its bytes go: a pure sum of the facts, for people who ask. */
+	/* Which of its bytes go O_DIRECT, and why not the others; pure, too. */
 	.way = null_way,
 	/* Only a path with an order to keep has something to wait for. */
 	.settle = cf_path_no_settle,
@@ -26,7 +26,7 @@ const struct cf_path_ops cf_path_null = {
 	.run = null_run,
 };
 
-/* Any piece. The route never offers it one unless configuration says so. */
+/* The route never asks unless configuration names this path. */
 static enum cf_why null_can(const struct cf_piece *piece,
 			    const struct cf_policy *policy)
 {

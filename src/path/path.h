@@ -26,22 +26,22 @@ enum cf_why {
 	CF_WHY_FORCED_COMPAT,	 /* force_compat_mode is on */
 	CF_WHY_ALIAS_OFF,	 /* opencufile.alias is off */
 	CF_WHY_NOT_REGISTERED,	 /* the buffer is not registered */
-	CF_WHY_NO_ALIAS,	 /* nobody has an address for the CPU */
-	CF_WHY_ALIAS_WRONG,	 /* other bytes are seen there */
-	CF_WHY_ALIAS_PLAIN,	 /* no pages, and the file is direct */
-	CF_WHY_ALIAS_CACHED,	 /* the bytes meet the page cache */
-	CF_WHY_LOOSE,		 /* a GPU that orders no foreign writes */
-	CF_WHY_ALIAS_NO_BLOCK,	 /* no whole block of it is aligned */
+	CF_WHY_NO_ALIAS,	 /* no provider has an address for the CPU */
+	CF_WHY_ALIAS_WRONG,	 /* that address shows other memory */
+	CF_WHY_ALIAS_PLAIN,	 /* O_DIRECT needs pages, the alias has none */
+	CF_WHY_ALIAS_CACHED,	 /* the bytes go through the page cache */
+	CF_WHY_LOOSE,		 /* the GPU does not order foreign writes */
+	CF_WHY_ALIAS_NO_BLOCK,	 /* no whole block lies as in the file */
 	CF_WHY_ALIAS_REMOTE,	 /* EREMOTEIO from that disk to that GPU */
 	CF_WHY_ALIAS_FAULT,	 /* EFAULT */
 	CF_WHY_ALIAS_INVALID,	 /* EINVAL */
 	CF_WHY_USER_FS, /* a user-space file system carries the bytes */
 	/* the rdma path's */
-	CF_WHY_NO_USER_FS,   /* a file of the kernel's */
+	CF_WHY_NO_USER_FS,   /* the kernel carries the file's bytes */
 	CF_WHY_RDMA_OFF,     /* no NIC is named */
 	CF_WHY_RDMA_MEMORY,  /* no NIC has the memory */
-	CF_WHY_RDMA_HOSTS,   /* the file system allows none of those */
-	CF_WHY_RDMA_REFUSED, /* it answered ENOTSUP */
+	CF_WHY_RDMA_HOSTS,   /* the file system allows no NIC that has it */
+	CF_WHY_RDMA_REFUSED, /* the file system answered ENOTSUP */
 	CF_WHY_RDMA_WRITES,  /* configuration forbids these writes */
 	/* in the order of enum cf_denied */
 	CF_WHY_DENIED_DRIVER,
@@ -61,7 +61,7 @@ enum cf_why {
 	CF_WHY_NVFS_REFUSED, /* the storage said no */
 	CF_WHY_NVFS_CACHE,   /* its bytes go through the page cache */
 	CF_WHY_NVFS_MEMORY,  /* memory that cannot be pinned, or watched */
-	CF_WHY_NVFS_SKEWED,  /* memory and file differ in a block */
+	CF_WHY_NVFS_SKEWED,  /* memory lies in its block unlike the file */
 	CF_WHY_NVFS_SMALL,   /* no whole block */
 	CF_WHY_NVFS_KEPT,    /* configuration keeps this size off it */
 	CF_WHY_NVFS_WRITES,  /* configuration forbids these writes */
@@ -92,17 +92,17 @@ struct cf_policy {
 	bool allow_bounce;	  /* properties.allow_compat_mode */
 	bool allow_system_memory; /* properties.allow_system_memory */
 	bool alias;		  /* opencufile.alias is not off */
-	bool alias_buffered;	  /* it is on: also with the page cache */
+	bool alias_buffered;	  /* alias is `on`: cached reads, too */
 	/* why compatibility mode is all there is; CF_WHY_YES: it is not */
 	enum cf_why compat_only;
-	const struct cf_config *config; /* for what one path alone asks */
+	const struct cf_config *config; /* settings that only one path has */
 };
 
 /*
  * Threads that help, lent by the engine for one piece. work runs lead(arg)
- * on the calling thread and help(arg) on up to helpers others, at the same
- * time, and returns when all have come back; none may come at all. A helper
- * has no CUDA context current, and no default stream that matters.
+ * on the calling thread and help(arg) on up to `helpers` others, possibly on
+ * none, at the same time. It returns when all have come back. A helper has no
+ * CUDA context current, and no default stream that matters.
  */
 struct cf_crew {
 	unsigned helpers;
@@ -119,42 +119,42 @@ struct cf_crew {
 struct cf_path_ops {
 	const char *name;
 	/*
-	 * A way that cuFile calls compatibility mode: POSIX IO to and from
-	 * host memory. It never gives up. The others are closed to files on a
-	 * denylist, and to all under force_compat_mode.
+	 * cuFile calls this way compatibility mode: POSIX IO to and from host
+	 * memory. Such a path never gives up. The other paths are closed to
+	 * files on a denylist, and to all files under force_compat_mode.
 	 */
 	bool compat;
 	/*
-	 * CF_WHY_YES, or why this path cannot carry the piece. Pure. Where it
-	 * is buffered, with no alias and no windows, its size and place are no
-	 * matter (cf_request_init_like).
+	 * CF_WHY_YES, or why this path cannot carry the piece. Pure. For a
+	 * buffered piece with no alias and no windows the answer must not
+	 * depend on size and place: cf_request_init_like copies it.
 	 */
 	enum cf_why (*can)(const struct cf_piece *piece,
 			   const struct cf_policy *policy);
 	/*
-	 * Which of the piece's bytes go O_DIRECT, and why the others meet the
-	 * page cache; for those who ask (engine/explain.c). Pure.
+	 * Which of the piece's bytes go O_DIRECT, and why the others go
+	 * through the page cache; for engine/explain.c and detour.c. Pure.
 	 */
 	struct cf_file_way (*way)(const struct cf_piece *piece);
 	/*
-	 * Before an ordered write that other threads will carry: waits for
-	 * what must come before it, on the thread that asked for it. 0 or a
-	 * negative code.
+	 * Called before an ordered write that other threads will carry, on the
+	 * thread that asked for it: waits for what must come before the write.
+	 * 0 or a negative code.
 	 */
 	int (*settle)(const struct cf_piece *piece);
 	/*
 	 * Takes parts of the piece from the feed and carries them until there
-	 * are none, alone or with the crew. What did not make it is told to
-	 * the feed.
+	 * are none, alone or with the crew. The feed is told where bytes are
+	 * missing, and why.
 	 */
 	void (*run)(const struct cf_piece *piece, struct cf_feed *feed,
 		    struct cf_crew *crew);
 };
 
-/* Stock: nothing comes before. */
+/* A stock settle: nothing must come before the write. */
 int cf_path_no_settle(const struct cf_piece *piece);
 
-/* What host does of a piece that is one part, without a feed. */
+/* The host path for a piece that is one part: no feed. Bytes, or -errno. */
 ssize_t cf_path_host_whole(const struct cf_piece *piece);
 
 extern const struct cf_path_ops cf_path_null;
@@ -165,7 +165,7 @@ extern const struct cf_path_ops cf_path_alias;
 extern const struct cf_path_ops cf_path_mapped;
 extern const struct cf_path_ops cf_path_staged;
 
-/* Whether a piece with an alias has no edges: those are staged. Pure. */
+/* Whether a piece with an alias has no edge that would be staged. Pure. */
 bool cf_path_alias_takes_all(const struct cf_piece *piece);
 
 #endif
