@@ -4,11 +4,11 @@
  * no slot, no copy, and with O_DIRECT no byte in host memory at all.
  *
  * DESIGN  Whole blocks go O_DIRECT between file and alias, by a ring or by
- * carriers, as in the host path. What lies before and after them, less than a
- * page each, goes the staged way: the CPU would read it over the bus. The
- * head comes first and the tail last, so that what is missing is missing at
- * the end. A refusal by the kernel (EREMOTEIO, EFAULT, EINVAL) is told to the
- * feed like any error; the engine then takes another path.
+ * carriers, as in the host path. The edges before and after them, less than a
+ * page each, go the staged way: otherwise the CPU would access them over the
+ * bus. The head comes first and the tail last, so that missing bytes are
+ * missing at the end. A refusal by the kernel (EREMOTEIO, EFAULT, EINVAL) is
+ * told to the feed like any error; the engine then takes another path.
  */
 #include <errno.h>
 #include "core/arrival.h"
@@ -42,7 +42,7 @@ static enum cf_why why_refused(const struct cf_piece *piece)
 	}
 }
 
-/* Which whole blocks of the file can go straight to the alias. */
+/* Which whole blocks can go straight between file and alias. */
 static struct cf_file_way blocks_of(const struct cf_piece *piece)
 {
 	const struct cf_transfer t = { .handle = piece->handle,
@@ -61,7 +61,7 @@ bool cf_path_alias_takes_all(const struct cf_piece *piece)
 	return blocks_of(piece).direct == piece->size;
 }
 
-/* Edges go the staged way, which reads them with their blocks. */
+/* The staged way reads an edge with its whole block, O_DIRECT. */
 static struct cf_file_way alias_way(const struct cf_piece *piece)
 {
 	struct cf_file_way way = blocks_of(piece);
@@ -71,7 +71,7 @@ static struct cf_file_way alias_way(const struct cf_piece *piece)
 	return way;
 }
 
-/* The page cache's bytes are copied by the CPU: reads only, and if asked. */
+/* The CPU copies cached bytes: only for reads, and if the alias is `on`. */
 static enum cf_why can_buffered(const struct cf_piece *piece,
 				const struct cf_policy *policy)
 {
@@ -95,7 +95,7 @@ static enum cf_why can_direct(const struct cf_piece *piece,
 	return CF_WHY_YES;
 }
 
-/* Of a piece that has an alias. */
+/* alias_can for a piece that has an alias. */
 static CF_APART enum cf_why can_by_alias(const struct cf_piece *piece,
 					 const struct cf_policy *policy)
 {
@@ -125,7 +125,7 @@ static enum cf_why alias_can(const struct cf_piece *piece,
 			      why_no_alias(piece->alias_state);
 }
 
-/* What a carrier looks at: a piece whose memory is the alias. */
+/* What all carriers share. The piece's mem.addr is in the alias. */
 struct load {
 	const struct cf_piece *piece;
 	struct cf_feed *feed;
@@ -151,7 +151,7 @@ static void carry(void *arg)
 
 		if (n == (ssize_t)part.size)
 			continue;
-		/* a refusal may come behind some bytes */
+		/* an error after some bytes is in t.code alone */
 		cf_feed_short(load->feed, part.at + (n > 0 ? (size_t)n : 0),
 			      t.code);
 		return;
@@ -187,7 +187,7 @@ static bool report(struct cf_feed *inner, size_t at, size_t size,
 	return false;
 }
 
-/* Bytes that make no whole block, less than a page. */
+/* Carries an edge, less than a page, the staged way; false as report. */
 static bool run_edge(const struct cf_piece *piece, size_t at, size_t size,
 		     struct cf_feed *feed)
 {
@@ -226,7 +226,7 @@ static bool run_blocks(const struct cf_piece *piece, size_t at, size_t size,
 	return report(&inner, at, size, feed);
 }
 
-/* A write must see what the default streams did: nothing of it is a copy. */
+/* No copy in a lane orders the write, so it waits for the default streams. */
 static int settle(const struct cf_piece *piece)
 {
 	if (piece->op == CF_READ || !piece->ordered)
@@ -234,7 +234,7 @@ static int settle(const struct cf_piece *piece)
 	return cf_path_staged.settle(piece);
 }
 
-/* Who hears of a read's end may start a kernel on its bytes. */
+/* The client may start a kernel on the bytes as soon as the read returns. */
 static void arrive(const struct cf_piece *piece, struct cf_feed *feed)
 {
 	int err = piece->op == CF_READ ? cf_arrival_flush(&piece->mem) : 0;

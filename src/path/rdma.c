@@ -3,9 +3,10 @@
  * rdma - a user-space file system's server reads and writes registered GPU
  * memory itself, by NICs that we have opened to it.
  *
- * DESIGN  The callback gets the address of the GPU, which the CPU may not
- * touch, and what its server needs to go there (core/remote.h). A file system
- * that has no use for that answers ENOTSUP, and gets host memory from then on.
+ * DESIGN  The file system's callback gets the GPU's address, which the CPU may
+ * not touch, and the description by which its server reaches that memory
+ * (core/remote.h). A file system that has no use for it answers ENOTSUP, and
+ * requests of that handle use host memory from then on.
  */
 #include <errno.h>
 #include <stdatomic.h>
@@ -53,7 +54,7 @@ static struct cf_file_way rdma_way(const struct cf_piece *piece)
 	return (struct cf_file_way){ .cached = CF_CACHED_USER_FS };
 }
 
-/* Nothing of a write is a copy: it must see what the default streams did. */
+/* No copy in a lane orders the write, so it waits for the default streams. */
 static int rdma_settle(const struct cf_piece *piece)
 {
 	if (piece->op == CF_READ || !piece->ordered)
@@ -75,7 +76,7 @@ static bool carry(const struct cf_piece *piece, const struct cf_part *part,
 		.off = piece->file_off + (off_t)part->at,
 	};
 	ssize_t n = cf_file_move(&t);
-	bool refused = t.code == -ENOTSUP; /* it may have moved some bytes */
+	bool refused = t.code == -ENOTSUP; /* also after some bytes */
 
 	if (n == (ssize_t)part->size)
 		return true;
