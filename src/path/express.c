@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * express - a small read needs no slot, no lane and no driver call.
+ * express - a small read with no slot, no lane and no driver call.
  *
- * It does where it comes alone, where there is no room for a kernel on the
- * GPU, and for all memory that is not for kernels of ours: see core/shuttle.h.
+ * Such reads go the staged way where they come seldom, where a kernel finds no
+ * room on the GPU, and where kernels of ours must not touch the memory; see
+ * core/shuttle.h.
  */
 #include "path/express.h"
 
@@ -12,10 +13,10 @@
 #include "core/file.h"
 #include "path/slot_io.h"
 
-/* Between reads from a disk; a trip that has left comes while it works. */
+/* The gap for reads from a disk: a trip called first comes while it works. */
 #define DISK_GAP_NS (3 * CF_SHUTTLE_GAP_NS)
 
-/* A read of blocks lies in its room as it does in the file. */
+/* Offset in the seat: if O_DIRECT as in the file's block, else as in memory. */
 static size_t place_of(const struct cf_piece *piece, const struct cf_part *part)
 {
 	return cf_file_is_direct(piece->handle, piece->via) ?
@@ -64,7 +65,7 @@ ssize_t cf_express_fill(const struct cf_piece *piece,
 				 seat->mem + at, from);
 }
 
-/* Bytes, or -error; -ENOTSUP: not by the shuttle. */
+/* Bytes, or -error; -ENOTSUP: nothing was moved, the staged way can do it. */
 static ssize_t carry(struct cf_device *dev, const struct cf_piece *piece,
 		     const struct cf_part *part, const struct cf_seat *seat)
 {
@@ -82,7 +83,7 @@ static ssize_t carry(struct cf_device *dev, const struct cf_piece *piece,
 	return err ? err : n;
 }
 
-/* The part is all of the piece, whatever the feed would deal out. */
+/* Empties the feed, however it was planned: the part was all of the piece. */
 static void settle(struct cf_feed *feed, const struct cf_part *part, ssize_t n)
 {
 	struct cf_part taken;

@@ -5,9 +5,9 @@
 #include <stdatomic.h>
 #include "core/pause.h"
 
-#define LOOKS 2000 /* some 50 us; who sleeps then has other work to do */
+#define LOOKS 2000 /* some 50 us; then the caller waits for the stream */
 
-/* A driver that cannot is asked once. Relaxed: a hint. */
+/* The driver cannot do it, and is not asked again. Relaxed: a hint. */
 static atomic_bool refused;
 
 static _Atomic uint32_t *word_of(const struct cf_slot *slot)
@@ -26,8 +26,7 @@ bool cf_flag_put(const struct cf_cuda *cuda, const struct cf_slot *slot,
 		return false;
 	atomic_store_explicit(word, 0, memory_order_release);
 	res = cuda->stream_write_value32(stream, (CUdeviceptr)word, 1, 0);
-	/* no memory operations, or none on pinned memory; else a lost context
-	 */
+	/* no such call, or not for pinned memory; a lost context is neither */
 	if (res == CF_CU_NOT_SUPPORTED || res == CF_CU_INVALID_VALUE)
 		atomic_store_explicit(&refused, true, memory_order_relaxed);
 	return res == CF_CU_SUCCESS;

@@ -2,9 +2,9 @@
 /*
  * flag - a word at the end of a slot that a stream raises behind its copies.
  *
- * Who looks at it knows sooner than the driver tells that a small copy is
- * done, by a microsecond of eight. It says yes or nothing: after a failure it
- * is never raised.
+ * A thread that looks at the word knows that a small copy is done a microsecond
+ * (of some eight) before the driver tells. It says yes or nothing: after a
+ * failure it is never raised.
  */
 #ifndef CF_PATH_FLAG_H
 #define CF_PATH_FLAG_H
@@ -12,12 +12,12 @@
 #include <stdbool.h>
 #include "core/slot.h"
 
-/* What must be left of the slot behind a piece's bytes and their blocks. */
+/* Bytes that the piece and the blocks around it must leave of the slot. */
 #define CF_FLAG_ROOM 64
 
 /*
- * Puts the raising into the stream; the slot's leaser only, and its context is
- * current. False: not here, wait for the stream.
+ * Has the stream raise the flag behind its work so far. Called by the slot's
+ * leaser; the stream's context is current. False: it will not, wait for it.
  */
 bool cf_flag_put(const struct cf_cuda *cuda, const struct cf_slot *slot,
 		 CUstream stream);

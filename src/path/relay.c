@@ -3,11 +3,11 @@
  * relay - the crew fills slots, the caller hands them on to the GPU.
  *
  * DESIGN  The slots of the caller are one ring of places, a place a part;
- * part n goes to place n % ring. Whoever has nothing better to do fills the
- * next part. The caller sends what is ready, in order, and as much as lies
- * together in one copy, a small piece all at once: the driver takes one call at
- * a time, and threads that call it together only wait for each other. A helper
- * makes no driver call at all.
+ * part n goes to place n % ring. Helpers fill parts, and the caller does, too,
+ * when it has nothing to send. It alone sends parts to the GPU, in order: all
+ * that are ready and lie together in one copy, and a small piece as a whole.
+ * The driver takes one call at a time, and threads that call it together only
+ * wait for each other; so a helper makes no driver call.
  *
  * Where there are more parts than places, each slot has an event that says when
  * its copies are done and its places are free again.
@@ -22,7 +22,7 @@
 
 #define MAX_SLOTS CF_LANE_DEPTH
 #define MAX_PER_SLOT 128 /* parts */
-/* of what is smaller a second copy would take longer than it hides */
+/* a piece up to this is one copy: a second would cost more than it hides */
 #define ONE_COPY ((size_t)128 << 10)
 
 struct relay {
@@ -38,17 +38,17 @@ struct relay {
 	int err; /* of the driver */
 	/*
 	 * Parts whose place is free again. Released after the copy is done,
-	 * acquired by who fills the place anew.
+	 * acquired by the thread that fills the place again.
 	 */
 	_Atomic size_t freed;
 	/*
-	 * Place by place, 1 + the part that lies there. Released by who filled
-	 * it, acquired by the caller.
+	 * For each place, 1 + the number of the part in it. Released by the
+	 * thread that filled it, acquired by the caller.
 	 */
 	_Atomic size_t filled[MAX_SLOTS * MAX_PER_SLOT];
 };
 
-/* The page boundary at or before where part nr lies. */
+/* The block boundary at or before the first byte of part nr. */
 static char *place_of(const struct relay *relay, size_t nr)
 {
 	size_t place = nr % relay->ring;
@@ -110,7 +110,7 @@ static size_t count_ready(const struct relay *relay)
 	return nr - relay->sent;
 }
 
-/* There are more parts than places: some are filled anew. */
+/* Whether there are more parts than places, so that some are used again. */
 static bool goes_round(const struct relay *relay)
 {
 	const struct cf_feed *feed = relay->feed;
@@ -118,7 +118,7 @@ static bool goes_round(const struct relay *relay)
 	return feed->skew + feed->size > relay->ring * feed->step;
 }
 
-/* The slot of the parts before `sent` is full: it is free after this. */
+/* All parts of a slot were sent: after this event its places are free. */
 static CUresult mark_slot(struct relay *relay)
 {
 	return relay->cuda->event_record(
@@ -126,7 +126,7 @@ static CUresult mark_slot(struct relay *relay)
 		relay->lane->stream);
 }
 
-/* Sends nr parts. What is past the end of the file stays behind. */
+/* Sends the next nr parts in one copy, up to where bytes are missing. */
 static int send_parts(struct relay *relay, size_t nr)
 {
 	struct cf_part first, last;
@@ -152,7 +152,7 @@ static int send_parts(struct relay *relay, size_t nr)
 	return cf_cuda_code(res);
 }
 
-/* True if a slot's places have come free. */
+/* True if a slot's places have come free, or the driver failed. */
 static bool look_for_room(struct relay *relay)
 {
 	size_t freed =
@@ -167,14 +167,14 @@ static bool look_for_room(struct relay *relay)
 	if (res == CF_CU_NOT_READY)
 		return false;
 	relay->err = cf_cuda_code(res);
-	/* a copy of which nothing is known may look there yet */
+	/* after an error the copy may still read its places */
 	if (!relay->err)
 		atomic_store_explicit(&relay->freed, freed + relay->per_slot,
 				      memory_order_release);
 	return true;
 }
 
-/* All that will come has been sent when nr more parts have. */
+/* Whether nothing is left when nr more parts have been sent. */
 static bool is_all(const struct relay *relay, size_t nr)
 {
 	struct cf_part part;
@@ -182,7 +182,7 @@ static bool is_all(const struct relay *relay, size_t nr)
 	return !cf_feed_part(relay->feed, relay->sent + nr, &part);
 }
 
-/* What fills its slot cannot wait for more. */
+/* A small piece waits until it is complete, or until its slot is full. */
 static bool should_send(const struct relay *relay, size_t nr)
 {
 	return nr && (relay->piece->size > ONE_COPY || is_all(relay, nr) ||
@@ -205,14 +205,14 @@ static void lead(void *arg)
 		}
 		looks = 0;
 	}
-	/* nobody need fill any more */
+	/* nothing of the piece counts: the helpers find no more parts */
 	if (relay->err)
 		cf_feed_short(relay->feed, 0, relay->err);
 }
 
 /* ---------------------------------------------------------------- life */
 
-/* Waits for the first slot holding none, and takes what others are free. */
+/* Waits for one slot while it holds none; others only if they are free. */
 static int lease(struct relay *relay, struct cf_device *dev)
 {
 	size_t wanted = relay->piece->size + relay->feed->skew;
@@ -264,7 +264,7 @@ int cf_relay_read(struct cf_device *dev, const struct cf_piece *piece,
 		err = relay.err ? relay.err :
 				  cf_cuda_code(relay.cuda->stream_synchronize(
 					  relay.lane->stream));
-		/* nothing is certain about the copies before it either */
+		/* no copy before the error is sure to have happened either */
 		if (err)
 			cf_feed_short(feed, 0, err);
 	}

@@ -7,9 +7,9 @@
 #include "path/path.h"
 
 /*
- * Reads the piece into dev's memory, whose context is current. 0; or what
- * went wrong with the device, which the feed knows too unless *begun is
- * false.
+ * Reads the piece into dev's memory, whose context is current. 0, -ENOMEM or a
+ * CUDA code, which the feed was told too unless *begun is false. Errors of the
+ * file are told to the feed alone.
  */
 int cf_relay_read(struct cf_device *dev, const struct cf_piece *piece,
 		  struct cf_feed *feed, struct cf_crew *crew, bool *begun);

@@ -2,11 +2,11 @@
 /*
  * stage - takes parts from the feed and overlaps their IO with their copies.
  *
- * DESIGN  Reading: a part is read from the file into a slot while the copy of
- * the one before, out of another slot, is on its way. Writing: the copies of
- * the next parts run while one is written. A carrier waits for its first slot
- * holding nothing and takes the others only if they are free, so it always
- * gets on. A large direct piece has a ring (path/direct.c).
+ * DESIGN  Reading: a part is read from the file into a slot while the part
+ * before it is copied out of another slot. Writing: the next parts are copied
+ * while one is written. A carrier waits for its first slot while it holds none,
+ * and takes others only if they are free, so it always gets on. A large direct
+ * piece has a ring (path/direct.c).
  */
 #include "path/stage.h"
 
@@ -30,8 +30,8 @@ struct stage {
 	struct cf_pool *pool;
 	struct cf_slot *slots[SLOTS];
 	size_t nr_slots;
-	bool flagged;	     /* a flag is behind its only copy */
-	int64_t plain_since; /* it is small, and waits for turns; or 0 */
+	bool flagged;	     /* a flag follows its only copy */
+	int64_t plain_since; /* when a small copy by the driver began; or 0 */
 };
 
 static CUdeviceptr device_addr(const struct stage *stage,
@@ -40,7 +40,7 @@ static CUdeviceptr device_addr(const struct stage *stage,
 	return (CUdeviceptr)stage->piece->mem.addr + part->at;
 }
 
-/* The one copy there is. */
+/* Whether the part is the only copy, and the slot has room for a flag. */
 static bool has_flag_room(const struct stage *stage, const struct cf_part *part)
 {
 	const struct cf_piece *piece = stage->piece;
@@ -65,7 +65,7 @@ static int mark(const struct stage *stage, size_t k, CUresult res)
 	return cf_cuda_code(res);
 }
 
-/* Where it is not a matter of turns, what the driver does is quicker. */
+/* A plain copy is quicker, unless processes take turns at the GPU. */
 static bool goes_plain(const struct stage *stage, size_t size)
 {
 	return cf_copy_in_is_small(&stage->piece->mem, size) &&
@@ -91,7 +91,7 @@ static int copy_in(struct stage *stage, const struct cf_part *part, size_t k,
 	CUresult res = begin_copy(stage, part, mem, size);
 
 	flag(stage, part, res);
-	/* The last copy needs no mark: the end waits for the stream. */
+	/* the last copy needs no event: wait_all waits for the stream */
 	return cf_feed_has_more(stage->feed) ? mark(stage, k, res) :
 					       cf_cuda_code(res);
 }
@@ -106,7 +106,7 @@ static int copy_out(struct stage *stage, const struct cf_part *part, size_t k)
 						   stage->lane->stream));
 }
 
-/* For all copies of a read. */
+/* Waits for all copies of a read; times a plain one, for core/timeshare.h. */
 static CUresult wait_all(const struct stage *stage)
 {
 	CUresult res = CF_CU_SUCCESS;
@@ -125,7 +125,7 @@ static int wait_copy(const struct stage *stage, size_t k)
 		stage->cuda->event_synchronize(stage->lane->done[k]));
 }
 
-/* One more slot for the overlap, if there is one to be had. */
+/* Takes one more slot for the overlap, if one is free. */
 static void widen(struct stage *stage)
 {
 	struct cf_slot *slot;
@@ -154,7 +154,7 @@ static ssize_t read_part(struct stage *stage, const struct cf_part *part,
 	return err ? err : n;
 }
 
-/* Part nr of this carrier lives in slot nr % nr_slots: widen on a lap's end. */
+/* Part nr is in slot nr % nr_slots; so one is added when nr is nr_slots. */
 static int run_read(struct stage *stage)
 {
 	size_t first = stage->piece->size;
@@ -171,7 +171,7 @@ static int run_read(struct stage *stage)
 		if (!cf_feed_made(stage->feed, &part, n))
 			break;
 	}
-	/* Seen by every stream once the copies are done. */
+	/* when the copies are done every stream sees the bytes */
 	res = wait_all(stage);
 	if (res != CF_CU_SUCCESS || (n < 0 && cf_is_cuda_error((int)n)))
 		cf_feed_short(stage->feed, first,
@@ -201,7 +201,7 @@ static int copy_ahead(struct stage *stage, struct ring *ring)
 	return err;
 }
 
-/* Of what many carry each takes one part at a time, or some have none. */
+/* With more slots each, some of the threads of a spread would get no part. */
 static size_t slots_to_write(const struct stage *stage)
 {
 	return stage->piece->spread ? 1 : SLOTS;
@@ -241,7 +241,7 @@ static int run_write(struct stage *stage)
 			err = (int)n;
 		cf_feed_short(stage->feed, part->at + (n > 0 ? (size_t)n : 0),
 			      err);
-		/* the copies that ran ahead are still under way */
+		/* an error in any case: copies ahead must be settled */
 		return err ? err : -EIO;
 	}
 }

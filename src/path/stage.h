@@ -2,8 +2,8 @@
 /*
  * stage - one carrier of the staged path, with the slots and the lane it holds.
  *
- * It lives as long as the call below, on the carrier's stack, and gives back
- * what it leased when no copy can touch it. No locks.
+ * It lives as long as the call below, on the carrier's stack. What it leased is
+ * given back when no copy can touch it any more. No locks.
  */
 #ifndef CF_PATH_STAGE_H
 #define CF_PATH_STAGE_H
@@ -13,7 +13,7 @@
 
 /*
  * Carries parts of the piece until the feed has none, to or from dev's memory,
- * whose context is current. 0; or what went wrong, which the feed knows too
+ * whose context is current. 0, or a negative code, which the feed was told too
  * unless *begun is false.
  */
 int cf_stage_carry(struct cf_device *dev, const struct cf_piece *piece,

@@ -2,8 +2,10 @@
 /*
  * staged - device memory by way of pinned slots, IO and copies overlapped.
  *
- * One carrier is a stage (path/stage.c). A crew that reads works as a relay
- * instead (path/relay.c); one that writes is so many stages.
+ * One thread's work is a stage (path/stage.c). A crew that reads is a relay
+ * (path/relay.c), one that writes is a stage for each thread. Small and medium
+ * reads may go by the shuttle (path/express.h, path/hops.h), a stream's pieces
+ * by its ferry (path/ferried.h).
  */
 #include "core/visit.h"
 #include "path/express.h"
@@ -22,8 +24,8 @@ static enum cf_why staged_can(const struct cf_piece *piece,
 }
 
 /*
- * Memory plays no part: a slot's bytes lie as the file's do. A read takes the
- * edges with their blocks.
+ * The memory's address plays no part, because bytes lie in a slot as in the
+ * file. A read takes edges with their whole blocks, O_DIRECT.
  */
 static struct cf_file_way staged_way(const struct cf_piece *piece)
 {
@@ -40,11 +42,11 @@ static struct cf_file_way staged_way(const struct cf_piece *piece)
 	return way;
 }
 
-/* What a carrier of a crew looks at. */
+/* What the threads of a crew share. */
 struct load {
 	const struct cf_piece *piece;
 	struct cf_feed *feed;
-	struct cf_crew *crew; /* NULL: one of several carriers */
+	struct cf_crew *crew; /* of a relay; NULL: a stage carries */
 };
 
 static int carry_in(struct cf_device *dev, void *arg, bool *begun)
@@ -65,7 +67,7 @@ static void carry(void *arg)
 		cf_feed_short(load->feed, 0, err);
 }
 
-/* Nothing begins here that could not be done again. */
+/* *begun stays false: all of this can be done again in a new context. */
 static int settle_in(struct cf_device *dev, void *unused, bool *begun)
 {
 	struct cf_lane *lane;
@@ -83,7 +85,7 @@ static int settle_in(struct cf_device *dev, void *unused, bool *begun)
 	return err;
 }
 
-/* The order of the caller's own default stream: only its thread has it. */
+/* On the caller's thread: no other can name its per-thread default stream. */
 static int staged_settle(const struct cf_piece *piece)
 {
 	return cf_visit(&piece->mem, settle_in, NULL);
