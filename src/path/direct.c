@@ -2,13 +2,13 @@
 /*
  * direct - parts in flight through a ring, for host and for device memory.
  *
- * Host memory takes the bytes where they belong. For device memory the slots
- * are cut into cells, a part each: a cell that the disk has filled is copied
- * while the disk fills the others, and is used again when its copy is done,
- * which the copy after it tells. A write copies two cells ahead of the disk.
+ * The disk reaches host memory directly. For device memory the slots are cut
+ * into cells, a part each: a cell that the disk has filled is copied while the
+ * disk fills the others. Its copy is waited for when the next copy has begun,
+ * and then the cell is free. A write copies two cells ahead of the disk.
  *
- * Bytes sit in a cell at the same offset from a page boundary as they have in
- * the file, so all of a read is whole pages.
+ * Bytes sit in a cell at the same offset from a block boundary as they have in
+ * the file, so all of a read is whole blocks.
  */
 #include "path/direct.h"
 
@@ -17,19 +17,19 @@
 
 #define MAX_FLIGHTS 16
 #define MAX_SLOTS 8
-#define AHEAD 2 /* copies under way, a marker of the lane each */
+#define AHEAD 2 /* copies under way, an event of the lane each */
 
 _Static_assert(MAX_FLIGHTS <= CF_RING_DEPTH, "a ring keeps this many");
 _Static_assert(AHEAD <= CF_LANE_DEPTH, "a copy needs a marker");
 
-/* A part under way; a flight is the first member, so that one is the other. */
+/* A part under way. Its flight is first: a landed one is cast to the cell. */
 struct cell {
 	struct cf_flight flight;
 	struct cf_part part;
-	char *mem; /* device memory: a page boundary in a slot */
+	char *mem; /* a block boundary in a slot; NULL for host memory */
 };
 
-/* The cells of one carrier: those that are free, on a stack. */
+/* The cells of one carrier; the idle ones are on a stack. */
 struct cells {
 	struct cell all[MAX_FLIGHTS];
 	struct cell *idle[MAX_FLIGHTS];
@@ -71,7 +71,7 @@ static struct cell *landed(struct cf_ring *ring, bool wait)
 	return (struct cell *)cf_ring_reap(ring, wait);
 }
 
-/* skip: so much in front of the part is read along, up to its page. */
+/* skip: bytes before the part that are read along, from its block's start. */
 static void begin(struct cf_ring *ring, const struct cf_piece *piece,
 		  struct cell *cell, char *buf, size_t skip, size_t size)
 {
@@ -87,7 +87,7 @@ static void begin(struct cf_ring *ring, const struct cf_piece *piece,
 	cf_ring_begin(ring, &cell->flight);
 }
 
-/* How much of the part made it; what did not is told to the feed. */
+/* Bytes of the part that made it; the feed is told where some are missing. */
 static size_t settle(struct cf_feed *feed, const struct cell *cell, size_t skip)
 {
 	ssize_t n = cell->flight.t.result - (ssize_t)skip;
@@ -154,7 +154,7 @@ static void cut(struct stage *stage, const struct cf_slot *slot)
 			add_cell(&stage->cells, slot->mem + at);
 }
 
-/* As many cells as are wanted and there are slots for. */
+/* Makes the cells that are wanted, as far as slots are free. */
 static void make_cells(struct stage *stage)
 {
 	cut(stage, stage->given->slot);
@@ -181,7 +181,7 @@ static int mark(struct stage *stage, struct cell *cell, CUresult res)
 	return cf_cuda_code(res);
 }
 
-/* The cell of the oldest copy, which is done. */
+/* Waits for the oldest copy; *cell is its cell. 0, or a CUDA code. */
 static int wait_copy(struct stage *stage, struct cell **cell)
 {
 	unsigned k = stage->ended++ % AHEAD;
@@ -212,7 +212,7 @@ static void begin_reads(struct stage *stage)
 	}
 }
 
-/* On its way to the device; the copy before it makes room for the next read. */
+/* Begins the cell's copy, then waits for the one before it to free a cell. */
 static int copy_in(struct stage *stage, struct cell *cell)
 {
 	size_t delta = cf_slot_delta(stage->piece, &cell->part);
@@ -232,7 +232,7 @@ static int copy_in(struct stage *stage, struct cell *cell)
 	return err;
 }
 
-/* An error of the driver says of no copy that it was done. */
+/* After an error of the driver no copy is sure to have happened. */
 static int read_parts(struct stage *stage)
 {
 	struct cf_feed *feed = stage->given->feed;
@@ -250,7 +250,7 @@ static int read_parts(struct stage *stage)
 		else
 			break;
 	}
-	/* Seen by every stream once the copies are done. */
+	/* when the copies are done every stream sees the bytes */
 	if (!err)
 		err = cf_cuda_code(stage->cuda->stream_synchronize(
 			stage->given->lane->stream));
@@ -285,7 +285,7 @@ static void written(struct stage *stage, struct cell *cell)
 	free_cell(&stage->cells, cell);
 }
 
-/* The oldest copy's bytes go to the disk; what has landed makes room. */
+/* Sends the oldest copy's cell to the disk, and frees those that landed. */
 static int begin_write(struct stage *stage)
 {
 	struct cell *cell;
@@ -317,7 +317,7 @@ static int write_parts(struct stage *stage)
 		else
 			break;
 	}
-	/* the oldest whose write has not begun is the first that is missing */
+	/* missing from the oldest copy on whose write has not begun */
 	if (err && stage->begun != stage->ended)
 		cf_feed_short(stage->given->feed,
 			      stage->copying[stage->ended % AHEAD]->part.at,
@@ -325,7 +325,7 @@ static int write_parts(struct stage *stage)
 	return err;
 }
 
-/* Neither disk nor driver has a hand in the slots when they go back. */
+/* Slots go back when neither disk nor driver uses them any more. */
 static void put_away(struct stage *stage, int err)
 {
 	struct cell *cell;

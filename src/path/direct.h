@@ -15,27 +15,30 @@
 #include "core/ring.h"
 #include "core/slot.h"
 
-/* A ring if the piece wants one and there is one; the caller's to pass on. */
+/* Leases a ring for a call below. NULL: none is wanted, or none is free. */
 struct cf_ring *cf_direct_ring(const struct cf_piece *piece);
 
-/* Carries the parts between file and memory, and gives the ring back. */
+/*
+ * Carries all parts between the file and piece->mem.addr, which is host memory
+ * or in an alias, and gives the ring back.
+ */
 void cf_direct_host(struct cf_ring *ring, const struct cf_piece *piece,
 		    struct cf_feed *feed);
 
-/* What the staged path has leased already, and ends itself. */
+/* What the staged path has leased, and gives back itself. */
 struct cf_direct_stage {
 	const struct cf_cuda *cuda;
 	const struct cf_piece *piece;
 	struct cf_feed *feed;
-	struct cf_lane *lane; /* ordered, its context current */
+	struct cf_lane *lane; /* ordered, if need be; its context is current */
 	struct cf_pool *pool;
 	struct cf_slot *slot; /* large enough for a part */
 };
 
 /*
- * Carries the parts between file and device memory, and gives the ring back.
- * More slots are taken if they are free. 0, or a negative code that the feed
- * knows; the lane has then been settled.
+ * Carries all parts between the file and device memory, and gives the ring
+ * back. More slots are taken if they are free. 0, or a CUDA code, which the
+ * feed was told; the lane has then been settled.
  */
 int cf_direct_staged(struct cf_ring *ring, const struct cf_direct_stage *stage);
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* slot_io - reads whole blocks where that is the way, and says what counts. */
+/* slot_io - reads whole blocks if O_DIRECT, and says which bytes count. */
 #include "path/slot_io.h"
 
 #include <stdatomic.h>
@@ -68,7 +68,7 @@ ssize_t cf_slot_fill(const struct cf_piece *piece, const struct cf_part *part,
 	return fill_buffered(piece, part, mem + cf_slot_delta(piece, part));
 }
 
-/* As one read: what was there before an error counts. */
+/* Answers as one read would: bytes before an error count. */
 static ssize_t fill_by_way(const struct cf_piece *piece,
 			   const struct cf_part *part, char *mem, char *spare)
 {
@@ -106,8 +106,8 @@ static ssize_t fill_at(const struct cf_piece *piece, const struct cf_part *part,
 
 /*
  * Most file systems copy out of the page cache, to any address. One that lends
- * the pages it reads into to somebody else (FUSE with direct_io) finds none;
- * and a client's callback may well read what it has written, or more.
+ * the buffer's pages to somebody else (FUSE with direct_io) finds no pages in
+ * an aperture; and a client's callback may read there, not only write.
  */
 static bool takes_any_address(struct cf_handle *handle)
 {

@@ -16,39 +16,42 @@
 
 /* How far behind a block's boundary the part's first byte is. */
 size_t cf_slot_delta(const struct cf_piece *piece, const struct cf_part *part);
-/* The blocks that the part touches. */
+/* Bytes of all blocks that the part touches. */
 size_t cf_slot_whole(const struct cf_piece *piece, const struct cf_part *part);
 
 /*
- * What a read that took delta bytes in front along has of the size that were
- * asked for: bytes, or the -errno that came before the first of them.
+ * For a read t that began delta bytes before a part of size bytes: how many
+ * bytes of the part it has; or if none, the -errno, or 0: the file's end.
  */
 ssize_t cf_slot_counts(const struct cf_transfer *t, size_t delta, size_t size);
 
 /*
  * Reads the part to mem + cf_slot_delta; mem is aligned to a block, and has
- * room for the whole of them. Bytes of the part, or -errno.
+ * room for cf_slot_whole bytes. Bytes of the part, or -errno.
  */
 ssize_t cf_slot_fill(const struct cf_piece *piece, const struct cf_part *part,
 		     char *mem);
 
 /*
- * The same, but what the piece demotes is read into spare, CF_SLOT_SPARE bytes
- * at a time, which stay in the core's caches, and stored past them to mem.
+ * The same; but a part that the piece demotes is read into spare, CF_SLOT_SPARE
+ * bytes at a time, which stay in the core's caches, and stored past the caches
+ * to mem.
  */
 #define CF_SLOT_SPARE ((size_t)64 << 10)
 ssize_t cf_slot_fill_past(const struct cf_piece *piece,
 			  const struct cf_part *part, char *mem, char *spare);
 
 /*
- * Reads the part out of the page cache right to near, in an aperture, or, if
- * there is none or the file wants pages to be read into, to mem. *from: which.
+ * Reads the part out of the page cache to near, which is in an aperture; or to
+ * mem, if near is NULL or the file's reads need memory that has pages. Neither
+ * is a block's start: cf_slot_delta is not added. *from: which of the two has
+ * the bytes. Bytes of the part, or -errno.
  */
 ssize_t cf_slot_fill_near(const struct cf_piece *piece,
 			  const struct cf_part *part, char *near, char *mem,
 			  const char **from);
 
-/* Writes it from there. */
+/* Writes the part from mem + cf_slot_delta. Bytes, or -errno. */
 ssize_t cf_slot_drain(const struct cf_piece *piece, const struct cf_part *part,
 		      const char *mem);
 
