@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * fleet - who may travel in one, and what a voyage gets on its way: a device,
+ * fleet - which pieces may travel in one, and what a voyage needs: a device,
  * slots and a lane.
  */
 #include "path/fleet.h"
@@ -11,7 +11,7 @@
 #include "path/voyage.h"
 
 #define MAX_SLOTS 32
-#define SPARE ((size_t)8 << 20) /* bytes of cells whose copies are due */
+#define SPARE ((size_t)8 << 20) /* bytes of cells that may wait for copies */
 
 /* The slots that the cells of a voyage are cut out of. */
 struct room {
@@ -20,7 +20,7 @@ struct room {
 	unsigned nr;
 };
 
-/* The CPU would fetch the bytes of an edge over the bus: those are staged. */
+/* With an alias there may be no edge, because those are staged. */
 static bool lies_well(const struct cf_piece *piece, bool alias)
 {
 	if (alias)
@@ -42,7 +42,7 @@ size_t cf_fleet_need(const struct cf_piece *piece)
 	return cf_cell_need(piece);
 }
 
-/* A write as a read: there is nothing to copy. */
+/* There is nothing to copy, so writes fly as reads do. */
 static void run_near(struct cf_voyage *v)
 {
 	while (v->nr_cells < 2 * v->fleet->flights)
@@ -70,7 +70,7 @@ static unsigned cells_wanted(const struct cf_voyage *v)
 	return flights + (spare < flights ? (unsigned)spare : flights);
 }
 
-/* Waits for the first slot holding none, and takes what others are free. */
+/* Waits for one slot while it holds none; others only if they are free. */
 static int lease(struct cf_voyage *v, struct room *room)
 {
 	unsigned wanted = cells_wanted(v);

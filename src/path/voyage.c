@@ -2,14 +2,14 @@
 /*
  * voyage - takes, flies, copies and ends, in rounds.
  *
- * DESIGN  A round takes what has landed, all of it, and does for all at once
- * what the driver is needed for: its calls are dear beside a small piece and
- * quick beside the disk. A read has more cells than flights, so that the
- * disk goes on while a round's cells are copied; a write waits until a good
- * part of its cells are free, and copies them in one go.
+ * DESIGN  A round takes all pieces that have landed, and makes the driver's
+ * calls once for all of them: a call is dear beside a small piece, and quick
+ * beside the disk. Reads have more cells than flights, so that the disk goes on
+ * while a round's cells are copied. Writes wait until a good part of the cells
+ * is free, and are copied into these in one go.
  *
- * Bytes sit in a cell at the same offset from a page boundary as they have in
- * the file, so all of a read is whole pages.
+ * Bytes sit in a cell at the same offset from a block boundary as they have in
+ * the file, so all of a read is whole blocks.
  */
 #include "path/voyage.h"
 
@@ -17,11 +17,11 @@
 #include "core/device.h"
 #include "path/copies.h"
 
-#define ROUND 4 /* a write copies when one cell in so many is free */
+#define ROUND 4 /* writes are copied when one cell in so many is free */
 
 _Static_assert(CF_VOYAGE_CELLS <= CF_COPIES_MAX, "one call copies a round");
 
-/* What a round looks at: cells whose pieces are copied or have ended. */
+/* The cells of one round, whose pieces are to be copied or have ended. */
 struct round {
 	struct cf_cell *cells[CF_VOYAGE_CELLS];
 	const struct cf_piece *pieces[CF_VOYAGE_CELLS];
@@ -43,7 +43,7 @@ static void free_cell(struct cf_voyage *v, struct cf_cell *cell)
 	v->idle[v->nr_idle++] = cell;
 }
 
-/* Where a piece's bytes are that need no cell. */
+/* Where the disk reaches the piece's bytes, in a voyage without dev. */
 static char *memory_of(const struct cf_voyage *v, const struct cf_piece *piece)
 {
 	uintptr_t addr = piece->mem.addr;
@@ -52,7 +52,7 @@ static char *memory_of(const struct cf_voyage *v, const struct cf_piece *piece)
 					  addr);
 }
 
-/* An idle cell with the next piece in it, or NULL. */
+/* An idle cell with the next piece in it. NULL: no cell, or no piece. */
 static struct cf_cell *take(struct cf_voyage *v)
 {
 	const struct cf_piece *piece = v->first;
@@ -73,7 +73,7 @@ static struct cf_cell *take(struct cf_voyage *v)
 	return cell;
 }
 
-/* A read into a cell takes its pages whole; all else just the piece. */
+/* A read into a slot takes whole blocks; all else just the piece. */
 static void begin(struct cf_voyage *v, struct cf_cell *cell)
 {
 	const struct cf_piece *piece = cell->piece;
@@ -112,8 +112,8 @@ static void add(struct round *r, struct cf_cell *cell, ssize_t result)
 }
 
 /*
- * Bytes of the piece that its flight has moved, or -errno. What an alias was
- * refused behind some bytes goes another way as a whole.
+ * Bytes of the piece that its flight has moved, or -errno. If the kernel has
+ * refused an alias after some bytes, all of the piece goes another way.
  */
 static ssize_t result_of(const struct cf_voyage *v, const struct cf_cell *cell)
 {
@@ -126,7 +126,7 @@ static ssize_t result_of(const struct cf_voyage *v, const struct cf_cell *cell)
 	return cf_slot_counts(t, cf_cell_delta(cell->piece), cell->piece->size);
 }
 
-/* Waits for one, and takes what else there is. False: nothing flies. */
+/* Waits for one flight, takes all that have landed. False: nothing flies. */
 static bool land(struct cf_voyage *v, struct round *r)
 {
 	struct cf_cell *cell = landed(v, true);
@@ -145,9 +145,9 @@ static void end(struct cf_voyage *v, struct round *r)
 }
 
 /*
- * A launch looks into one slot. After an error copies may still be under way
- * into cells or out of them; and what else was flying is copied all the same,
- * which does not undo it.
+ * A launch can serve one slot only. After an error copies may still be under
+ * way into cells or out of them, so the lane is settled. Pieces that were
+ * flying then are copied in later rounds, and v->err stays.
  */
 static void copy(struct cf_voyage *v, struct round *r)
 {
@@ -166,7 +166,7 @@ static void copy(struct cf_voyage *v, struct round *r)
 	cf_lane_settle(v->lane);
 }
 
-/* As many as may fly. */
+/* Begins as many flights as there may be. */
 static void take_off(struct cf_voyage *v)
 {
 	struct cf_cell *cell;
@@ -175,7 +175,7 @@ static void take_off(struct cf_voyage *v)
 		begin(v, cell);
 }
 
-/* What has landed in aliases is there for the GPU, or has failed. */
+/* Reads into aliases fail if the GPU cannot be made to see their bytes. */
 static void arrive(struct round *r)
 {
 	const struct cf_piece *first = r->pieces[0];
@@ -195,7 +195,7 @@ void cf_voyage_fly(struct cf_voyage *v)
 		struct cf_cell *cell;
 
 		take_off(v);
-		/* off they are before we turn to the driver */
+		/* a look at the ring submits them, before driver calls */
 		cell = v->flying ? landed(v, false) : NULL;
 		if (cell)
 			add(&r, cell, result_of(v, cell));
@@ -208,7 +208,7 @@ void cf_voyage_fly(struct cf_voyage *v)
 	}
 }
 
-/* Copies the next ones out of the device; those that made it take off. */
+/* Copies the next pieces out of the device; they fly, or end if it failed. */
 static void copy_out(struct cf_voyage *v)
 {
 	struct round r = { .nr = 0 };

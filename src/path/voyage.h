@@ -2,8 +2,9 @@
 /*
  * voyage - a fleet under way, from its first piece to the end of its last.
  *
- * It takes, flies, copies and ends, in rounds. Its maker leases what it needs
- * (path/fleet.c) and takes that back. One thread's.
+ * In rounds it takes pieces, lets them fly (IO at the disk), copies those that
+ * have landed, and tells their ends. path/fleet.c makes it, and owns its slots
+ * and its lane. One thread's.
  */
 #ifndef CF_PATH_VOYAGE_H
 #define CF_PATH_VOYAGE_H
@@ -17,48 +18,48 @@
 struct cf_device;
 struct cf_lane;
 
-/* A piece under way; a flight is the first member, so that one is the other. */
+/* A piece under way. Its flight is first: a landed one is cast to the cell. */
 struct cf_cell {
 	struct cf_flight flight;
 	const struct cf_piece *piece;
-	char *mem; /* device memory: a page boundary in a slot */
-	char *at;  /* where the piece's first byte is */
+	char *mem; /* a block boundary in a slot; NULL without dev */
+	char *at;  /* where the piece's first byte is for the CPU */
 };
 
 struct cf_voyage {
 	struct cf_fleet *fleet;
 	struct cf_ring *ring;
 	const struct cf_piece *first; /* until it is taken */
-	struct cf_device *dev; /* current; NULL: memory that the CPU reaches */
+	struct cf_device *dev; /* current; NULL: nothing is to be copied */
 	struct cf_lane *lane;  /* of dev */
 	char *slot;	       /* in which all cells lie, or NULL */
-	bool over;	       /* there is no next one */
-	int err;	       /* of the device; nothing is taken any more */
+	bool over;	       /* next has answered NULL */
+	int err;	       /* of the device: no further piece is taken */
 	struct cf_cell all[CF_VOYAGE_CELLS];
 	struct cf_cell *idle[CF_VOYAGE_CELLS]; /* a stack */
 	unsigned nr_cells, nr_idle;
-	unsigned flying;
+	unsigned flying; /* cells at the ring */
 };
 
-/* How far into its cell the first byte of a piece is. */
+/* Bytes from the start of a cell to the piece's first byte. */
 static inline size_t cf_cell_delta(const struct cf_piece *piece)
 {
 	return cf_slot_delta(piece, &(struct cf_part){ 0, piece->size });
 }
 
-/* The blocks that the piece touches; a slot's cells begin at such, too. */
+/* Bytes of all blocks that the piece touches; a cell begins with a block. */
 static inline size_t cf_cell_need(const struct cf_piece *piece)
 {
 	return cf_slot_whole(piece, &(struct cf_part){ 0, piece->size });
 }
 
-/* mem: cf_cell_need of any piece, at such a boundary; NULL without dev. */
+/* mem: a block boundary, with room for any piece; NULL without dev. */
 void cf_voyage_add_cell(struct cf_voyage *v, char *mem);
 
-/* Carries reads, or, without dev, what needs no copy. All have ended. */
+/* Carries reads, and without dev also writes, until all taken have ended. */
 void cf_voyage_fly(struct cf_voyage *v);
 
-/* Writes of dev's memory, which are copied before they fly. */
+/* The same for writes with dev, which are copied before they fly. */
 void cf_voyage_fly_writes(struct cf_voyage *v);
 
 #endif
