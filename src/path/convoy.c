@@ -2,9 +2,8 @@
 /*
  * convoy - parts of pieces go through the places of one slot, in turn.
  *
- * Copies of one lane end in the order in which they began. So a piece has
- * ended when the copy of its last part has, and the place of that part says
- * so.
+ * Copies of one lane end in the order in which they began. So a piece has ended
+ * when the copy of its last part has, and that part's place names the piece.
  */
 #include "path/convoy.h"
 
@@ -14,12 +13,12 @@
 #include "core/visit.h"
 #include "path/slot_io.h"
 
-#define PLACES 3 /* one is filled, one is copied, and one is late */
+#define PLACES 3 /* one is filled, one copied, and one may end late */
 _Static_assert(PLACES <= CF_LANE_DEPTH, "a place has an event of the lane");
 
 struct place {
 	char *mem;
-	const struct cf_piece *ends; /* with the copy under way; or NULL */
+	const struct cf_piece *ends; /* whose last copy this is; or NULL */
 	ssize_t result;		     /* of ends */
 };
 
@@ -32,8 +31,8 @@ struct journey {
 	struct place places[PLACES];
 	size_t step;
 	size_t begun, done; /* copies; copy n is out of place n % PLACES */
-	int err;	    /* of the device; nothing is taken any more */
-	int lost;	    /* of a wait; nothing under way is certain */
+	int err;	    /* of the device: no further piece is taken */
+	int lost;	    /* of a wait: no copy under way is certain */
 };
 
 bool cf_convoy_can(const struct cf_piece *piece)
@@ -45,7 +44,7 @@ bool cf_convoy_can(const struct cf_piece *piece)
 
 /* ---------------------------------------------------------------- copies */
 
-/* The oldest copy is over, or will never be. */
+/* res: how the oldest copy ended; after a failure later ones do not count. */
 static void take_note(struct journey *j, CUresult res)
 {
 	struct place *place = &j->places[j->done++ % PLACES];
@@ -68,7 +67,7 @@ static void wait_oldest(struct journey *j)
 	take_note(j, j->cuda->event_synchronize(oldest(j)));
 }
 
-/* Ends are told as they come. */
+/* Tells the ends of pieces whose copies are done; does not wait. */
 static void look(struct journey *j)
 {
 	while (j->done < j->begun) {
@@ -97,7 +96,7 @@ static int begin_copy(struct journey *j, const struct cf_piece *piece,
 
 /* ---------------------------------------------------------------- pieces */
 
-/* Bytes that are on their way to the device, or -error. */
+/* Bytes of the part that are on their way to the device, or -error. */
 static ssize_t carry_part(struct journey *j, const struct cf_piece *piece,
 			  const struct cf_part *part)
 {
@@ -115,7 +114,7 @@ static ssize_t carry_part(struct journey *j, const struct cf_piece *piece,
 	return j->err ? j->err : n;
 }
 
-/* It has ended, or does with the last copy that was begun. */
+/* The piece ends now, or with its last copy. n: answer of its last part. */
 static void conclude(struct journey *j, const struct cf_piece *piece,
 		     size_t done, ssize_t n)
 {
@@ -157,7 +156,7 @@ static void carry_all(struct journey *j)
 		wait_oldest(j);
 }
 
-/* A part and what it touches of the blocks around it. */
+/* A place has room for a part and for the blocks around it. */
 static void cut(struct journey *j, const struct cf_slot *slot)
 {
 	size_t room = slot->size / PLACES & ~(size_t)(CF_SLOT_ALIGN - 1);

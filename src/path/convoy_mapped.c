@@ -2,8 +2,8 @@
 /*
  * convoy_mapped - pieces out of windows, one copy behind the other.
  *
- * Alone, who waits for a copy of a few microseconds comes late, and then the
- * link has waited too. Here the next copies are there already.
+ * A thread that waits for each copy of a few microseconds is late to begin the
+ * next one, and the link is idle meanwhile. Here the next copies are queued.
  *
  * Copies end in the order in which they began, so a piece ends with its last.
  */
@@ -14,16 +14,16 @@
 #include "path/draws.h"
 
 struct caravan {
-	struct cf_draws draws; /* first, for over */
+	struct cf_draws draws; /* first, so that over can cast it back */
 	struct cf_convoy *convoy;
 	const struct cf_piece *first;
-	/* the piece whose copies end now: what of its front made it, and why
-	 * what comes behind does not count */
+	/* of the piece whose copies end now: bytes from its front that count,
+	 * and why those behind them do not; or NULL */
 	size_t good;
 	const char *why;
 };
 
-/* why: what comes behind good bytes is left to another path; or NULL. */
+/* why: bytes behind `good` are left to the next path; NULL: they are not. */
 static void tell(const struct cf_piece *piece, size_t good, const char *why)
 {
 	if (why)
@@ -39,7 +39,7 @@ static void end_piece(const struct caravan *c, const struct cf_piece *piece,
 	c->convoy->ended(c->convoy, piece, (ssize_t)good);
 }
 
-/* All of its copies are over. */
+/* All copies of the piece are over. */
 static void conclude(struct caravan *c, const struct cf_piece *piece)
 {
 	bool stands = cf_draw_file_stands(piece);
@@ -63,7 +63,7 @@ static void over(struct cf_draws *draws, const struct cf_draw *one)
 		conclude(c, one->piece);
 }
 
-/* To the end of its chunk, or of the file. */
+/* Bytes up to the end of the chunk, the file or the piece. */
 static size_t next_size(const struct caravan *c, const struct cf_piece *piece,
 			size_t at)
 {
@@ -76,7 +76,7 @@ static size_t next_size(const struct caravan *c, const struct cf_piece *piece,
 	return cf_least(cf_least(room, end - off), piece->size - at);
 }
 
-/* How much of its front is on its way, or has been; why no more, or NULL. */
+/* Begins draws; bytes that they have from the front; *why: no more, or NULL. */
 static size_t begin_all(struct caravan *c, const struct cf_piece *piece,
 			const char **why)
 {
