@@ -2,9 +2,9 @@
 /*
  * bundle - fills a slot, moves it, and keeps each piece's result.
  *
- * A piece lies in the slot at the same offset from a multiple of 16 as it
- * has in device memory, and right behind the one before it where it does so
- * there: then the two are one copy.
+ * A piece lies in the slot at the same offset from a multiple of 16 as it has
+ * in device memory. If it is right behind the piece before it there, it is so
+ * in the slot, too, and the two are one copy.
  */
 #include "path/bundle_crew.h"
 
@@ -76,7 +76,7 @@ static bool goes_on(const struct cf_bundle *b, unsigned i)
 	       b->results[i + 1] > 0;
 }
 
-/* One call for all, or a call for each where that did not do them whole. */
+/* One call for all; a call for each if that one did not move all bytes. */
 static void move_run(struct cf_bundle *b, unsigned first, unsigned nr,
 		     size_t size)
 {
@@ -89,7 +89,7 @@ static void move_run(struct cf_bundle *b, unsigned first, unsigned nr,
 						b->pieces[i]->size);
 }
 
-/* Those with a result, which is all of their bytes. */
+/* A result > 0 is still the piece's size; pieces without one are skipped. */
 void cf_bundle_move_files(struct cf_bundle *b, unsigned first, unsigned end)
 {
 	unsigned nr;

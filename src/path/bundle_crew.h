@@ -23,16 +23,16 @@ struct cf_bundle {
 void cf_bundle_move_files(struct cf_bundle *b, unsigned first, unsigned end);
 
 /*
- * Copies them between the slot and the device, each as many bytes as its
- * result says; wait: until that is done, else until the caller waits for the
+ * Copies the same pieces between slot and device, as many bytes of each as its
+ * result says. wait: until the copies are done; else the caller waits for the
  * lane. Answers as cf_copies_move does.
  */
 int cf_bundle_copy(struct cf_bundle *b, unsigned first, unsigned end,
 		   bool wait);
 
 /*
- * Reads all into the slot and from there into the device. 0; or a negative
- * code: some did not make it, and the lane is to be settled.
+ * Reads all pieces into the slot, and from there into the device. 0; or a
+ * negative code: some copies failed, and the lane must be settled.
  */
 int cf_bundle_read_together(struct cf_bundle *b);
 

@@ -5,7 +5,7 @@
 #include <errno.h>
 #include "core/copy_in.h"
 
-#define MIN_SHARED 4 /* copies; fewer are quicker one by one */
+#define MIN_SHARED 4 /* copies of a launch; fewer are quicker one by one */
 #define MAX_SHARED ((size_t)64 << 10)
 
 static CUresult copy(const struct cf_cuda *cuda, const struct cf_copies *c,
@@ -22,7 +22,7 @@ static CUresult copy(const struct cf_cuda *cuda, const struct cf_copies *c,
 
 /* ---------------------------------------------------------------- runs */
 
-/* b follows a in both memories, and the driver takes them for one. */
+/* b lies behind a in both memories, and on the device in one allocation. */
 static bool follows(const struct cf_copies *c, unsigned a, unsigned b)
 {
 	const struct cf_memory *mem = &c->pieces[a]->mem;
@@ -36,7 +36,7 @@ static bool follows(const struct cf_copies *c, unsigned a, unsigned b)
 	       mem->addr + size == next->addr && c->at[a] + size == c->at[b];
 }
 
-/* The pieces from i on that are one copy, and its bytes. */
+/* How many pieces from i on are one copy; *size: its bytes. */
 static unsigned run_from(const struct cf_copies *c, unsigned i, size_t *size)
 {
 	unsigned end = i + 1;
@@ -47,7 +47,7 @@ static unsigned run_from(const struct cf_copies *c, unsigned i, size_t *size)
 	return end - i;
 }
 
-/* Enough copies that sharing pays, none of them large. */
+/* Whether sharing a launch pays: enough copies, and none of a large piece. */
 static bool are_many_small(const struct cf_copies *c)
 {
 	unsigned runs = 0;
@@ -68,9 +68,9 @@ static bool are_many_small(const struct cf_copies *c)
 /* ------------------------------------------------------------- sharing */
 
 /*
- * A kernel that strays breaks the client's context, so only plain device
- * memory of known bounds, and asked for once more: since the submit the
- * client may have freed it, which a copy would only be refused for.
+ * A kernel that strays breaks the client's context. So only plain device memory
+ * of known bounds, and the driver is asked once more: the client may have freed
+ * it since the submit. (A copy by the driver would only be refused then.)
  */
 static bool may_share(const struct cf_piece *piece, size_t size)
 {
@@ -84,7 +84,7 @@ static bool may_share(const struct cf_piece *piece, size_t size)
 	       now.addr + size <= now.end;
 }
 
-/* Copies that have shared a launch and are done are marked. */
+/* Sets moved for what the launch has copied. 0 or a CUDA code. */
 static int share_launch(const struct cf_copies *c, bool *moved)
 {
 	struct cf_copy copies[CF_COPIES_MAX];
@@ -123,7 +123,7 @@ static int fail_rest(const struct cf_copies *c, const bool *moved, int err)
 	return err;
 }
 
-/* A copy that is refused fails its piece only. */
+/* One by one, so that a copy that is refused fails its own piece only. */
 static int copy_each(const struct cf_cuda *cuda, const struct cf_copies *c,
 		     unsigned first, unsigned nr)
 {
@@ -140,7 +140,7 @@ static int copy_each(const struct cf_cuda *cuda, const struct cf_copies *c,
 	return err;
 }
 
-/* Pieces that the launch has moved, or not, alternate seldom. */
+/* A run may have pieces that the launch has moved: copied again, but seldom. */
 static int move_rest(const struct cf_copies *c, const bool *moved)
 {
 	const struct cf_cuda *cuda = cf_cuda_loaded();

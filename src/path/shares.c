@@ -10,10 +10,10 @@
 #include "core/numbers.h"
 
 #define HALVES CF_SHARES_HALVES
-#define PER_CARRIER 2 /* at least */
+#define PER_CARRIER 2 /* shares that each carrier gets, at least */
 #define MAX_STEP 8
 #define BLOCK 4096
-#define TAKEN_LAST (UINT64_C(1) << 32) /* a piece, from the end */
+#define TAKEN_LAST (UINT64_C(1) << 32) /* one piece taken from the end */
 
 _Static_assert(CF_BUNDLE_MAX_SIZE <= HALVES * CF_SHARES_PART,
 	       "of larger pieces a half is too much");
@@ -27,7 +27,7 @@ static enum cf_share_kind kind_of(const struct cf_piece *piece)
 	return cf_cold_lately(piece->handle) ? CF_SHARE_LARGE : CF_SHARE_HALVES;
 }
 
-/* Kinds are settled now: what is known of a file changes while it is read. */
+/* Fixes the kinds, for cf_cold_lately may change while the bundle is read. */
 void cf_shares_init(struct cf_shares *shares, struct cf_bundle *b)
 {
 	unsigned carriers = b->crew->helpers + 1;
@@ -41,7 +41,7 @@ void cf_shares_init(struct cf_shares *shares, struct cf_bundle *b)
 		shares->kind[i] = (unsigned char)kind_of(b->pieces[i]);
 }
 
-/* Of the share that begins there: a half, or pieces of one kind. */
+/* The end, in halves, of the share that begins at half `first`. */
 static unsigned end_of(const struct cf_shares *shares, unsigned first)
 {
 	unsigned i = first / HALVES;
@@ -60,7 +60,7 @@ static unsigned end_at(const struct cf_shares *shares, uint64_t taken)
 	return shares->b->nr - (unsigned)(taken / TAKEN_LAST);
 }
 
-/* Relaxed: it carries no data. So it is below. */
+/* Relaxed here and below: `taken` publishes no data. */
 static bool take(struct cf_shares *shares, unsigned *first, unsigned *end)
 {
 	uint64_t taken =
@@ -105,7 +105,7 @@ unsigned cf_shares_end(struct cf_shares *shares)
 
 /* -------------------------------------------------------------- reading */
 
-/* Between blocks of the file; neither is tiny, for each is a call. */
+/* Cut at a block of the file. Neither half is tiny, for each costs a call. */
 static struct cf_part half_of(const struct cf_piece *piece, unsigned half)
 {
 	size_t off = (size_t)piece->file_off;
@@ -140,7 +140,7 @@ static void fill_half(struct cf_shares *shares, unsigned i, unsigned half)
 			      memory_order_release);
 }
 
-/* Or they would never be found to be quick again. */
+/* Times large pieces, or their file would never count as quick again. */
 static void note_large(const struct cf_bundle *b, unsigned first, unsigned end,
 		       int64_t begun)
 {
@@ -185,7 +185,7 @@ static bool is_filled(const struct cf_shares *shares, unsigned i, unsigned half)
 				    memory_order_acquire);
 }
 
-/* What is behind a gap does not count, nor why it was not read. */
+/* Bytes behind a gap do not count, and an error behind bytes is not told. */
 static ssize_t joined(const struct cf_shares *shares, unsigned i)
 {
 	struct cf_part first = half_of(shares->b->pieces[i], 0);
