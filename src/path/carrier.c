@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* carrier - finds room, and gives it back. */
+/* carrier - finds room for a carrier's bytes, and gives it back. */
 #include "path/carrier.h"
 
 #include "core/aperture.h"
@@ -9,7 +9,7 @@
 #include "core/numbers.h"
 #include "path/slot_io.h"
 
-#define SPARE_FROM (4 * CF_SLOT_SPARE) /* of a slot */
+#define SPARE_FROM (4 * CF_SLOT_SPARE) /* smaller slots have no spare */
 
 /* --------------------------------------------------- room for its bytes */
 
@@ -39,7 +39,7 @@ static void take_near_slot(struct cf_carrier *c)
 		c->near = cf_near_slots_take(slots, c->piece->near_slots);
 }
 
-/* How much of the slot is left for berths. */
+/* Bytes for berths: the slot's, less a spare, or no more than a near slot's. */
 static size_t set_aside(struct cf_carrier *c)
 {
 	size_t size = c->slot->size;
@@ -101,7 +101,7 @@ bool cf_carrier_begin(struct cf_carrier *c, const struct cf_piece *piece,
 	return true;
 }
 
-/* What it was asked for is where it belongs when a carrier comes back. */
+/* Waits until the berths' orders are carried out. 0, or a CUDA code. */
 static int settle(struct cf_carrier *c)
 {
 	int err = 0;
@@ -122,8 +122,9 @@ static void give_slots_back(const struct cf_carrier *c)
 }
 
 /*
- * What a lost kernel may still look at is not lent again; and what was put into
- * an aperture and never ordered would come over what the next one puts there.
+ * A lost kernel may still look at its slots, so they are not leased again. The
+ * fence: bytes that were put into an aperture and never ordered must not come
+ * over those of its next user.
  */
 static void give_room_back(struct cf_carrier *c, bool lost)
 {
@@ -147,7 +148,7 @@ static void near_comes_back(const struct cf_ferry_loan *loan, bool lost)
 		cf_near_slots_give_back(loan->owner, loan->what);
 }
 
-/* True: it is given back when what is on its way has come out of it. */
+/* True: the ferry gives the slots back when its kernel has left. */
 static bool lend(struct cf_carrier *c)
 {
 	const struct cf_ferry_loan slot = { slot_comes_back, c->pool, c->slot };
@@ -165,7 +166,7 @@ static bool lend(struct cf_carrier *c)
 	return cf_ferry_lend(c->ferry, &slot);
 }
 
-/* What was read into the hold is safe there until the kernel is gone. */
+/* The hold is the ferry's: bytes that are yet to be moved may stay there. */
 static bool may_leave_hold(const struct cf_carrier *c)
 {
 	return !c->slot && c->piece->op == CF_READ &&
@@ -179,7 +180,7 @@ static void leave_in_hold(struct cf_carrier *c)
 			c->ferry->hold_nr = c->berths[i].nr;
 }
 
-/* Which of its bytes were moved is not known, if it was lost. */
+/* If the kernel was lost, none of the carrier's bytes are certain. */
 void cf_carrier_end(struct cf_carrier *c)
 {
 	int lost = 0;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* carrier_orders - fills and drains berths, and orders what is between. */
+/* carrier_orders - fills and drains berths, and posts a ferry's orders. */
 #include "path/carrier.h"
 
 #include "core/ferry.h"
@@ -11,10 +11,10 @@ static uint64_t in_device(const struct cf_carrier *c,
 	return c->piece->mem.addr + part->at;
 }
 
-/* The kernel moves single bytes of what is not alike modulo so much. */
+/* Where source and target differ modulo this, the kernel moves single bytes. */
 #define VECTOR 16
 
-/* Where a part's blocks begin; but blocks are the disk's affair alone. */
+/* Where a part's blocks begin. O_DIRECT: at b->mem; else as VECTOR wants it. */
 static char *berth_for(const struct cf_carrier *c, const struct cf_berth *b,
 		       const struct cf_part *part)
 {
@@ -29,7 +29,7 @@ static char *in_berth(const struct cf_carrier *c, const struct cf_berth *b,
 	return berth_for(c, b, part) + cf_slot_delta(c->piece, part);
 }
 
-/* To the berth, or to the place in the aperture that stands for it. */
+/* *from: where the bytes are, in the berth or in its place in an aperture. */
 static ssize_t fill(const struct cf_carrier *c, const struct cf_berth *b,
 		    const struct cf_part *some, const char **from)
 {
@@ -63,7 +63,7 @@ static ssize_t read_some(struct cf_carrier *c, struct cf_berth *b,
 	return err ? err : n;
 }
 
-/* What comes next of the part, if there is more of it. */
+/* Cuts from rest what fits into a berth. False: nothing is left. */
 static bool next_of(const struct cf_carrier *c, struct cf_part *rest,
 		    struct cf_part *some)
 {
@@ -77,7 +77,7 @@ static bool next_of(const struct cf_carrier *c, struct cf_part *rest,
 	return true;
 }
 
-/* Not, if it would then wait for its stream. */
+/* Ahead of its stream only while no step would wait for the kernel. */
 static bool may_go_on(const struct cf_carrier *c, bool ahead)
 {
 	return !ahead || (c->nr < c->nr_berths && !cf_ferry_is_full(c->ferry));
@@ -100,13 +100,13 @@ void cf_carrier_read(struct cf_carrier *c, bool ahead)
 	}
 }
 
-/* Orders are before the disk by as many berths as there are. */
+/* The kernel's copies are ahead of the file's writes by up to all berths. */
 struct writing {
 	struct cf_part rest;
 	unsigned begun, ended;
 };
 
-/* False: there was an error, and the feed knows. */
+/* Posts orders for all free berths. False: an error, which the feed knows. */
 static bool order_more(struct cf_carrier *c, struct writing *w)
 {
 	while (w->begun - w->ended < c->nr_berths) {
@@ -121,7 +121,7 @@ static bool order_more(struct cf_carrier *c, struct writing *w)
 			c->ferry, (uintptr_t)in_berth(c, b, &b->part),
 			in_device(c, &b->part), b->part.size, &b->nr);
 		if (err) {
-			/* also what was ordered before is not written */
+			/* berths ordered before are not written either */
 			b = &c->berths[w->ended % c->nr_berths];
 			cf_feed_short(c->feed, b->part.at, err);
 			return false;

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * ferried - device memory by way of pinned memory and the client's stream.
+ * ferried - the staged way of a piece with a ferry (core/ferry.h): a kernel in
+ * the client's own stream makes the copies.
  *
- * What stage.h is where copies have streams of their own. Makes no driver
- * call, and waits for nobody but the disk and the kernel of its own stream.
+ * Makes no driver call, and waits for nothing but the disk and that kernel.
  */
 #ifndef CF_PATH_FERRIED_H
 #define CF_PATH_FERRIED_H
