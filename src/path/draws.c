@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* draws - finds windows, and looks at them when they were copied out of. */
+/* draws - finds windows to copy from, and checks their pages meanwhile. */
 #include "path/draws.h"
 
 #include <errno.h>
@@ -9,17 +9,17 @@
 #include "core/pause.h"
 #include "core/windows.h"
 
-/* Alone one has the link to itself, and a wake would take long beside that. */
+/* cf_draws open from which on waits sleep; with fewer, copies end too soon */
 #define MANY 4
 
 #define MAX_NAPS 1000
 
-/* Between so many bytes the link is idle for a moment that nobody sees. */
+/* bytes sent as a group; the link's pause behind them is short beside them */
 #define TOGETHER ((size_t)4 << 20)
 
-#define FERRY_DEPTH CF_FERRY_ORDERS /* on a board */
+#define FERRY_DEPTH CF_FERRY_ORDERS /* as many as a board holds */
 
-static _Atomic unsigned nr_open; /* relaxed: it guides */
+static _Atomic unsigned nr_open; /* by lanes; relaxed: a hint */
 
 static void begin(struct cf_draws *draws, const struct cf_gpu *gpu,
 		  size_t depth)
@@ -79,8 +79,8 @@ static void check(struct cf_draw *one)
 }
 
 /*
- * While they are on their way it takes no longer. What was ordered at once is
- * read when its stream is there.
+ * Costs no time while the copies are on their way. Orders that were posted at
+ * once are carried out when the stream comes, so their check waits for it.
  */
 static void check_sent(struct cf_draws *draws)
 {
@@ -90,7 +90,7 @@ static void check_sent(struct cf_draws *draws)
 		check(&draws->draws[n % draws->depth]);
 }
 
-/* The oldest copy is over, or will never be: its ferry is gone. */
+/* The oldest copy is over; not moved: it failed, or its ferry is gone. */
 static void take_note(struct cf_draws *draws, bool moved)
 {
 	struct cf_draw *one = oldest(draws);
@@ -118,7 +118,7 @@ static bool wait_for(const struct cf_draws *draws, struct cf_draw *one)
 				      CF_CU_SUCCESS;
 }
 
-/* An event that is still waited for is not to be another's, too. */
+/* First ends draws whose event the new group would use again. */
 static void send_off(struct cf_draws *draws)
 {
 	while (draws->ended < draws->sent &&
@@ -168,7 +168,7 @@ static void window_comes_back(const struct cf_ferry_loan *loan, bool lost)
 	cf_windows_put(loan->what, lost);
 }
 
-/* The oldest, if it is known to count. */
+/* Ends the oldest before its copy is over, if it is known to count. */
 static bool leave(struct cf_draws *draws)
 {
 	struct cf_draw *one = oldest(draws);
@@ -193,14 +193,15 @@ void cf_draws_leave(struct cf_draws *draws)
 /* ------------------------------------------------------------- beginning */
 
 /*
- * One window is opened at a time, in a millisecond. Who is to be spared the
- * CPU's copies waits for that, asleep, but not for ever.
+ * Another thread is opening a window, which takes a millisecond. Except in mode
+ * auto the CPU is to be spared the copy: the caller waits asleep, but not for
+ * ever. True: look for the window again.
  */
 static bool waits_for_others(struct cf_draws *draws)
 {
 	if (cf_windows_mode() == CF_WINDOWS_AUTO || draws->naps == MAX_NAPS)
 		return false;
-	/* whose copies go with ours wait until we let them out */
+	/* this thread may attend a lift's car whose riders wait for it */
 	if (draws->by_lift && draws->begun != draws->ended) {
 		wait_oldest(draws);
 		return true;
@@ -210,7 +211,7 @@ static bool waits_for_others(struct cf_draws *draws)
 	return true;
 }
 
-/* Those of copies that are done make room for it. */
+/* Ends draws of its own if the window needs their room. */
 static int find_window(struct cf_draws *draws, const struct cf_piece *piece,
 		       uint64_t chunk, struct cf_window **window)
 {
@@ -226,7 +227,7 @@ static int find_window(struct cf_draws *draws, const struct cf_piece *piece,
 	}
 }
 
-/* What its window does not show is the next path's. */
+/* Bytes that the window shows; the next path carries the rest. */
 static size_t shown_of(const struct cf_draw *one)
 {
 	size_t end = one->window->size;
@@ -235,7 +236,7 @@ static size_t shown_of(const struct cf_draw *one)
 	return one->size < shown ? one->size : shown;
 }
 
-/* Those that follow a copy that is under way may go together. */
+/* While a copy is under way, the next draws are gathered for one call. */
 static bool should_send(const struct cf_draws *draws)
 {
 	return draws->ferry || draws->sent == draws->ended ||
@@ -243,7 +244,7 @@ static bool should_send(const struct cf_draws *draws)
 	       draws->begun - draws->sent >= draws->depth / 2;
 }
 
-/* A file that is cut has no page where the CPU would read. */
+/* Whether the CPU reads no byte: where the file was cut that is a SIGBUS. */
 static bool goes_unread(const struct cf_draws *draws, const struct cf_draw *one)
 {
 	return draws->ferry || one->window->pin.gpu ||

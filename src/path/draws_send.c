@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* draws_send - has the lane, or the ferry, copy what waits. */
+/* draws_send - has a lane, a lift or a ferry copy the draws that wait. */
 #include "core/copy_in.h"
 #include "core/copy_many.h"
 #include "core/numbers.h"
@@ -17,7 +17,7 @@ static uint64_t target(const struct cf_draw *one)
 	return one->piece->mem.addr + one->at;
 }
 
-/* As the GPU has it: what is registered has one address for both. */
+/* For the GPU; a registered mapping has the same address for the CPU. */
 static uint64_t source(const struct cf_draw *one)
 {
 	const struct cf_window *w = one->window;
@@ -50,8 +50,8 @@ static CUresult copy_each(struct cf_draws *draws)
 }
 
 /*
- * Managed memory, and what is several mappings, wants to be told more of. The
- * CPU reads what is small, see core/copy_in.h.
+ * Managed memory and several mappings would need more attributes in the call.
+ * Of registered memory the CPU reads what is small (core/copy_in.h).
  */
 static bool may_be_one_of_many(const struct cf_draw *one)
 {
@@ -86,7 +86,7 @@ static CUresult copy_together(struct cf_draws *draws)
 			    draws->lane->stream);
 }
 
-/* What was copied in vain is copied again. */
+/* After a failure all are copied one by one, some of them again. */
 static CUresult copy_all(struct cf_draws *draws)
 {
 	CUresult res = CF_CU_NOT_SUPPORTED;

@@ -3,21 +3,20 @@
  * mapped - cached file pages to a GPU, with no copy by the CPU.
  *
  * DESIGN  Each part of a piece lies in one chunk of the file, and is drawn out
- * of its window (path/draws.h, which says why its bytes are right). One thread
- * carries it all: it only waits, asleep where so many do that none is done
- * soon.
+ * of the chunk's window (path/draws.h says why the bytes are right). One thread
+ * carries the piece: it only waits, and does so asleep if many threads draw,
+ * because then no copy is done soon.
  *
- * Where a draw does not count, where a window cannot be had, where the file
- * changes meanwhile, and where a driver call fails, the path gives up from the
- * first byte that is in doubt, and the next one reads it again. So it never
- * answers an error of its own.
+ * Where a draw does not count, a window cannot be had, the file changes
+ * meanwhile, or a driver call fails, the path gives up from the first byte in
+ * doubt, and the next path reads on from there. So it never answers an error.
  */
 #include "core/log.h"
 #include "core/windows.h"
 #include "path/draws.h"
 #include "path/path.h"
 
-/* What takes so long to copy is none the slower for a call of its own. */
+/* Bytes that take so long to copy that a call of their own costs no time. */
 #define BY_LANE ((size_t)4 << 20)
 
 static const enum cf_why whys[CF_NR_SIGHTS] = {
@@ -42,13 +41,16 @@ static const enum cf_why whys[CF_NR_SIGHTS] = {
 
 /* One piece, to the end of its feed. */
 struct trip {
-	struct cf_draws draws; /* first, for over */
+	struct cf_draws draws; /* first, so that over can cast it back */
 	const struct cf_piece *piece;
 	struct cf_feed *feed;
 	bool gave_up;
 };
 
-/* The path below must be free to carry what this one gives up. */
+/*
+ * What this path gives up is staged, so strict mode excludes it. A ferry opens
+ * no windows, and copies out of open ones only if it was launched for draws.
+ */
 static enum cf_why mapped_can(const struct cf_piece *piece,
 			      const struct cf_policy *policy)
 {
@@ -64,7 +66,7 @@ static enum cf_why mapped_can(const struct cf_piece *piece,
 	return whys[piece->view.sight];
 }
 
-/* The page cache is where all of it comes from. */
+/* All bytes come out of the page cache. */
 static struct cf_file_way mapped_way(const struct cf_piece *piece)
 {
 	const struct cf_transfer t = { .handle = piece->handle,
@@ -91,7 +93,7 @@ static void over(struct cf_draws *draws, const struct cf_draw *one)
 		give_up((struct trip *)draws, one->at, one->why);
 }
 
-/* False: the trip ends here, be it well or not. */
+/* False: none of the part was begun, and the feed was told why. */
 static bool begin_one(struct trip *trip, struct cf_part *part)
 {
 	uint64_t at = (uint64_t)trip->piece->file_off + part->at;
@@ -112,8 +114,8 @@ static bool begin_one(struct trip *trip, struct cf_part *part)
 }
 
 /*
- * The file is looked at behind its pages. What is read again nothing may still
- * be on its way to.
+ * The file's stamp is compared after its pages were checked. If the path gives
+ * up, no copy may still be on its way to memory that is read again.
  */
 static void go(struct trip *trip)
 {
