@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
  * nvfs - disk to registered GPU memory and back, by the nvidia-fs driver:
- * which pieces can travel so. How they do: nvfs_ride.c.
+ * which pieces can travel so. nvfs_ride.c carries them.
  */
 #include "path/nvfs.h"
 
@@ -15,7 +15,7 @@
 #include "path/nvfs_ride.h"
 #include "seam/frames.h"
 
-/* By what the driver's clients may say of a distributed file system. */
+/* Whether configuration allows writes to that distributed file system. */
 static bool may_write(int target, const struct cf_config *config)
 {
 	if (!cf_config_bool(config, CF_CFG_GDS_RDMA_WRITE_SUPPORT))
@@ -38,7 +38,7 @@ static uint64_t posix_kib(int target, const struct cf_config *config)
 	}
 }
 
-/* Dynamic routing that knows host memory only (contract 3.17). */
+/* Dynamic routing has no route but host memory (contract 3.17). */
 static bool is_routed_away(const struct cf_config *config)
 {
 	const char *const *order;
@@ -72,7 +72,7 @@ static enum cf_why check_config(const struct cf_piece *piece,
 	return is_routed_away(config) ? CF_WHY_NVFS_ROUTED : CF_WHY_YES;
 }
 
-/* Edges that make no whole block go through host memory. */
+/* Edges that make no whole block need host memory, and so allow_bounce. */
 static enum cf_why check_memory(const struct cf_piece *piece, bool allow_bounce)
 {
 	const struct cf_memory *mem = &piece->mem;
@@ -80,7 +80,7 @@ static enum cf_why check_memory(const struct cf_piece *piece, bool allow_bounce)
 
 	if (!piece->registered)
 		return CF_WHY_NOT_REGISTERED;
-	/* what takes its place must be told from it */
+	/* without an id, memory that takes its place would look the same */
 	if (mem->kind != CF_MEMORY_DEVICE || mem->chained || !mem->buffer_id)
 		return CF_WHY_NVFS_MEMORY;
 	if ((mem->addr ^ (uintptr_t)piece->file_off) & (CF_NVFS_BLOCK - 1))
@@ -96,7 +96,7 @@ static enum cf_why check_memory(const struct cf_piece *piece, bool allow_bounce)
 		       CF_WHY_YES;
 }
 
-/* Of a file that it may carry. */
+/* nvfs_can for a file that passed the gate. */
 static CF_APART enum cf_why can_piece(const struct cf_piece *piece,
 				      const struct cf_policy *policy)
 {
@@ -105,7 +105,7 @@ static CF_APART enum cf_why can_piece(const struct cf_piece *piece,
 
 	if (atomic_load_explicit(&handle->nvfs_refused, memory_order_relaxed))
 		return CF_WHY_NVFS_REFUSED;
-	/* first: these are a choice, which strict mode is no matter of */
+	/* first: a choice of the configuration may be staged in strict mode */
 	why = check_config(piece, policy->config);
 	if (why)
 		return why;
@@ -134,7 +134,7 @@ static struct cf_file_way nvfs_way(const struct cf_piece *piece)
 	size_t begin, end;
 
 	cf_nvfs_body(piece, &begin, &end);
-	/* the staged way carries edges, and reads them with their blocks */
+	/* the staged way reads edges with their whole blocks, O_DIRECT */
 	if (end - begin == piece->size || piece->op == CF_READ)
 		return (struct cf_file_way){ .direct = piece->size };
 	return (struct cf_file_way){

@@ -5,7 +5,7 @@
 
 struct cf_config;
 
-/* From now on; a request that runs may not see it. */
+/* For requests from now on; one that runs may still use the old values. */
 void cf_path_nvfs_configure(const struct cf_config *config);
 
 #endif

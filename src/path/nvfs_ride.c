@@ -2,14 +2,14 @@
 /*
  * nvfs_ride - carries a piece by the nvidia-fs driver.
  *
- * DESIGN  One carrier, the caller. It takes the whole blocks of the piece in
- * operations of up to a mapping's shadow, and keeps as many of them under way
- * as it gets mappings: the first by waiting, others only if they are free.
- * The first ones start as a batch. A piece of one operation blocks in the
- * driver, or polls under properties.use_poll_mode. Bytes that make no whole
- * block, holes of the file, and what the driver cannot do go through host
- * memory, by the staged path; so does all of a piece that gets no mapping.
- * A hole is read there too, and not zeroed: if storage was not hooked after
+ * DESIGN  The caller alone carries the piece. It moves the whole blocks in
+ * operations of at most a mapping's shadow, and keeps as many under way as it
+ * gets mappings: it waits for the first, and takes others only if they are
+ * free. The first operations start as a batch. A piece of one operation blocks
+ * in the driver, or polls under properties.use_poll_mode. Bytes that make no
+ * whole block, holes of the file, and what the driver cannot do go through host
+ * memory, by the staged path; so does all of a piece that gets no mapping. A
+ * hole is read there, too, and not zeroed: if the storage is not hooked after
  * all, that is what makes the bytes right.
  */
 #include "path/nvfs_ride.h"
@@ -40,7 +40,7 @@ void cf_nvfs_body(const struct cf_piece *piece, size_t *begin, size_t *end)
 	*end = *end > off ? *end - off : 0;
 }
 
-static atomic_bool may_bounce = true; /* relaxed: properties of a session */
+static atomic_bool may_bounce = true; /* these are the session's; relaxed */
 static atomic_bool may_poll;
 static _Atomic size_t poll_max;
 
@@ -58,7 +58,7 @@ void cf_path_nvfs_configure(const struct cf_config *config)
 		memory_order_relaxed);
 }
 
-/* An operation on a mapping of the carrier's, and what it moves. */
+/* An operation on one of the carrier's mappings. */
 struct flight {
 	struct cf_nvfs_op op;
 	size_t at; /* from the start of the piece */
@@ -69,9 +69,9 @@ struct ride {
 	size_t step; /* of parts through host memory */
 	struct cf_nvfs_file file;
 	struct flight flights[DEPTH];
-	unsigned nr; /* of them that have a mapping */
+	unsigned nr; /* flights that have a mapping */
 	unsigned oldest, flying;
-	size_t next, end; /* blocks that wait, half open */
+	size_t next, end; /* [next, end): bytes not begun, whole blocks */
 	size_t done;	  /* bytes from the front that made it */
 	bool over;	  /* the piece ends at done, with this code */
 	int code;
@@ -93,7 +93,7 @@ static ssize_t by_host(const struct ride *ride, size_t at, size_t size)
 	part.mem.addr += at;
 	part.file_off += (off_t)at;
 	part.size = size;
-	part.ordered = false; /* the whole piece has waited */
+	part.ordered = false; /* begin has waited for the whole piece */
 	part.flights = 0;
 	cf_feed_init(&feed, size,
 		     (size_t)part.file_off & (part.handle->page_align - 1),
@@ -102,7 +102,7 @@ static ssize_t by_host(const struct ride *ride, size_t at, size_t size)
 	return cf_feed_result(&feed);
 }
 
-/* The next bytes of the piece by host memory; they come after done. */
+/* Carries the size bytes from done on through host memory. */
 static void go_by_host(struct ride *ride, size_t size)
 {
 	ssize_t n = size ? by_host(ride, ride->done, size) : 0;
@@ -113,7 +113,7 @@ static void go_by_host(struct ride *ride, size_t size)
 		stop(ride, n);
 }
 
-/* What a file system that does not take part says of each request. */
+/* EOPNOTSUPP: the file system takes no part, and would say so each time. */
 static void note_error(struct ride *ride, const struct flight *f, int err)
 {
 	if (err == -EOPNOTSUPP)
@@ -126,7 +126,7 @@ static void note_error(struct ride *ride, const struct flight *f, int err)
 		       (long long)f->op.off, f->op.size, strerror(-err));
 }
 
-/* The first n bytes of an operation are there, but for holes. */
+/* The operation moved its first n bytes, but for holes: reads those. */
 static void take(struct ride *ride, const struct flight *f, size_t n)
 {
 	size_t at = 0, size;
@@ -147,8 +147,8 @@ static void take(struct ride *ride, const struct flight *f, size_t n)
 }
 
 /*
- * What is left of a flight that has moved n bytes or failed. A read comes
- * back short also after a hole, so only nothing at all is the file's end.
+ * Carries what is left of a flight that has moved n bytes, or failed. A read is
+ * also short after a hole, so only 0 bytes are the end of the file.
  */
 static void land(struct ride *ride, struct flight *f, ssize_t n)
 {
@@ -191,7 +191,7 @@ static void aim(struct ride *ride, struct flight *f)
 	ride->next += f->op.size;
 }
 
-/* Mappings for as many operations as there are, if they are free. */
+/* Takes more mappings, if they are free, for the operations that are left. */
 static void widen(struct ride *ride)
 {
 	size_t each = ride->flights[0].op.map->shadow_size;
@@ -204,7 +204,7 @@ static void widen(struct ride *ride)
 	}
 }
 
-/* Starts what mappings there are for; the first time, as a batch. */
+/* Starts an operation on each idle mapping; several of them as a batch. */
 static void launch(struct ride *ride)
 {
 	struct cf_nvfs_op *ops[DEPTH];
@@ -225,7 +225,7 @@ static void launch(struct ride *ride)
 		cf_nvfs_start(&ride->file, ops, nr);
 }
 
-/* Waits for the oldest; after the end of the piece, only that it is over. */
+/* Waits for the oldest; its result counts unless the piece has ended. */
 static void land_oldest(struct ride *ride)
 {
 	struct flight *f = &ride->flights[ride->oldest];
@@ -237,7 +237,7 @@ static void land_oldest(struct ride *ride)
 		land(ride, f, n);
 }
 
-/* All operations that one or several mappings can still take. */
+/* Carries the blocks that are left, unless a mapping breaks. */
 static void fly(struct ride *ride)
 {
 	widen(ride);
@@ -280,7 +280,7 @@ static void carry(struct ride *ride)
 		go_by_host(ride, ride->piece->size - ride->done);
 }
 
-/* Everything that must be had before a byte moves. */
+/* Takes what must be had before a byte moves. On error no mapping is held. */
 static int begin(struct ride *ride)
 {
 	const struct cf_piece *piece = ride->piece;
@@ -293,7 +293,7 @@ static int begin(struct ride *ride)
 	if (err)
 		return err;
 	ride->nr = 1;
-	/* what the kernels of the default streams still write comes first */
+	/* kernels in the default streams may still write the memory */
 	if (piece->op == CF_WRITE && piece->ordered)
 		err = cf_path_staged.settle(piece);
 	if (err)
@@ -314,7 +314,7 @@ void cf_nvfs_ride(const struct cf_piece *piece, struct cf_feed *feed,
 	}
 	if (err)
 		stop(&ride, err);
-	/* the parts of the plan are those of host memory */
+	/* empties the feed: its parts are cut for host memory */
 	while (cf_feed_next(feed, &part))
 		continue;
 	if (!ride.over)

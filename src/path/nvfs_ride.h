@@ -5,10 +5,13 @@
 
 #include "path/path.h"
 
-/* The whole blocks of a piece: from its start, half open. Pure. */
+/*
+ * The whole blocks of a piece: bytes [*begin, *end) from its start. There is
+ * none if *begin >= *end. Pure.
+ */
 void cf_nvfs_body(const struct cf_piece *piece, size_t *begin, size_t *end);
 
-/* The run of the path. */
+/* The run of cf_path_nvfs. */
 void cf_nvfs_ride(const struct cf_piece *piece, struct cf_feed *feed,
 		  struct cf_crew *crew);
 
