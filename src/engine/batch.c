@@ -2,11 +2,11 @@
 /*
  * batch - the table of batches, their lives, and what is done with one.
  *
- * Places of the table live in chunks that are never freed, so that a worker
- * that comes late finds a lock where its batch was.
+ * Places of the table live in chunks that are never freed: a worker that comes
+ * after its batch was destroyed still finds the lock of the batch's queue.
  *
- * Lock: table_lock guards the places and their references. It is held for
- * a look and a change, never across anything but an allocation.
+ * Lock: table_lock guards the places and their references. It is held for a
+ * moment; nothing but an allocation is made under it.
  */
 #include "engine/batch.h"
 
@@ -191,7 +191,10 @@ int cf_batch_destroy(CUfileBatchHandle_t value)
 	return batch ? 0 : -CU_FILE_INTERNAL_BATCH_SUBMIT_ERROR;
 }
 
-/* One that somebody is destroying ends with its submissions. */
+/*
+ * Waits also for batches that other threads are destroying, which are not live
+ * any more, and then for all submissions.
+ */
 void cf_batches_close(void)
 {
 	pthread_mutex_lock(&table_lock);
@@ -218,8 +221,9 @@ void cf_batches_fork_parent(void)
 }
 
 /*
- * Locks and lists of a batch may have been anybody's at the fork: all afresh.
- * What the lists and rings held is left alone.
+ * The parent's threads may have held the locks of batches, or have been
+ * changing their lists: all are made anew. Memory of lists and rings is not
+ * freed.
  */
 void cf_batches_fork_child(void)
 {

@@ -2,8 +2,8 @@
 /*
  * batch_carry - carries groups of entries, and turns their ends into events.
  *
- * An entry's references go back before its event is posted: who has seen the
- * event may deregister and free what the entry used.
+ * An entry's references are given back before its event is posted: a client
+ * that has seen the event may deregister and free what the entry used.
  */
 #include "engine/batch_carry.h"
 
@@ -20,8 +20,7 @@
 #include "engine/settle.h"
 #include "seam/nvtx.h"
 
-/* What a cancel finds not begun ends without an event, so any result will do.
- */
+/* Entries that a cancel skips end without an event, so any result will do. */
 static void carry_each(struct cf_submission *sub, struct cf_group *group)
 {
 	for (unsigned i = 0; i < group->nr; i++) {
@@ -35,8 +34,8 @@ static void carry_each(struct cf_submission *sub, struct cf_group *group)
 }
 
 /*
- * Where a stream waits, no launch: the first one loads a module, for which
- * the driver may wait for the whole context.
+ * No launch for a batch that a stream waits for (`ended` is set): the first
+ * launch loads a module, for which the driver may wait for the whole context.
  */
 bool cf_batch_may_launch(const struct cf_submission *sub)
 {
@@ -44,7 +43,7 @@ bool cf_batch_may_launch(const struct cf_submission *sub)
 	       cf_config_bool(cf_session_config(), CF_CFG_BATCH_KERNEL);
 }
 
-/* Begun is each entry as it is taken. */
+/* Entries of a fleet begin one by one, as they are taken. */
 static void carry_fleet(struct cf_submission *sub, struct cf_group *group)
 {
 	if (cf_batch_sail(sub, group))
@@ -53,7 +52,7 @@ static void carry_fleet(struct cf_submission *sub, struct cf_group *group)
 	cf_batch_end(sub, group->entries, group->nr);
 }
 
-/* Begun is the bundle as a whole: a cancel comes before it or after it. */
+/* A bundle begins as a whole: a cancel comes before all of it or after it. */
 static void carry_bundle(struct cf_submission *sub, struct cf_group *group)
 {
 	const struct cf_piece *pieces[CF_GROUP_MAX];
@@ -115,7 +114,10 @@ static void count(const struct cf_submission *sub, const struct cf_entry *entry)
 	cf_stats_batch_ended(&io);
 }
 
-/* What they hold of one file goes back in one: many workers do so at once. */
+/*
+ * Neighbours of one file give their references on its handle back in one go:
+ * many workers do so at once, and share its count.
+ */
 static void give_back(struct cf_entry *const *entries, unsigned nr)
 {
 	unsigned same = 0;
@@ -155,7 +157,10 @@ static struct cf_submission *of_load(struct cf_load *load)
 					offsetof(struct cf_submission, load));
 }
 
-/* Where a sort has no place for one more, those who are there go on. */
+/*
+ * CF_LEFT_FULL: entries wait, but no sort has a place for one worker more.
+ * Those that are at work there take them.
+ */
 enum cf_left cf_batch_carry(struct cf_load *load)
 {
 	struct cf_submission *sub = of_load(load);
@@ -164,7 +169,7 @@ enum cf_left cf_batch_carry(struct cf_load *load)
 	while (cf_submission_take(sub, &group)) {
 		carry(sub, &group);
 		cf_submission_done(sub, &group);
-		/* a large batch lets the small ones behind it through */
+		/* a large batch lets work behind it through */
 		if (group.more && cf_workers_are_wanted(load))
 			return CF_LEFT_MORE;
 	}

@@ -5,17 +5,20 @@
 
 #include "engine/submission.h"
 
-/* Of a submission's load: takes groups of its entries and carries them. */
+/* A submission's load->carry: takes groups of its entries and carries them. */
 enum cf_left cf_batch_carry(struct cf_load *load);
-/* The same: puts the submission. */
+/* Its load->over: puts the submission. */
 void cf_batch_over(struct cf_load *load);
-/* Both, of its task: by one worker. */
+/* Its task->run, used in place of a load: does both, on one worker. */
 void cf_batch_carry_alone(struct cf_task *task);
 
 /* Whether small copies of its entries may share a launch. */
 bool cf_batch_may_launch(const struct cf_submission *sub);
 
-/* These entries have ended, with their results; by who took them. */
+/*
+ * The entries have ended with their results: gives back what they hold, and
+ * posts their events. Called by the worker that took them.
+ */
 void cf_batch_end(struct cf_submission *sub, struct cf_entry *const *entries,
 		  unsigned nr);
 

@@ -2,8 +2,8 @@
 /*
  * batch_convoy - feeds a convoy with entries, and tells their ends.
  *
- * Entries are taken off their list one by one: carriers share them as they
- * can, and a cancel finds the others.
+ * Entries are taken off their list one by one: so quick carriers take more of
+ * them, and a cancel finds those that were not taken.
  */
 #include "engine/batch_convoy.h"
 
@@ -12,7 +12,7 @@
 #include "engine/settle.h"
 #include "path/convoy.h"
 
-#define TURN 8 /* entries, before it lets others on its worker */
+#define TURN 8 /* entries before other work may have the worker */
 
 struct travel {
 	struct cf_convoy convoy;

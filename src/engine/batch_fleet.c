@@ -2,8 +2,9 @@
 /*
  * batch_fleet - feeds a fleet with entries, and tells their ends.
  *
- * Entries are taken off their list one by one, when the disk has room for
- * one: carriers share them as they can, and a cancel finds the others.
+ * Entries are taken off their list one by one, when the disk has room for one:
+ * so quick carriers take more of them, and a cancel finds those that were not
+ * taken.
  */
 #include "engine/batch_fleet.h"
 
@@ -15,7 +16,7 @@
 #include "engine/settle.h"
 #include "path/fleet.h"
 
-/* Flights of a fleet's worth, before it lets others on its worker. */
+/* entries for each flight before other work may have the worker */
 #define TURNS 4
 
 struct sailing {
@@ -25,7 +26,10 @@ struct sailing {
 	unsigned taken;
 };
 
-/* What others have found out meanwhile: requests know a way around it. */
+/*
+ * Meanwhile IO between this disk and this GPU's aliases was refused. Then the
+ * rest is carried as requests, which know a way around (engine/detour.h).
+ */
 static bool is_refused(const struct cf_sort *sort)
 {
 	return sort->alias && cf_alias_refused(sort->disk, sort->ordinal);
@@ -47,8 +51,8 @@ static const struct cf_piece *next(struct cf_fleet *fleet)
 }
 
 /*
- * What looked like host memory may have become a GPU's: that way then. What
- * the kernel would not do with an alias goes around it.
+ * A refused transfer to or from an alias goes around it. EFAULT may mean that
+ * what looked like host memory is a GPU's; cf_request_run looks again.
  */
 static void finish(struct cf_entry *entry, ssize_t result)
 {

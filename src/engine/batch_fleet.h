@@ -7,8 +7,8 @@
 
 /*
  * Carries the group's one entry and takes more of its sort, until there are
- * none or others wait for a worker; each ends as it lands. False: there is no
- * ring now, or no way to aliases, and nothing was begun.
+ * none or other work waits for the worker. Each entry ends as it lands. False:
+ * no ring is free, or the disk refuses the GPU's aliases; nothing was begun.
  */
 bool cf_batch_sail(struct cf_submission *sub, struct cf_group *group);
 

@@ -2,12 +2,12 @@
 /*
  * events - a ring, a lock and one condition.
  *
- * Who takes looks a moment before it sleeps: a batch of some MiB out of the
- * page cache is done in not much more time than a sleep and a wake take. Where
- * a look was in vain the next ones are shorter. Who posts wakes when a sleeper
- * has most of what it waits for: while the rest ends it is there, and looks
- * again. Where the rest takes longer it sleeps again until there is all: a
- * batch costs who waits for it two wakes or fewer, not one an entry.
+ * A taker looks for a moment before it sleeps: a batch of some MiB out of the
+ * page cache is done in little more time than a sleep and a wake take. After a
+ * long look in vain the next ones are short. A poster wakes a taker when most
+ * of what the taker waits for is ready: the taker looks for the rest while that
+ * ends, and sleeps again until all is there if it takes longer. So a batch
+ * costs its taker two wakes or fewer, not one for each entry.
  */
 #include "engine/events.h"
 
@@ -19,12 +19,12 @@
 #include "engine/deadline.h"
 #include "engine/plan_limits.h"
 
-/* A pause is 15 to 50 ns: some 50 us, */
+/* looks with a pause of 15 to 50 ns each: some 50 us, and some 250 us */
 #define LOOKS 2000
-#define LONG_LOOKS 10000      /* and some 250 */
-#define LEAST_TIMEOUT 1000000 /* ns, of who looks so long */
-#define RESTS 16	      /* looks, after a long one in vain */
-#define MANY 4 /* workers; fewer take longer, and want the processor */
+#define LONG_LOOKS 10000
+#define LEAST_TIMEOUT 1000000 /* ns; nobody looks long for less */
+#define RESTS 16	      /* short looks in vain that follow a long one */
+#define MANY 4 /* workers that a long look needs; fewer want its processor */
 
 void cf_events_init(struct cf_events *events)
 {
@@ -82,7 +82,7 @@ static bool is_enough(const struct cf_events *events, unsigned min_nr)
 	       is_over(events);
 }
 
-/* Everybody looks again, and says again what it sleeps for. */
+/* Each sleeper looks again, and sets `wanted` anew if it sleeps on. */
 static void wake_locked(struct cf_events *events)
 {
 	events->wanted = UINT_MAX;
@@ -154,7 +154,7 @@ void cf_events_forget(struct cf_events *events, unsigned nr)
 
 /* ------------------------------------------------------------- taking */
 
-/* Whether it found enough. */
+/* True: there was enough. */
 static bool spin(const struct cf_events *events, unsigned min_nr,
 		 unsigned looks)
 {
@@ -175,7 +175,7 @@ static bool may_look_long(const struct timespec *timeout)
 		timeout->tv_nsec >= LEAST_TIMEOUT);
 }
 
-/* Before it sleeps. */
+/* Looks before the sleep; for long, if that pays and was not in vain lately. */
 static void look_first(struct cf_events *events, unsigned min_nr,
 		       const struct timespec *timeout)
 {
@@ -188,7 +188,7 @@ static void look_first(struct cf_events *events, unsigned min_nr,
 	atomic_store_explicit(&events->rests, rests, memory_order_relaxed);
 }
 
-/* Until there are nr. 0, or ETIMEDOUT. */
+/* Sleeps until nr are ready, or no more will come. 0, or ETIMEDOUT. */
 static int sleep_for_locked(struct cf_events *events, unsigned nr,
 			    const struct timespec *deadline)
 {
@@ -203,10 +203,10 @@ static int sleep_for_locked(struct cf_events *events, unsigned nr,
 }
 
 /*
- * The early wake of those who want four or more, by three quarters of it; who
- * has so much already has looked for the rest. The look behind the wake is the
- * only one, however long the rest takes: nobody polls. It may end some 50 us
- * past a deadline, but not begin there.
+ * Sleeps until three quarters of min_nr are ready, and looks once for the rest,
+ * however long that takes. A taker of less than four sleeps for all; one that
+ * finds so many ready has looked already. The look may end some 50 us past the
+ * deadline, but does not begin there.
  */
 static int sleep_for_most_locked(struct cf_events *events, unsigned min_nr,
 				 const struct timespec *deadline)

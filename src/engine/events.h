@@ -22,7 +22,7 @@ struct cf_events {
 	unsigned size, first;	/* lock */
 	/* lock to write; a taker reads them relaxed before it sleeps */
 	_Atomic unsigned pending, ready;
-	_Atomic unsigned rests; /* so many takes to come look less; a hint */
+	_Atomic unsigned rests; /* short looks until a long one; a hint */
 	unsigned sleepers;	/* lock; threads, whatever they wait for */
 	unsigned wanted;	/* lock; the fewest events that wake a taker */
 	_Atomic unsigned dropping; /* lock to write; cancels under way */
@@ -38,18 +38,18 @@ static inline bool cf_events_are_dropped(const struct cf_events *events)
 /* Once in the life of the memory; also in the child of a fork. */
 void cf_events_init(struct cf_events *events);
 
-/* For batches of up to size entries. 0 or -ENOMEM. */
+/* Makes room for size events. 0 or -ENOMEM. */
 int cf_events_open(struct cf_events *events, unsigned size);
-/* No thread uses them any more. */
+/* Frees that room. No thread uses the events any more. */
 void cf_events_close(struct cf_events *events);
 
 /*
- * Makes nr entries pending; waits for a drop that is under way. 0, -5037
- * where there is no room for so many, -5040 when the batch is over.
+ * Makes nr entries pending, after a drop that is under way. 0; -5037: there is
+ * no room for so many; -5040: the batch is over.
  */
 int cf_events_expect(struct cf_events *events, unsigned nr);
 
-/* nr pending entries have ended: with these events; without any. */
+/* nr pending entries have ended: with these events; without any (forget). */
 void cf_events_post(struct cf_events *events, const CUfileIOEvents_t *ended,
 		    unsigned nr);
 void cf_events_forget(struct cf_events *events, unsigned nr);
@@ -57,20 +57,21 @@ void cf_events_forget(struct cf_events *events, unsigned nr);
 /*
  * Takes up to *nr events, oldest first; *nr: how many it took. Waits until
  * there are min_nr, or nothing is pending, or the timeout has passed (NULL:
- * never; one out of range is read as cf_deadline_of does). 0, or -5041 when the
- * batch is over.
+ * there is none; one out of range is read as by cf_deadline_of). 0, or -5041
+ * when the batch is over.
  */
 int cf_events_take(struct cf_events *events, unsigned min_nr, unsigned *nr,
 		   CUfileIOEvents_t *to, const struct timespec *timeout);
 
 /*
- * Between begin and end no entry becomes an event or pending; end waits
- * until none is pending, and forgets the events that are ready.
+ * Around a cancel: in between no entry becomes pending, and one that ends
+ * leaves no event. end waits until none is pending, and forgets the events that
+ * are ready.
  */
 void cf_events_drop_begin(struct cf_events *events);
 void cf_events_drop_end(struct cf_events *events);
 
-/* The batch is over: takers that sleep, and that come, are told so. */
+/* Ends the batch: takers, asleep or yet to come, are answered -5041. */
 void cf_events_finish(struct cf_events *events);
 
 #endif
