@@ -2,8 +2,8 @@
 /*
  * parcel - see parcel.h.
  *
- * Who takes a parcel off its queue's list, stream or cancel, ends its entries;
- * the parcel itself is freed by its owner alone.
+ * Whoever takes a parcel off its queue's list, its owner or a cancel, ends its
+ * entries; the parcel itself is freed by its owner alone.
  *
  * Lock: queue->lock, for the list; nothing is called under it.
  */
@@ -47,7 +47,7 @@ static void take_off_locked(struct cf_parcel *parcel)
 	parcel->link = NULL;
 }
 
-/* False: somebody else has taken its entries. */
+/* False: a cancel has taken its entries. */
 static bool take_off(struct cf_parcel *parcel)
 {
 	bool mine;
@@ -60,7 +60,7 @@ static bool take_off(struct cf_parcel *parcel)
 	return mine;
 }
 
-/* The owner may free what is off the list as soon as the lock is open. */
+/* A parcel that is off the list may be freed as soon as the lock is open. */
 void cf_parcels_strip(struct cf_queue *queue)
 {
 	pthread_mutex_lock(&queue->lock);
@@ -124,7 +124,7 @@ int cf_parcel_new(struct cf_queue *queue, unsigned nr,
 		return err;
 	}
 	put_on(parcel);
-	/* a cancel that has looked through the list already waits for us */
+	/* a cancel that had looked through the list waits for these entries */
 	if (cf_events_are_dropped(&queue->events))
 		drop(parcel);
 	*out = parcel;
@@ -176,7 +176,7 @@ static void count_failure(const struct cf_submission *sub, enum cf_op op,
 		cf_stats_batch_ended(&io);
 }
 
-/* As cf_entry_init; a handle that has gone meanwhile is told by its code. */
+/* As cf_entry_init, but a handle that was deregistered has its own code. */
 static int look_again(struct cf_entry *entry, const CUfileIOParams_t *params,
 		      struct cf_facts *last, struct cf_ferry *ferry,
 		      const char **why)
@@ -193,8 +193,8 @@ static int look_again(struct cf_entry *entry, const CUfileIOParams_t *params,
 }
 
 /*
- * The order of everything is the stream's: see leave_order_to_stream in
- * call.c. What cannot be carried any more is left out.
+ * All order is the stream's: see leave_order_to_stream in call.c. An entry that
+ * cannot be carried any more ends here, with an event.
  */
 static void fill(struct cf_submission *sub, struct cf_parcel *parcel,
 		 struct cf_ferry *ferry)
@@ -229,7 +229,7 @@ static void fill(struct cf_submission *sub, struct cf_parcel *parcel,
 	sub->left = sub->nr;
 }
 
-/* True: it is on its way, and tells its end. */
+/* True: entries are under way, and the last of them calls sub->ended. */
 static bool start(struct cf_submission *sub)
 {
 	if (!sub->nr)

@@ -2,8 +2,8 @@
 /*
  * submission - its life, and how its entries get to the workers.
  *
- * All workers that it is worth join at once; of those who sleep the submit
- * wakes one, and they wake each other.
+ * Workers that are awake join at once, up to `carriers` of them. Of those that
+ * sleep the submit wakes one, and workers that join wake others.
  *
  * Lock: live_lock for the count of submissions. Innermost, nothing is called
  * under it.
@@ -48,7 +48,7 @@ struct cf_submission *cf_submission_new(struct cf_queue *queue, unsigned nr)
 	return sub;
 }
 
-/* The release of each put hands its writes to the one that frees. */
+/* Acquire and release: the thread that frees comes after all use by others. */
 void cf_submission_put(struct cf_submission *sub)
 {
 	if (atomic_fetch_sub_explicit(&sub->refs, 1, memory_order_acq_rel) > 1)
@@ -78,7 +78,7 @@ void cf_submissions_fork_parent(void)
 	pthread_mutex_unlock(&live_lock);
 }
 
-/* The parent's are nobody's here; their memory is left alone. */
+/* No worker of the parent runs here. Memory of its submissions is not freed. */
 void cf_submissions_fork_child(void)
 {
 	nr_live = 0;
@@ -100,7 +100,7 @@ void cf_submission_start(struct cf_submission *sub)
 		(void)cf_workers_post(sub->team, &sub->task);
 }
 
-/* Acquire and release: all of it is over for who is told. */
+/* Acquire and release: when `ended` is called all that others did is over. */
 void cf_submission_ended(struct cf_submission *sub, unsigned nr)
 {
 	if (sub->ended && atomic_fetch_sub_explicit(&sub->left, nr,

@@ -24,8 +24,8 @@
 /* The part of a batch that its submissions see; never freed. */
 struct cf_queue {
 	pthread_mutex_t lock;	     /* the lists; nothing is called under it */
-	struct cf_submission *first; /* those with entries that wait */
-	struct cf_parcel *parcels;   /* those that wait for their streams */
+	struct cf_submission *first; /* submissions with waiting entries */
+	struct cf_parcel *parcels;   /* parcels that wait for their streams */
 	struct cf_events events;
 };
 
@@ -51,12 +51,12 @@ struct cf_streak {
 
 enum cf_way {
 	CF_WAY_EACH,   /* one request after the other */
-	CF_WAY_SERIAL, /* the same, by one worker at a time */
-	CF_WAY_WRITES, /* the same, buffered writes of one file */
+	CF_WAY_SERIAL, /* EACH, by one worker at a time */
+	CF_WAY_WRITES, /* EACH, buffered writes of one file */
 	CF_WAY_BUNDLE, /* small ones of one device and direction, together */
-	CF_WAY_FLEET,  /* those for the disk, alike, side by side */
+	CF_WAY_FLEET,  /* O_DIRECT, alike, side by side through a ring */
 	CF_WAY_CONVOY, /* large cached reads of one device, many of them */
-	CF_WAY_MAPPED, /* the same out of windows, by one worker */
+	CF_WAY_MAPPED, /* reads of one device out of windows, by one worker */
 };
 
 static inline bool cf_way_is_convoy(enum cf_way way)
@@ -75,9 +75,9 @@ struct cf_sort {
 	struct cf_streak *first;    /* queue->lock */
 	struct cf_streak *last;	    /* written in sort */
 	unsigned long long cost_ns; /* queue->lock; of entries that wait */
-	unsigned nr;		    /* entries at first; written in sort */
-	unsigned long long bytes;   /* of those; written in sort */
-	size_t need; /* of a slot: FLEET the largest, BUNDLE all; likewise */
+	unsigned nr;		    /* all entries, at first; written in sort */
+	unsigned long long bytes;   /* of all entries; written in sort */
+	size_t need; /* of a slot: FLEET largest, BUNDLE all; set in sort */
 	/* what the entries of all but EACH and SERIAL have in common */
 	dev_t dev; /* with ino: the file of buffered writes */
 	ino_t ino;

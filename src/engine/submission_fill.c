@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-/* submission_fill - its entries are checked, sorted and awaited, or refused. */
+/* submission_fill - checks, sorts and awaits its entries, or refuses them. */
 #include "engine/entry.h"
 #include "engine/submission.h"
 
-/* The first nr entries hold requests. */
+/* Gives back what the first nr entries hold. */
 static void let_go(struct cf_submission *sub, unsigned nr)
 {
 	while (nr--)
@@ -55,8 +55,8 @@ static bool needs_order(const struct cf_entry *entry)
 }
 
 /*
- * Waits for what the default streams hold that writes must see, once for each
- * device: workers cannot see the default stream of the thread that submits.
+ * Waits, once for each device, for what the default streams hold that writes
+ * must see: workers cannot see the default stream of the thread that submits.
  */
 static int settle_all(struct cf_submission *sub)
 {

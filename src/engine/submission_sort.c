@@ -2,10 +2,10 @@
 /*
  * submission_sort - which entries travel alike, and how many may carry them.
  *
- * The kernel writes a file one call at a time, under its inode's lock. So of
- * the workers at buffered writes of one file one is in that lock, and one
- * gets the next bytes ready; more would only spin for it. Those that can be
- * spread (core/spread.h) need no such lock where they are many.
+ * The kernel writes a file one call at a time, under its inode's lock. So two
+ * workers are enough for buffered writes of one file: one is in that lock, and
+ * the other gets the next bytes ready; more would only spin for it. Writes that
+ * can be spread (core/spread.h) need no such lock where there are many.
  */
 #include "core/file.h"
 #include "core/numbers.h"
@@ -42,7 +42,10 @@ static bool is_buffered_write(const struct cf_piece *piece)
 	       !cf_file_is_direct(piece->handle, piece->via);
 }
 
-/* Small copies out of windows, one by one, are slower than a bundle. */
+/*
+ * A mapped entry may be, too: small copies out of windows, one by one, are
+ * slower than a bundle.
+ */
 static bool may_be_staged(const struct cf_route *route)
 {
 	return route->path == &cf_path_staged ||
@@ -51,8 +54,8 @@ static bool may_be_staged(const struct cf_route *route)
 }
 
 /*
- * Whether callbacks of a client may run side by side is not known. A piece
- * that is alone gains nothing by a bundle.
+ * SERIAL because it is not known whether a client's callbacks may run side by
+ * side. An entry that is alone gains nothing by a bundle.
  */
 static enum cf_way way_of(const struct cf_submission *sub,
 			  const struct cf_entry *entry)
@@ -93,7 +96,11 @@ static bool is_of_file(const struct cf_sort *sort, const struct cf_piece *piece)
 	       sort->ino == piece->handle->ino;
 }
 
-/* So that what is found out of one is true of all. */
+/*
+ * A fleet's cells are as large as the largest entry needs, so its entries are
+ * of one size class. With aliases they have one disk, so that a refusal is true
+ * of all.
+ */
 static bool sails_alike(const struct cf_sort *sort,
 			const struct cf_entry *entry)
 {
@@ -122,7 +129,10 @@ static bool fits(const struct cf_sort *sort, enum cf_way way,
 			      sort->ordinal == piece->mem.ordinal);
 }
 
-/* What a fleet has is known when all its entries are. */
+/*
+ * Carriers at a time, 0: any number. Those of a fleet are counted when all its
+ * entries are known.
+ */
 static unsigned most_of(enum cf_way way, const struct cf_piece *piece)
 {
 	if (way == CF_WAY_SERIAL || way == CF_WAY_MAPPED)
@@ -152,7 +162,7 @@ static struct cf_sort *sort_new(struct cf_submission *sub, enum cf_way way,
 	return sort;
 }
 
-/* Places are kept for the two sorts that take anything. */
+/* The last two places are kept for EACH and SERIAL, which take any entry. */
 static struct cf_sort *sort_for(struct cf_submission *sub,
 				const struct cf_entry *entry)
 {
@@ -182,7 +192,7 @@ static struct cf_streak *streak_new(struct cf_submission *sub,
 	return streak;
 }
 
-/* The one that entry i makes longer, or one that it begins. */
+/* The sort's last streak, if entry i makes that longer; else a new one. */
 static struct cf_streak *streak_for(struct cf_submission *sub,
 				    struct cf_sort *sort, unsigned i)
 {
@@ -225,7 +235,7 @@ static bool is_short(const struct cf_sort *sort)
 	       (sort->way == CF_WAY_MAPPED && sort->nr < 2);
 }
 
-/* What a convoy is worth is known when all its entries are. */
+/* Whether a convoy pays is known when all its entries are. */
 static void leave_short_convoys(struct cf_submission *sub)
 {
 	for (unsigned i = 0; i < sub->nr_sorts; i++)
@@ -235,7 +245,7 @@ static void leave_short_convoys(struct cf_submission *sub)
 		}
 }
 
-/* What no request of its own carries counts as read here. */
+/* Convoys are noted as read here: no cf_request_run does that for them. */
 static void note_convoys(const struct cf_submission *sub)
 {
 	for (unsigned i = 0; i < sub->nr_sorts; i++) {
@@ -249,7 +259,7 @@ static void note_convoys(const struct cf_submission *sub)
 	}
 }
 
-/* Those with a crew are carried by few, whose helpers are the others. */
+/* Few workers carry bundles with a crew; the others are its helpers. */
 static void lend_crews(struct cf_sort *sort)
 {
 	struct cf_crew_plan plan;
@@ -286,8 +296,8 @@ static unsigned count_carriers(struct cf_submission *sub, unsigned gpus)
 }
 
 /*
- * What differs in its place alone is of the sort of the one before it, and of
- * its streak unless it takes more or less of a slot from there.
+ * Whether the entry differs from the one before it in offsets alone, and takes
+ * as much of a slot. Then it has the same sort and streak.
  */
 static bool goes_with(const struct cf_entry *entry,
 		      const struct cf_entry *before)

@@ -53,7 +53,7 @@ static struct cf_entry *take_one_locked(struct cf_submission *sub,
 	return entry;
 }
 
-/* A crew shares it by itself. */
+/* How many ns of work one worker takes; a crew shares its bundle itself. */
 static unsigned long long enough_of(const struct cf_submission *sub,
 				    const struct cf_sort *sort)
 {
@@ -70,7 +70,7 @@ static unsigned most_of(const struct cf_sort *sort)
 	return sort->helpers ? sort->share : CF_GROUP_MAX;
 }
 
-/* What one worker takes: enough to be worth it, a fair share, no more. */
+/* Takes for one worker: enough to be worth it, a fair share, and no more. */
 static void take_locked(struct cf_submission *sub, struct cf_sort *sort,
 			struct cf_group *group)
 {
@@ -102,8 +102,7 @@ static bool has_place_locked(const struct cf_sort *sort)
 	return !sort->most || sort->busy < sort->most;
 }
 
-/* What needs no worker but to begin it comes first, and runs beside the rest.
- */
+/* MAPPED first: a worker only begins its copies, which run beside the rest. */
 static struct cf_sort *next_sort_locked(struct cf_submission *sub)
 {
 	struct cf_sort *next = NULL;
@@ -159,7 +158,7 @@ void cf_submission_done(struct cf_submission *sub, struct cf_group *group)
 	pthread_mutex_unlock(&sub->queue->lock);
 }
 
-/* The streaks of all nr entries that wait; none does any more. */
+/* Takes all nr entries that wait off their lists, and answers their streaks. */
 static struct cf_streak *strip_locked(struct cf_submission *sub, unsigned *nr)
 {
 	struct cf_streak *all = NULL, **last = &all;
@@ -189,8 +188,8 @@ static void end_streak(struct cf_submission *sub,
 }
 
 /*
- * The submission may go with the last of its workers as soon as the lock is
- * open: its entries are ended by who holds a reference on it.
+ * Ends entries under a reference of its own: the submission's last worker may
+ * put it as soon as the lock is open.
  */
 void cf_queue_strip(struct cf_queue *queue)
 {
