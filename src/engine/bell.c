@@ -2,11 +2,11 @@
 /*
  * bell - lists boards, arms bells, and finds those that have rung.
  *
- * No order among bells is assumed: that in which threads submit to one stream
+ * No order among bells is assumed: in which order threads submit to one stream
  * is known to the driver alone.
  *
  * Lock: bells.lock, innermost. The list grows at its front, and is walked
- * without it.
+ * without the lock.
  */
 #include "engine/bell.h"
 
@@ -46,7 +46,7 @@ void cf_board_unlist(struct cf_board *board)
 	pthread_mutex_unlock(&bells.lock);
 }
 
-/* The word holds the ticket of an older operation, or 0. */
+/* Until then the word holds the ticket of an older operation, or 0. */
 void cf_bell_twice(struct cf_sop *sop)
 {
 	sop->ferry.begun = &sop->board->begun[sop->bell];
@@ -70,7 +70,7 @@ void cf_bell_arm(struct cf_sop *sop)
 			      memory_order_release);
 }
 
-/* Whoever takes the expected ticket away has the operation. */
+/* The thread that clears the expected ticket has the operation. */
 static bool take(struct cf_board *board, unsigned bell, uint32_t ticket)
 {
 	if (!ticket ||
@@ -86,7 +86,7 @@ bool cf_bell_disarm(struct cf_sop *sop)
 	return take(sop->board, sop->bell, sop->ticket);
 }
 
-#define ENOUGH 2 /* operations that run, for one to wait for its stream */
+#define ENOUGH 2 /* runs; while fewer are under way, ringing ahead counts */
 
 static bool is_there(const struct cf_board *board, unsigned bell,
 		     uint32_t ticket)
@@ -98,7 +98,7 @@ static bool is_there(const struct cf_board *board, unsigned bell,
 		cf_sops_begun() < ENOUGH);
 }
 
-/* Acquire: what the stream did before it rang is over. */
+/* Acquire: what the stream did before it rang is over. rung: only such. */
 static struct cf_sop *find_on(struct cf_board *board, bool rung)
 {
 	for (unsigned i = 0; i < CF_BOARD_BELLS; i++) {
@@ -113,7 +113,7 @@ static struct cf_sop *find_on(struct cf_board *board, bool rung)
 	return NULL;
 }
 
-/* One that has rung, or any; it is the caller's. */
+/* An operation whose bell has rung, or any armed one; it is the caller's. */
 static inline struct cf_sop *find(bool rung)
 {
 	struct cf_board *board =

@@ -3,11 +3,11 @@
  * bell - how streams announce that they have come to their operations.
  *
  * An operation's stream writes the operation's ticket to a word in pinned
- * memory, its bell; a worker looks at those that are armed (watch.h).
+ * memory, its bell; a worker looks at the bells that are armed (watch.h).
  *
- * A board is the bells of a chunk, side by side, so that a look at all of
- * them is a look at few cache lines. It is listed from the publication of its
- * chunk to the end of its dock.
+ * A board is the bells of a chunk, side by side, so that a look at all of them
+ * is a look at few cache lines. It is listed when its chunk is added to a dock,
+ * and until the dock ends.
  */
 #ifndef CF_ENGINE_BELL_H
 #define CF_ENGINE_BELL_H
@@ -22,8 +22,9 @@
 struct cf_sop;
 
 struct cf_board {
-	/* pinned; streams write them: when they have come to an operation, or
-	 * somewhat before, and then begun as well when they have */
+	/* pinned words, to which streams write tickets: rung, when the stream
+	 * has come to the operation or somewhat before; in the latter case
+	 * begun, too, when it has come */
 	_Atomic uint32_t *rung, *begun;
 	_Atomic uint32_t expected[CF_BOARD_BELLS]; /* 0: not armed */
 	_Atomic unsigned armed;
@@ -32,22 +33,22 @@ struct cf_board {
 };
 
 void cf_board_list(struct cf_board *board);
-/* One that is not listed, or nobody looks (cf_watch_close). */
+/* Before its chunk is freed. If it is listed, nobody looks (cf_watch_close). */
 void cf_board_unlist(struct cf_board *board);
 
 /*
- * Before it is armed: its ferry rings ahead of its stream, and once more when
- * that is there.
+ * Before the bell is armed: the ferry's kernel will ring it ahead of its
+ * stream, and write the ticket to `begun` when the stream is there.
  */
 void cf_bell_twice(struct cf_sop *sop);
-/* Before it is armed: it rings by itself already, and once more ahead. */
+/* Before the bell is armed: rings it now. The kernel will ring it once more. */
 void cf_bell_ring(struct cf_sop *sop);
-/* Before the operation is given to its stream; its ticket is not 0. */
+/* To be called before the stream has the operation; its ticket is not 0. */
 void cf_bell_arm(struct cf_sop *sop);
 /* False: it has rung, or was silenced, and whoever saw it has the operation. */
 bool cf_bell_disarm(struct cf_sop *sop);
 
-/* Of all boards, armed and not taken. */
+/* Bells of all boards that are armed. */
 extern CF_HIDDEN _Atomic unsigned cf_bells_nr_armed;
 static inline unsigned cf_bells_armed(void)
 {
@@ -60,11 +61,11 @@ static inline unsigned cf_bells_armed(void)
  */
 struct cf_sop *cf_bells_find(void);
 
-/* Takes all that are armed; each operation is given to end. */
+/* Takes all operations whose bells are armed, and gives each to end. */
 void cf_bells_silence(void (*end)(struct cf_sop *sop));
 /*
- * Takes those that will not ring, for their context is dead. Asks the driver:
- * no lock is held.
+ * Takes those whose context is dead, so that they will not ring, and gives each
+ * to lost. Asks the driver: the caller holds no lock.
  */
 void cf_bells_lose(void (*lost)(struct cf_sop *sop));
 

@@ -15,7 +15,7 @@
 #define BOARDS_SIZE (CHUNK_SOPS * sizeof(struct cf_ferry_board))
 #define WHOLE_SIZE (PLAIN_SIZE + BOARDS_SIZE + CHUNK_SOPS * CF_FERRY_HOLD)
 _Static_assert(CHUNK_SOPS == CF_BOARD_BELLS, "each has a bell");
-#define LOOKS 4 /* at the head of the line, before it grows */
+#define LOOKS 4 /* operations that a take looks at before the dock grows */
 
 struct cf_chunk {
 	struct cf_chunk *next;
@@ -56,7 +56,10 @@ static void chunk_free(const struct cf_cuda *cuda, struct cf_chunk *chunk)
 	free(chunk);
 }
 
-/* Orders name memory by the CPU's address, which must be the GPU's, too. */
+/*
+ * Orders name memory by the CPU's address. Where the GPU has the pages at
+ * another one the ferries' boards are out of its reach.
+ */
 static void fit_out(struct cf_chunk *chunk, CUdeviceptr dev)
 {
 	char *boards = chunk->mem + PLAIN_SIZE;
@@ -137,7 +140,7 @@ void cf_berths_list_bells(struct cf_berths *berths)
 	cf_board_list(&berths->chunks->board);
 }
 
-/* No run is 0: what a state says of it counts for nothing. */
+/* State 0 is that of run 0, which there never is. */
 void cf_chunk_bring_near(struct cf_chunk *chunk,
 			 const struct cf_aperture *aperture,
 			 struct cf_near_slots *slots)
@@ -156,7 +159,7 @@ void cf_chunk_bring_near(struct cf_chunk *chunk,
 	cf_aperture_settle(&sops[0].ferry.near->state);
 }
 
-/* Behind the bells, where everything stays 0. */
+/* The wait is for a word behind the bells, which stays 0. */
 CUresult cf_chunk_put_wait(const struct cf_cuda *cuda,
 			   const struct cf_chunk *chunk, CUstream stream)
 {
@@ -202,7 +205,7 @@ static bool has_passed(const struct cf_sop *sop)
 				      sop->ticket;
 }
 
-/* One whose stream lags behind goes to the end and keeps nobody waiting. */
+/* An operation whose stream lags behind goes to the end of the line. */
 struct cf_sop *cf_berths_take(struct cf_berths *berths)
 {
 	for (int looks = 0; looks < LOOKS; looks++) {

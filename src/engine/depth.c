@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
  * depth - counts by context and stream; per-thread streams by thread too. A
- * context that was reset keeps its name: what was out in it counts no more.
+ * context that was reset keeps its handle, but has a new id: what was out in it
+ * counts no more.
  *
  * Lock: depths.lock, innermost; no driver call under it.
  */
@@ -22,13 +23,13 @@ struct cf_depth {
 	struct cf_place at; /* but for the stream's id */
 	pthread_t owner;    /* of a per-thread stream */
 	unsigned out, waiting;
-	_Atomic int writing; /* of those that are out */
+	_Atomic int writing; /* of `out`, those that may write */
 	struct cf_depth *next;
 };
 
 static struct {
 	pthread_mutex_t lock;
-	pthread_cond_t less; /* somewhere, where somebody waits */
+	pthread_cond_t less; /* an awaited stream has fewer out */
 	struct cf_depth *buckets[BUCKETS];
 	bool closed;
 } depths = {
@@ -81,7 +82,7 @@ static void put_locked(struct cf_depth *d)
 	free(d);
 }
 
-/* Looks after the context now and then: one that died ends nothing. */
+/* Asks about the context now and then: one that died ends no operation. */
 static int wait_for_room_locked(struct cf_depth *d, const struct cf_dock *dock,
 				unsigned max)
 {
@@ -137,7 +138,7 @@ bool cf_depth_is_alone(const struct cf_depth *d)
 	return alone;
 }
 
-/* Not relaxed: its write is counted before the stream has it. */
+/* Not relaxed: a write is counted before its stream has it. */
 void cf_depth_write(struct cf_depth *d, int more)
 {
 	if (d)
@@ -177,7 +178,7 @@ void cf_depths_fork_parent(void)
 	pthread_mutex_unlock(&depths.lock);
 }
 
-/* The parent's counts are none of the child's, and it never gives them back. */
+/* The child has none of the parent's operations; the counts are not freed. */
 void cf_depths_fork_child(void)
 {
 	for (int i = 0; i < BUCKETS; i++)

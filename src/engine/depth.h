@@ -35,12 +35,12 @@ void cf_depth_leave(struct cf_depth *depth);
 /* Whether no other operation is out in the stream. */
 bool cf_depth_is_alone(const struct cf_depth *depth);
 
-/* One operation more (or less: -1) of those that are out may write a file. */
+/* One operation more (-1: less) of those that are out may write a file. */
 void cf_depth_write(struct cf_depth *depth, int more);
-/* Whether any may. The caller's own operation is out there. */
+/* Whether any of them may. The caller's own operation is out there. */
 bool cf_depth_writes(const struct cf_depth *depth);
 
-/* From here on nobody waits, until they are opened again. */
+/* Ends all waits for room, and lets none begin until cf_depths_open. */
 void cf_depths_close(void);
 void cf_depths_open(void);
 

@@ -13,8 +13,8 @@
 #include "core/log.h"
 #include "engine/dock_internal.h"
 
-#define LOOK_AGAIN_NS (20 * 1000 * 1000) /* whether it is well */
-#define CLOSE_NS (500 * 1000 * 1000)	 /* at the close, for the probe */
+#define LOOK_AGAIN_NS (20 * 1000 * 1000) /* between looks at a context */
+#define CLOSE_NS (500 * 1000 * 1000)	 /* the close waits for the probe */
 
 bool cf_dock_has_memops(const struct cf_dock *dock)
 {
@@ -43,9 +43,9 @@ static bool knows_memops(const struct cf_cuda *cuda)
 }
 
 /*
- * To be asked for a wait tells whether this device can wait at all. Nobody
- * waits for it: the probe may be held up by streams of the client's, and these
- * by what the client does next.
+ * Asks the driver for a wait, which tells whether this device can wait at all.
+ * Nobody waits for its end: the probe may be held up by streams of the
+ * client's, and these by what the client does next.
  */
 static int try_memops(const struct cf_cuda *cuda, struct cf_dock *dock,
 		      const struct cf_chunk *chunk)
@@ -132,7 +132,7 @@ bool cf_dock_is_gone(const struct cf_cuda *cuda, const struct cf_dock *dock)
 	return !cuda || cf_context_id(cuda, dock->ctx) != dock->ctx_id;
 }
 
-/* NULL: its context is gone, or cannot be made current. */
+/* Makes the dock's context current. NULL: it is gone, or that failed. */
 static const struct cf_cuda *enter(const struct cf_dock *dock,
 				   struct cf_scope *scope)
 {
@@ -191,7 +191,7 @@ bool cf_dock_probe_ends(const struct cf_dock *dock)
 /* Its context is current, unless cuda is NULL. */
 static void dock_free(const struct cf_cuda *cuda, struct cf_dock *dock)
 {
-	/* a wait that nobody waited for still looks at a chunk */
+	/* try_memops's wait, whose end was not awaited, looks at a chunk */
 	if (dock->probe && cuda) {
 		cf_lane_settle_stream(cuda, dock->probe);
 		cuda->stream_destroy(dock->probe);

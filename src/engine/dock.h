@@ -48,13 +48,13 @@ void cf_dock_await_bytes(struct cf_dock *dock);
 /* Any thread, callbacks of the driver too. */
 void cf_dock_give_back(struct cf_sop *sop);
 
-/* Streams of this context can wait for a word; else their callback waits. */
+/* Whether streams of this context can wait for a word; else callbacks wait. */
 bool cf_dock_has_memops(const struct cf_dock *dock);
 
 /* The kernel of its streams' ferries; NULL: not loaded. */
 const struct cf_ferry_kernel *cf_dock_ferry(const struct cf_dock *dock);
 
-/* They can also ring a bell before that wait, in the same call. */
+/* Whether they can also ring a bell before that wait, in the same call. */
 bool cf_dock_has_bells(const struct cf_dock *dock);
 
 /* False once its context is gone or broken. An operation of it is out. */
@@ -76,7 +76,7 @@ void cf_docks_close(void);
 
 void cf_docks_fork_prepare(void);
 void cf_docks_fork_parent(void);
-/* The parent's are left alone. */
+/* The parent's docks are not freed. */
 void cf_docks_fork_child(void);
 
 #endif

@@ -17,16 +17,16 @@ struct cf_dock {
 	unsigned long long ctx_id;
 	_Atomic bool memops; /* lock to write; tried before a lease */
 	bool bells, ferries;
-	bool loaded;		      /* lock; or it was tried: the kernel, */
-	bool neared;		      /* lock; and the aperture */
-	bool loading;		      /* lock; nobody leases meanwhile */
-	bool trying;		      /* lock; likewise: */
-	bool tried;		      /* lock; whether it has memops */
+	bool loaded;  /* lock; the kernel is, or that failed */
+	bool neared;  /* lock; the aperture is, or that failed */
+	bool loading; /* lock; nobody leases meanwhile */
+	bool trying;  /* lock; memops; nobody leases meanwhile */
+	bool tried;   /* lock; memops were, or are being */
 	struct cf_ferry_kernel ferry; /* lock; stays once it is there */
 	struct cf_aperture aperture;  /* of the ferries of the first chunk */
-	struct cf_near_slots slots;   /* behind theirs, in it */
+	struct cf_near_slots slots;   /* behind their part of the aperture */
 	CUstream probe;		      /* asks whether the context is well */
-	bool held_up;		      /* it was, by others; of who is loading */
+	bool held_up;		      /* the probe was; the loader's alone */
 	struct cf_berths berths[2];   /* lock; without a ferry, and with */
 	struct cf_dock *next;	      /* lock */
 };
@@ -49,7 +49,7 @@ int cf_dock_make(const struct cf_cuda *cuda, CUcontext ctx,
 /* Adds a chunk, with ferries or without. 0, -ENOMEM or a CUDA code. */
 int cf_dock_grow(const struct cf_cuda *cuda, struct cf_dock *dock, bool ferry);
 
-/* The ferries' kernel, or then an aperture for those that ring. */
+/* Lacks the ferries' kernel or, next, an aperture for those that ring. */
 static inline bool cf_dock_lacks_locked(const struct cf_dock *dock)
 {
 	if (!dock->loaded)
@@ -59,9 +59,10 @@ static inline bool cf_dock_lacks_locked(const struct cf_dock *dock)
 }
 
 /*
- * The driver may wait for the whole context, and keep copies out: so not while
- * an operation is out that needs one to get on, and none begins meanwhile. An
- * aperture is for the first chunk, while no kernel looks there.
+ * To load something the driver may wait for the whole context, and keep copies
+ * out. So nothing is loaded while an operation is out that needs a copy to get
+ * on, and none is leased meanwhile. An aperture is for the first chunk, while
+ * no kernel looks there.
  */
 static inline bool cf_dock_may_load_locked(const struct cf_dock *dock)
 {
@@ -73,20 +74,20 @@ static inline bool cf_dock_may_load_locked(const struct cf_dock *dock)
 }
 
 /*
- * Loads what the dock lacks first, if it may be loaded now. False: that would
- * be to wait for streams of the client's, and is put off.
+ * Loads the first thing that the dock lacks, if it may be loaded now. False:
+ * that would wait for streams of the client's, and is put off.
  */
 bool cf_dock_load(const struct cf_cuda *cuda, struct cf_dock *dock);
 
 bool cf_dock_is_gone(const struct cf_cuda *cuda, const struct cf_dock *dock);
 
 /*
- * What was put into the probe and not waited for is over, or soon: streams of
- * the client's may hold it up. False: they do.
+ * Waits a while for what was put into the probe and not awaited. False: it goes
+ * on, because streams of the client's hold it up.
  */
 bool cf_dock_probe_ends(const struct cf_dock *dock);
 
-/* Frees one that is listed no more. */
+/* Frees a dock that is not listed any more. */
 void cf_dock_end(struct cf_dock *dock);
 
 #endif

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * dock_load - what streams of a context can have besides: the kernel of their
- * ferries, and then an aperture for these.
+ * dock_load - loads what the ferries of a context need: their kernel, and then
+ * an aperture.
  *
- * Either may wait for the context, or for a stream of ours in it.
+ * To load either may be to wait for the context, or for a stream of ours in it.
  */
 #include "core/context.h"
 #include "core/lane.h"
@@ -11,11 +11,14 @@
 #include "core/log_tag.h"
 #include "engine/dock_internal.h"
 
-/* A wait that is over is passed, on a machine that is busy, too; and later. */
+/*
+ * How long a wait that is over may take to leave the probe, also on a busy
+ * machine; and how long at a later try, after the probe was held up.
+ */
 #define PASSED_NS (500 * 1000 * 1000)
 #define PASSED_LATER_NS (1000 * 1000)
 
-/* Without it copies have streams of their own, and may wait behind gates. */
+/* Without it copies go in streams of their own, where gates may delay them. */
 static void load_kernel(const struct cf_cuda *cuda, struct cf_dock *dock)
 {
 	struct cf_ferry_kernel ferry = { .module = NULL };
@@ -35,8 +38,9 @@ static void load_kernel(const struct cf_cuda *cuda, struct cf_dock *dock)
 }
 
 /*
- * What is tried in the probe may be held up there by streams that wait for what
- * the client does next, and it is waited for: a wait that is over goes first.
+ * Whether the probe gets on. An aperture is tried in it, and awaited there, but
+ * streams that wait for what the client does next may hold the probe up. So a
+ * wait that is over goes through it first.
  */
 static bool probe_gets_on(const struct cf_cuda *cuda, struct cf_dock *dock,
 			  const struct cf_chunk *chunk)
@@ -51,7 +55,7 @@ static bool probe_gets_on(const struct cf_cuda *cuda, struct cf_dock *dock,
 	return !dock->held_up;
 }
 
-/* Without it a kernel looks over the bus. */
+/* Without an aperture the kernels look at their boards over the bus. */
 static void make_aperture(const struct cf_cuda *cuda, struct cf_dock *dock,
 			  struct cf_chunk *chunk)
 {
@@ -79,7 +83,7 @@ bool cf_dock_load(const struct cf_cuda *cuda, struct cf_dock *dock)
 	dock->loading |= may;
 	dock->neared |= may && !kernel;
 	dock->loaded |= may;
-	/* somebody may add one meanwhile */
+	/* another thread may add one meanwhile */
 	chunk = dock->berths[true].chunks;
 	pthread_mutex_unlock(&cf_docks.lock);
 	if (!may)

@@ -11,9 +11,9 @@
 #include "engine/dock_internal.h"
 #include "engine/sop.h"
 
-#define NAP_NS (50 * 1000) /* of a close that waits for late streams: */
-#define ASK_AFTER 200	   /* naps, whether their context is well */
-#define PATIENCE 2000	   /* naps, and then it goes on without them */
+#define NAP_NS (50 * 1000) /* between two looks for late streams */
+#define ASK_AFTER 200	   /* naps; then their contexts are asked about, too */
+#define PATIENCE 2000	   /* naps; then the close goes on without them */
 
 struct cf_docks cf_docks = {
 	.lock = PTHREAD_MUTEX_INITIALIZER,
@@ -39,7 +39,7 @@ static struct cf_dock *find_locked(CUcontext ctx, unsigned long long ctx_id)
 	return dock;
 }
 
-/* One that somebody else was quicker to make is behind his, and unused. */
+/* If another thread made one sooner, this one is behind it and stays unused. */
 static void list_last(struct cf_dock *dock)
 {
 	struct cf_dock **at = &cf_docks.first;
@@ -74,7 +74,7 @@ static struct cf_dock *await_locked(CUcontext ctx, unsigned long long ctx_id)
 	return dock;
 }
 
-/* may_load: nothing is known to be under way in the context. */
+/* may_load: as for cf_dock_lease. */
 static int lease(CUcontext ctx, unsigned long long ctx_id, bool may_load,
 		 struct cf_sop **sop)
 {
@@ -148,7 +148,7 @@ void cf_dock_prepare(const struct cf_cuda *cuda, CUcontext ctx,
 		(void)cf_dock_load(cuda, dock);
 }
 
-/* To look is enough: what is taken is given back as if it had been used. */
+/* The operation goes back with its old ticket, which its stream is past. */
 int cf_dock_warm(CUcontext ctx, unsigned long long ctx_id)
 {
 	struct cf_sop *sop;
@@ -169,7 +169,7 @@ static bool late_are_gone(const struct cf_dock *dock)
 	return gone;
 }
 
-/* Their kernels have begun, and need nothing more. */
+/* The kernels that are awaited have begun, and need nothing more. */
 void cf_dock_await_bytes(struct cf_dock *dock)
 {
 	const struct timespec nap = { 0, NAP_NS };
@@ -208,8 +208,9 @@ static enum cf_whereabouts where_are(const struct cf_dock *dock)
 }
 
 /*
- * True if the dock may go. A stream that was let go is past its wait in no
- * time, unless its GPU is busy elsewhere or its context is lost.
+ * Waits until the dock may go; false: it may not. A stream that was let go is
+ * past its wait in no time, unless its GPU is busy elsewhere or its context is
+ * lost.
  */
 static bool wait_home(const struct cf_dock *dock)
 {
