@@ -9,11 +9,12 @@
 #include "core/wish.h"
 #include "engine/request.h"
 
-#define ENOUGH 4 /* that might have been; one that might not halves them */
+#define ENOUGH 4 /* reads that could be drawn; others halve the count */
 
 /*
- * For the next ones of its file: one without, as at its end, is no matter. What
- * is never drawn, small ones and writes, tells nothing of them.
+ * Counts for the next reads of the file: a single one that could not be drawn,
+ * as at the end of the file, is no matter. Small reads and writes are never
+ * drawn, and tell nothing.
  */
 void cf_drawn_note(const struct cf_piece *piece)
 {

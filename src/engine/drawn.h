@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * drawn - whether the next read of a file in stream order will come out of
- * windows (path/draws.h), so that its kernel has the shape for that: as most of
- * the last ones did, or might have.
+ * drawn - whether the next read of a file in stream order is expected to come
+ * out of windows (path/draws.h), so that its kernel has the shape for that: if
+ * most of the last ones did, or might have.
  *
  * Kept with the handle; atomic, and any thread.
  */
@@ -14,7 +14,7 @@
 struct cf_call;
 struct cf_piece;
 
-/* A read of a file in stream order, looked at and about to be carried. */
+/* Notes a piece in stream order that was looked at and will be carried now. */
 void cf_drawn_note(const struct cf_piece *piece);
 
 bool cf_drawn_expect(const struct cf_call *call);

@@ -12,7 +12,7 @@ static CUresult add_wait(const struct cf_cuda *cuda, const struct cf_sop *sop,
 					 CF_CU_STREAM_WAIT_VALUE_GEQ);
 }
 
-/* The wait, and behind it the mark that the stream is past it: two. */
+/* Fills two operations: the wait, and a mark that the stream is past it. */
 static void fill_wait_and_mark(CUstreamBatchMemOpParams *ops,
 			       const struct cf_sop *sop)
 {
@@ -41,7 +41,7 @@ static CUresult add_wait_and_mark(const struct cf_cuda *cuda,
 	return cuda->stream_batch_mem_op(stream, 2, ops, 0);
 }
 
-/* Behind the gate; nothing, where copies have streams of their own. */
+/* Launches the ferry, behind the gate; none where copies have their streams. */
 static CUresult add_ferry(const struct cf_cuda *cuda, const struct cf_sop *sop,
 			  CUstream stream)
 {
@@ -51,8 +51,8 @@ static CUresult add_ferry(const struct cf_cuda *cuda, const struct cf_sop *sop,
 }
 
 /*
- * Where the driver says no after all, and has taken it nevertheless, it may
- * have rung already.
+ * The driver said no. If it has taken the operation nevertheless, the bell may
+ * have rung already, and a worker has the operation.
  */
 static int take_back(struct cf_sop *sop, CUresult res)
 {
@@ -63,7 +63,7 @@ static int take_back(struct cf_sop *sop, CUresult res)
 	return CF_ECUDA(res);
 }
 
-/* The ferry alone: it rings, and the stream waits for it anyway. */
+/* The ferry's kernel rings, and the stream waits for it: no wait is needed. */
 static CUresult add_ringing_ferry(const struct cf_cuda *cuda,
 				  struct cf_sop *sop, CUstream stream)
 {
@@ -100,7 +100,7 @@ int cf_enqueue_ringing(const struct cf_cuda *cuda, struct cf_sop *sop,
 
 	if (res != CF_CU_SUCCESS)
 		return take_back(sop, res);
-	/* a worker was reserved: there is one to look */
+	/* cannot fail: a worker was reserved */
 	(void)cf_watch_call();
 	cf_sop_let_go(sop);
 	return 0;
@@ -127,7 +127,7 @@ int cf_enqueue_gated(const struct cf_cuda *cuda, struct cf_sop *sop,
 	return 0;
 }
 
-/* True where a graph can own an operation and tell us when it goes. */
+/* Whether the graph can own an operation and tell us when it is destroyed. */
 static bool can_own(const struct cf_cuda *cuda, CUgraph graph)
 {
 	return graph && cuda->user_object_create && cuda->user_object_release &&

@@ -3,9 +3,9 @@
  * enqueue - what a stream, or the graph that it records, is given of an
  * operation.
  *
- * Either all that belongs to it gets into the stream, or the operation does
- * nothing. 0, or a CUDA code, and then the operation is not the caller's any
- * more either. Its dock's context is current.
+ * Either all that belongs to the operation gets into the stream, or the
+ * operation does nothing. 0, or a CUDA code; in both cases it is not the
+ * caller's any more. The context of its dock is current.
  */
 #ifndef CF_ENGINE_ENQUEUE_H
 #define CF_ENGINE_ENQUEUE_H
@@ -14,17 +14,18 @@
 
 struct cf_sop;
 
-/* It rings a bell; of a dock that has them. A worker was reserved. */
+/* With a bell, which the dock has. A worker was reserved. */
 int cf_enqueue_ringing(const struct cf_cuda *cuda, struct cf_sop *sop,
 		       CUstream stream);
 
-/* A host function, and where there can be, a gate. */
+/* With a host function, and a gate where streams can wait for a word. */
 int cf_enqueue_gated(const struct cf_cuda *cuda, struct cf_sop *sop,
 		     CUstream stream);
 
 /*
- * The graph owns it. Where it cannot, the operation stays for good. A capture
- * that fails half way leaves a node that does nothing.
+ * Into a graph, which then owns the operation; where it cannot, the operation
+ * is never freed. A capture that fails half way leaves a node that does
+ * nothing.
  */
 int cf_enqueue_in_graph(const struct cf_cuda *cuda, struct cf_sop *sop,
 			CUstream stream, CUgraph graph);

@@ -25,7 +25,10 @@ void cf_errand_accept(struct cf_errand *errand)
 	read_numbers(errand, 0, &errand->call);
 }
 
-/* KvikIO's users read the text of a count; cuFile has one for that. */
+/*
+ * A read of a file that is open for writing only. KvikIO's users read the text
+ * of a negative count, and cuFile has a code for this.
+ */
 static bool is_unreadable(const struct cf_handle *handle, enum cf_op op)
 {
 	return op == CF_READ && (handle->open_flags & O_ACCMODE) == O_WRONLY;
@@ -59,9 +62,9 @@ ssize_t cf_errand_run(const struct cf_errand *errand)
 }
 
 /*
- * An int has room for the codes of cuFile alone; all else is -1. Release: the
- * bytes are there when their count is, for those who look at it instead of
- * waiting; not so those that a ferry has yet to move out of its hold.
+ * An int has room for the codes of cuFile alone; all else is -1. Release: a
+ * client that looks at the count instead of waiting for the stream finds the
+ * bytes there; but not those that a ferry has yet to move out of its hold.
  */
 void cf_errand_tell(const struct cf_errand *errand, ssize_t n)
 {

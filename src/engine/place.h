@@ -2,9 +2,9 @@
 /*
  * place - which stream a handle means, and in which context that is.
  *
- * A default stream is one for each context, or for each thread of it too. A
- * handle that the driver gave away anew means another stream: its id tells,
- * where there are ids. A value; no locks.
+ * The handle of a default stream means one stream in each context, or one for
+ * each thread there. A handle that the driver gives away again means another
+ * stream then: the stream's id tells, where there are ids. A value; no locks.
  */
 #ifndef CF_ENGINE_PLACE_H
 #define CF_ENGINE_PLACE_H
@@ -22,14 +22,15 @@ struct cf_place {
 bool cf_is_default_stream(CUstream stream);
 
 /*
- * The driver crashes on a stream that is gone. A thread that has no context
- * yet means the default stream of the context that owns the memory at base,
- * which may be NULL. 0 or a code; the id is left to be asked for.
+ * Finds the place of a stream, which exists: the driver crashes on one that is
+ * gone. On a thread that has no context yet a default stream is that of the
+ * context that owns the memory at base (or NULL). 0 or a negative code. The id
+ * is left 0, see cf_place_ask_id.
  */
 int cf_place_find(const struct cf_cuda *cuda, CUstream stream, const void *base,
 		  struct cf_place *at);
 
-/* The place's context is current, and nothing records the stream. */
+/* Asks for the id. The context is current, and nothing records the stream. */
 void cf_place_ask_id(const struct cf_cuda *cuda, struct cf_place *at);
 
 #endif

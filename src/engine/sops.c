@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* sops - counts who is inside and what is under way, and waits for none. */
+/* sops - counts threads inside and runs under way, and waits for their end. */
 #include "engine/sops.h"
 
 #include <cufile.h>
@@ -14,7 +14,7 @@ static struct {
 	bool open;
 	unsigned inside;	/* threads between enter and leave */
 	_Atomic unsigned begun; /* runs; lock to write */
-	unsigned waiting;	/* for changed */
+	unsigned waiting;	/* threads in a wait for changed */
 } sops = {
 	.lock = PTHREAD_MUTEX_INITIALIZER,
 	.changed = PTHREAD_COND_INITIALIZER,
@@ -105,7 +105,7 @@ void cf_sops_open(void)
 	cf_sops_unlock();
 }
 
-/* Who waits for room in a stream is inside, and must come out. */
+/* A thread that waits for room in a stream is inside, and must come out. */
 void cf_sops_shut(void)
 {
 	cf_sops_lock();
@@ -135,7 +135,7 @@ void cf_sops_fork_parent(void)
 	cf_sops_unlock();
 }
 
-/* Afresh: the runs and waits of the parent are none of the child's. */
+/* Begins anew: no run and no wait of the parent is the child's. */
 void cf_sops_fork_child(void)
 {
 	sops.inside = 0;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* stream - checks what a stream is asked for, and opens and closes it all. */
+/* stream - checks what is asked of a stream, and opens and closes stream IO. */
 #include "engine/stream.h"
 
 #include "core/context.h"
@@ -33,7 +33,7 @@ static int register_at(struct cf_place *at, unsigned flags)
 	return err ? err : cf_stream_ref_list(at, flags);
 }
 
-/* What all calls want: a configuration that allows it, and a driver. */
+/* Configuration must allow stream IO, and there must be a driver for it. */
 static int find_driver(int unsupported, const struct cf_cuda **cuda)
 {
 	if (!cf_streams_allowed(cf_session_config()))
@@ -44,7 +44,7 @@ static int find_driver(int unsupported, const struct cf_cuda **cuda)
 	return 0;
 }
 
-/* The driver's name for it, or none. */
+/* The driver's name of a CUDA code; else an empty text. */
 static const char *name_of(int err)
 {
 	return cf_is_cuda_error(err) ? cf_cuda_error_name(cf_cuda_result(err)) :
@@ -90,8 +90,8 @@ int cf_stream_register(CUstream stream, unsigned flags)
 }
 
 /*
- * The stream may be gone already, and the driver crashes on those that are:
- * so one with a handle of its own is looked for by that alone.
+ * The stream may be gone already, and the driver crashes on one that is. So
+ * unless it is a default stream it is looked for by its handle alone.
  */
 static struct cf_stream_ref *find_to_forget(CUstream stream)
 {

@@ -15,9 +15,9 @@
 bool cf_streams_allowed(const struct cf_config *config);
 
 /*
- * Streams of the context that is current, if there is one, will need a kernel,
- * and to load it later could be to wait for a stream that waits for the
- * caller. Any thread; in a session.
+ * Loads what the streams of the current context, if there is one, will need: to
+ * load it later could be to wait for a stream that waits for the caller. Does
+ * nothing while the default stream there is busy. Any thread; in a session.
  */
 void cf_streams_prepare(void);
 
@@ -28,23 +28,26 @@ void cf_streams_prepare(void);
  */
 int cf_stream_register(CUstream stream, unsigned flags);
 
-/* Waits for the stream's operations, then forgets it. Codes as above. */
+/*
+ * Waits for the stream's operations, then forgets it. 0;
+ * -CU_FILE_DRIVER_NOT_INITIALIZED, or -CU_FILE_INVALID_VALUE (not registered).
+ */
 int cf_stream_deregister(CUstream stream);
 
 /* 0, and it will happen; or a negative code, and nothing was put anywhere. */
 int cf_stream_submit(const struct cf_sop_call *call);
 
 /*
- * The same for a batch's entries: as cf_batch_submit, with 5011 also for a
- * stream that is recorded.
+ * The same for a batch's entries, with the codes of cf_batch_pack, too. A
+ * stream that is being recorded is refused with a CUDA code.
  */
 int cf_stream_submit_batch(CUfileBatchHandle_t batch, unsigned nr,
 			   const CUfileIOParams_t *params, CUstream stream);
 
 void cf_streams_open(const struct cf_config *config);
 /*
- * Before the handles go. Operations that have not begun end with an error,
- * those of bells at once and others as soon as their streams come to them.
+ * Before the handles go. Operations that have not begun end with an error:
+ * those with bells at once, others when their streams come to them.
  */
 void cf_streams_close(void);
 

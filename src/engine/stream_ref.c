@@ -15,14 +15,14 @@
 struct cf_stream_ref {
 	struct cf_place at;
 	unsigned flags;
-	unsigned out; /* operations that are not over, and who looks at it */
+	unsigned out; /* operations that are not over, and references */
 	bool listed;
-	struct cf_dock *dock; /* of one that was out; NULL: none was */
+	struct cf_dock *dock; /* of the last that joined; NULL: none did */
 	struct cf_stream_ref *next;
 };
 
 static struct cf_stream_ref *buckets[BUCKETS];
-static _Atomic unsigned nr_refs; /* relaxed: 0 spares a question */
+static _Atomic unsigned nr_refs; /* listed; relaxed: 0 spares a question */
 
 static struct cf_stream_ref **bucket_of(CUstream stream)
 {
@@ -67,7 +67,7 @@ static void forget_locked(struct cf_stream_ref *ref)
 		free(ref);
 }
 
-/* One that bears the name of another stream, now gone, is of no use. */
+/* Forgets a stream that has the same handle and another id: it is gone. */
 static void drop_namesake_locked(const struct cf_place *at)
 {
 	struct cf_stream_ref *ref = *bucket_of(at->stream);
@@ -117,7 +117,7 @@ struct cf_stream_ref *cf_stream_ref_unlist(const struct cf_place *at)
 		ref = ref->next;
 	if (ref) {
 		unlist_locked(ref);
-		ref->out++; /* ours: nobody frees it while we wait */
+		ref->out++; /* a reference: nobody frees it while we wait */
 	}
 	cf_sops_unlock();
 	return ref;
@@ -185,7 +185,7 @@ unsigned cf_stream_ref_flags(const struct cf_stream_ref *ref)
 	return ref->flags;
 }
 
-/* Looks after the context now and then: one that died ends no operation. */
+/* Asks about the context now and then: one that died ends no operation. */
 void cf_stream_ref_wait(struct cf_stream_ref *ref)
 {
 	struct cf_dock *dock;

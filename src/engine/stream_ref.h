@@ -45,7 +45,7 @@ unsigned cf_stream_ref_flags(const struct cf_stream_ref *ref);
 void cf_stream_ref_join(struct cf_stream_ref *ref, struct cf_dock *dock);
 void cf_stream_ref_leave(struct cf_stream_ref *ref);
 
-/* Forgets all. */
+/* Forgets all streams. */
 void cf_stream_refs_close(void);
 void cf_stream_refs_fork_child(void);
 

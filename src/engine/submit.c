@@ -2,8 +2,8 @@
 /*
  * submit - makes operations of calls, and puts them into streams.
  *
- * All that the driver has to be asked for an operation is asked here and in
- * enqueue.c, by the thread that submits, but for cf_ferry_look_at_gpu.
+ * What the driver has to be asked for an operation is asked here and in
+ * enqueue.c, by the thread that submits; but for cf_ferry_look_at_gpu.
  */
 #include "core/device.h"
 #include "engine/depth.h"
@@ -35,11 +35,11 @@ static int ask_capture(const struct cf_cuda *cuda, CUstream stream,
 	return cf_cuda_code(res);
 }
 
-#define SLOTS 32 /* for a few large ones at a time */
+#define SLOTS 32 /* that are warmed, for a few large ones at a time */
 
 /*
- * What the driver has to be asked is asked now: when the stream comes to the
- * operation, somebody may be in the driver and wait for the stream.
+ * The driver is asked now: when the stream comes to the operation, a thread may
+ * be inside the driver and wait for that stream.
  */
 static void find_slots(const struct cf_cuda *cuda, struct cf_ferry *ferry,
 		       const struct cf_gpu *gpu, size_t size)
@@ -49,7 +49,7 @@ static void find_slots(const struct cf_cuda *cuda, struct cf_ferry *ferry,
 	ferry->gpu = NULL;
 	if (room <= CF_FERRY_HOLD && size < CF_FERRY_DRAWS)
 		return;
-	/* else they are not pinned any more */
+	/* a primary context that was reset has no pinned slots any more */
 	if (cf_context_id(cuda, gpu->primary) != gpu->primary_id)
 		return;
 	ferry->gpu = gpu;
@@ -57,7 +57,7 @@ static void find_slots(const struct cf_cuda *cuda, struct cf_ferry *ferry,
 		cf_pool_warm(cf_gpu_pool(ferry->gpu, room), SLOTS);
 }
 
-/* Memory without a context is reached from its GPU's primary one. */
+/* Memory without a context is reached from its GPU's primary one alone. */
 static bool reaches(CUcontext ctx, const struct cf_memory *mem,
 		    const struct cf_gpu **gpu)
 {
@@ -72,8 +72,8 @@ static bool reaches(CUcontext ctx, const struct cf_memory *mem,
 }
 
 /*
- * The GPU of the stream, which is current. Memory that was found to be in its
- * reach lies there, unless it is managed: that may be another's.
+ * The GPU of the stream, whose context is current. Memory that is in its reach
+ * lies there, unless it is managed: that may be on another GPU.
  */
 static int ordinal_of(const struct cf_cuda *cuda, const struct cf_memory *mem)
 {
@@ -145,8 +145,8 @@ static void fill(const struct cf_cuda *cuda, struct cf_sop *sop,
 	 CU_FILE_STREAM_FIXED_FILE_SIZE)
 
 /*
- * Whether its bytes may be read before the stream is there: what to read is
- * known, and a kernel keeps them from their place until then.
+ * Whether the file may be read before the stream is there: the numbers are
+ * fixed, and a kernel keeps the bytes from their place until then.
  */
 static bool comes_ahead(const struct cf_sop *sop)
 {
@@ -156,12 +156,13 @@ static bool comes_ahead(const struct cf_sop *sop)
 	       cf_config_bool(cf_session_config(), CF_CFG_STREAM_AHEAD);
 }
 
-/* What is smaller is copied sooner than its pages are looked at. */
+/* A smaller read is copied sooner than its pages are looked at. */
 #define AT_ONCE_FROM ((size_t)256 << 10)
 
 /*
- * An idle stream's kernel will come as soon as it is launched, and may find its
- * orders there. It reads the file itself.
+ * Whether the run may begin with the submission. In an idle stream the kernel
+ * comes as soon as it is launched, and may find its orders there; only reads
+ * that the kernel makes itself, out of windows (`drawn`), may go ahead.
  */
 static bool begins_at_once(const struct cf_cuda *cuda, const struct cf_sop *sop,
 			   CUstream stream)
@@ -171,7 +172,7 @@ static bool begins_at_once(const struct cf_cuda *cuda, const struct cf_sop *sop,
 	       cuda->stream_query(stream) == CF_CU_SUCCESS;
 }
 
-/* May wait for room in the stream. */
+/* Puts a ready operation into the stream; may wait for room there. */
 static int submit(const struct cf_cuda *cuda, struct cf_sop *sop,
 		  const struct cf_place *at)
 {
@@ -196,8 +197,9 @@ static int submit(const struct cf_cuda *cuda, struct cf_sop *sop,
 }
 
 /*
- * A stream that is busy may wait for what the client does next, and to load
- * the kernel may be to wait for the stream. Asked only as long as it counts.
+ * Whether the stream has nothing to do, so that a kernel may be loaded: that
+ * may be to wait for the stream, and a busy one may wait for what the client
+ * does next. The driver is asked only while there is something to load.
  */
 static bool is_idle(const struct cf_cuda *cuda, const struct cf_place *at)
 {
@@ -217,7 +219,7 @@ int cf_sop_submit(const struct cf_sop_call *call, const struct cf_place *at,
 	if (!cuda)
 		return CF_ECUDA(CF_CU_DEINITIALIZED);
 	err = ask_capture(cuda, at->stream, &captured, &graph);
-	/* a replay would find no room in the batch, and nobody who reaps */
+	/* a replay would find no room in the batch, and no taker of events */
 	if (!err && captured && call->parcel)
 		err = CF_ECUDA(CF_CU_STREAM_CAPTURE_UNSUPPORTED);
 	if (!err)
