@@ -3,13 +3,13 @@
  * plan - the numbers behind the parallelism of a request; how long a part is
  * stands in engine/plan_step.c.
  *
- * A cached read is bound by the kernel's copy out of the page cache, about
- * 10 GB/s a thread, so it is spread, and the caller alone talks to the driver
- * (path/relay.c); what leaves the caches first says engine/plan_cache.c.
- * Requests that run side by side fill the link as they are; a few may still
- * share the helpers. A buffered write holds the inode's lock, so one thread
- * writes while its copies run ahead, but see engine/plan_spread.c. A read that
- * the page cache lacks goes there in one call, where it is not large
+ * A cached read is bound by the kernel's copy out of the page cache, about 10
+ * GB/s a thread. So several threads share it, and the caller alone talks to the
+ * driver (path/relay.c); engine/plan_cache.c says which bytes leave the caches
+ * first. Requests that run side by side fill the link as they are; a few of
+ * them may still share the helpers. A buffered write holds the inode's lock, so
+ * one thread writes while its copies run ahead, but see engine/plan_spread.c. A
+ * read whose pages the disk has to bring is one call, unless it is large
  * (core/cold.h). A disk wants a few large requests at once: one thread keeps
  * them under way through io_uring, or a few threads make one each.
  */
@@ -28,25 +28,25 @@
 #include "engine/plan_step.h"
 
 /* reads out of the page cache that several carry */
-#define FEW 6		     /* requests; of more only large ones are split */
-#define MIN_SHARE (32 * KIB) /* of one carrier */
+#define FEW 6		     /* requests; beside more only large are split */
+#define MIN_SHARE (32 * KIB) /* bytes for one carrier */
 /* reads that are split where workers are awake anyway */
 #define BRISK_FROM (64 * KIB)
 #define BRISK_WORKERS 3 /* fewer are no use */
 /* reads whose pages are asked for (core/ahead.h) */
 #define AHEAD_HELPERS 1
-#define ALONE_MANY (16 * MIB) /* of a ferry, or to tmpfs: by all workers */
-/* of a ferry's carriers: more are in the way of its kernel's loads */
+#define ALONE_MANY (16 * MIB) /* ferry or tmpfs: all workers carry it */
+/* for each carrier of a ferry: more are in the way of its kernel's loads */
 #define FERRY_SHARE (128 * KIB)
-/* of all that run: beyond it others are held up at the GPU's BAR */
+/* bytes of all reads that run: with more, others are held up at the BAR */
 #define FERRY_NEAR (2 * MIB)
-#define FERRY_NEAR_SLOTS 3 /* of more that is alone, beside pinned ones */
+#define FERRY_NEAR_SLOTS 3 /* of a larger one that is alone, beside pinned */
 /* reads that one carries */
 #define FLAG_MAX (256 * KIB) /* longer copies are waited for with less ado */
 #define EXPRESS_CROWD 4
 
 #define RING_FLIGHTS 8
-#define RING_TOTAL 32 /* under way for all who run; more only queue up */
+#define RING_TOTAL 32 /* flights of all requests; more only queue up */
 
 /* The smallest request that is split. */
 static size_t least_split(bool direct, unsigned company)
@@ -61,7 +61,7 @@ static size_t least_split(bool direct, unsigned company)
 	return from * company;
 }
 
-/* How many carriers have enough for themselves. */
+/* How many carriers would have enough to do. */
 static size_t shares_of(const struct cf_piece *piece, bool direct)
 {
 	if (direct)
@@ -73,13 +73,16 @@ static size_t shares_of(const struct cf_piece *piece, bool direct)
 	return piece->size / MIN_SHARE;
 }
 
-/* Slots that somebody wanted smaller than the kernel's pages are. */
+/* Whether slots were configured smaller than a page: parts may share pages. */
 static bool parts_tear_pages(const struct cf_piece *piece)
 {
 	return cf_plan_bound(step) < piece->handle->page_align;
 }
 
-/* One has time enough to ask for pages while the other waits for some. */
+/*
+ * Where pages are asked for ahead two threads are enough: one asks while the
+ * other waits for some.
+ */
 static unsigned helpers_of(const struct cf_piece *piece,
 			   struct cf_company company)
 {
@@ -120,8 +123,9 @@ static unsigned carriers_for(const struct cf_piece *piece,
 }
 
 /*
- * Of one part: one more call of the driver, which others would wait for. A
- * write has its event anyway, and gains nothing.
+ * A flag costs one more call of the driver, which other requests would wait
+ * for: so only for a request of one part that is alone. A write has its event
+ * anyway, and gains nothing.
  */
 static bool should_flag(const struct cf_piece *piece, unsigned carriers,
 			unsigned company)
@@ -131,8 +135,9 @@ static bool should_flag(const struct cf_piece *piece, unsigned carriers,
 }
 
 /*
- * A warp moves 4 KiB in the time that the bus takes, and then the next: what
- * is larger is quicker by a copy engine, unless others wait for that, too.
+ * A warp moves 4 KiB in the time that the bus takes, and then the next 4 KiB:
+ * so a larger read is quicker by a copy engine, unless other reads wait for
+ * that, too.
  */
 static bool may_go_express(const struct cf_piece *piece, unsigned carriers,
 			   unsigned company)
@@ -142,7 +147,7 @@ static bool may_go_express(const struct cf_piece *piece, unsigned carriers,
 							 CF_SHUTTLE_MAX_SIZE);
 }
 
-/* One alone; of several one comes soon after the other. */
+/* A read that is alone; of several, one comes soon after the other. */
 static bool is_rare(const struct cf_piece *piece, unsigned company)
 {
 	return company == 1 &&
@@ -165,15 +170,15 @@ bool cf_plan_can_be_brisk(const struct cf_piece *piece,
 	       cf_plan_bound(workers[CF_TEAM_IO]) >= BRISK_WORKERS;
 }
 
-/* What nvidia-fs does not carry, and it may be all, is staged. */
+/* The nvfs path stages what nvidia-fs does not carry, which may be all. */
 static bool uses_slots(const struct cf_path_ops *path)
 {
 	return path == &cf_path_staged || path == &cf_path_nvfs;
 }
 
 /*
- * Parts that one carrier keeps under way through a ring, or 0. What is one
- * part gains nothing, and may have a slot that is smaller than a whole one.
+ * Parts that one carrier keeps under way through a ring, or 0. A piece of one
+ * part gains nothing, and its slot may be smaller than a whole one.
  */
 static unsigned flights_for(const struct cf_piece *piece,
 			    const struct cf_path_ops *path, unsigned company)

@@ -15,26 +15,26 @@
 #define KIB (1ul << 10)
 #define MIB (1ul << 20)
 
-/* of an entry of a batch: a call, its bytes out of the page cache, a disk */
+/* costs of an entry: a call, its bytes out of the page cache, a disk */
 #define CALL_NS 700
 #define BYTES_PER_NS 10
 #define DISK_NS 100000
 #define BUNDLE_DEMOTE (16 * KIB)
-/* worth a wake and a launch; no longer than others should wait for its end */
 #define FLEET_SMALL (128 * KIB)
 #define FLEET_FLIGHTS 128      /* under way for one batch */
-#define FLEET_BYTES (32 * MIB) /* the same; more only queue up */
-#define FLEET_MIN_FLIGHTS 16   /* of a carrier that others help */
+#define FLEET_BYTES (32 * MIB) /* the same in bytes; more only queue up */
+#define FLEET_MIN_FLIGHTS 16   /* of each carrier, if there are several */
 #define FLEET_CARRIERS 4       /* system calls side by side */
-#define CONVOY_FROM (1 * MIB)  /* less does not push out what is before it */
+#define CONVOY_FROM (1 * MIB)  /* a smaller one pushes out none before it */
 #define CONVOY_MAX (8 * MIB)
-#define CONVOY_BYTES (64 * MIB) /* less is its beginning and its end */
+#define CONVOY_BYTES (64 * MIB) /* a shorter one is mostly its two ends */
 #define CONVOY_SLOT (2 * MIB)
-#define CREW_WORKERS 4	   /* at least; fewer have enough to do as it is */
-#define CREW_GROUP_NS 5000 /* enough for one of a few, who all come at once */
+#define CREW_WORKERS 4	   /* at least, or they have enough to do as it is */
+#define CREW_GROUP_NS 5000 /* enough for each of a few, who come at once */
 #define CREW_FEW 8
 #define CREW_BYTES (16 * MIB)
 #define CREW_SLOT (1 * MIB)
+/* worth a wake and a launch; no longer than others should wait for its end */
 #define MIN_GROUP_NS 20000
 #define MAX_GROUP_NS 100000
 
@@ -50,8 +50,8 @@ unsigned cf_plan_cost_ns(const struct cf_piece *piece)
 }
 
 /*
- * Tiny entries are bound by their calls, and not by the link; those of a
- * convoy leave by themselves.
+ * Entries below BUNDLE_DEMOTE are bound by their calls, not by the link; those
+ * of a convoy are pushed out of the caches by the next (path/convoy.h).
  */
 size_t cf_plan_bundle_demote(const struct cf_piece *piece)
 {
@@ -72,13 +72,13 @@ size_t cf_plan_crewed_bytes(void)
 	return cf_plan_bound(step);
 }
 
-/* So many of them hold nr. */
+/* How many groups of `each` hold nr. */
 static unsigned count_for(unsigned nr, unsigned each)
 {
 	return (nr + each - 1) / each;
 }
 
-/* Alike, or the last of them would be a few entries that are waited for. */
+/* Bundles are alike, or the last would be a few entries that are waited for. */
 static unsigned share_of_crew(unsigned nr, unsigned long long need,
 			      unsigned crews)
 {
@@ -89,7 +89,7 @@ static unsigned share_of_crew(unsigned nr, unsigned long long need,
 	return count_for(nr, rounds * crews);
 }
 
-/* Who leads a crew and its helpers. 1: it would not be worth two. */
+/* Threads of all crews, those that lead included. 1: two would not pay. */
 static unsigned count_crewed(unsigned nr, unsigned long long cost_ns)
 {
 	unsigned most = cf_plan_bound(gpu_workers);
@@ -102,8 +102,9 @@ static unsigned count_crewed(unsigned nr, unsigned long long cost_ns)
 }
 
 /*
- * A crew sends few copies, and what is first while more is read. Of many
- * bundles some are read while others are sent anyway, by more threads.
+ * A crew sends few copies, and sends what was read first while it reads more.
+ * Where there are many bundles, that happens without crews: some are read while
+ * others are sent, by more threads.
  */
 struct cf_crew_plan cf_plan_crews(unsigned nr, unsigned long long cost_ns,
 				  unsigned long long need)
@@ -132,7 +133,7 @@ bool cf_plan_is_large(const struct cf_piece *piece)
 	return piece->size > FLEET_SMALL;
 }
 
-/* In a small slot it would make many small copies. */
+/* In small slots a convoy would make many small copies. */
 bool cf_plan_has_convoys(const struct cf_piece *piece)
 {
 	return piece->size >= CONVOY_FROM && piece->size <= CONVOY_MAX &&
@@ -145,8 +146,8 @@ bool cf_plan_is_convoy(unsigned long long bytes)
 }
 
 /*
- * Small ones cost more of a thread than of the disk, so several threads ask
- * for them; of large ones one thread keeps any disk busy.
+ * Small entries cost more of a thread than of the disk, so several threads ask
+ * for them; with large ones a single thread keeps any disk busy.
  */
 struct cf_fleet_plan cf_plan_fleet(size_t need, unsigned nr)
 {
@@ -162,7 +163,7 @@ struct cf_fleet_plan cf_plan_fleet(size_t need, unsigned nr)
 				       cf_least(flights, CF_FLEET_MAX) };
 }
 
-/* One worker there always is, for what has no caller. */
+/* At least 1: there always is a worker for work without a caller. */
 unsigned cf_plan_carriers(unsigned long long cost_ns, unsigned nr,
 			  unsigned gpus)
 {
@@ -173,7 +174,7 @@ unsigned cf_plan_carriers(unsigned long long cost_ns, unsigned nr,
 	return cf_least(wanted, most ? most : 1);
 }
 
-/* Halves what is left among all: large groups first, small ones at the end. */
+/* Half of what is left, among all: groups get smaller towards the end. */
 unsigned long long cf_plan_group_ns(unsigned long long left_ns,
 				    unsigned carriers)
 {

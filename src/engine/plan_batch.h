@@ -5,19 +5,20 @@
 
 #include "core/piece.h"
 
-/* What an entry of a batch costs the worker that carries it, about. */
+/* About how many ns an entry of a batch takes of the worker that carries it. */
 unsigned cf_plan_cost_ns(const struct cf_piece *piece);
 
-/* What of an entry leaves the core's caches first, if it is of a bundle. */
+/* An entry's `demote` (struct cf_piece) if it travels in a bundle. */
 size_t cf_plan_bundle_demote(const struct cf_piece *piece);
 
-/* The most of a slot that a bundle may need; with a crew. */
+/* Bytes of a slot that a bundle may need at most; and one with a crew. */
 size_t cf_plan_bundle_bytes(void);
 size_t cf_plan_crewed_bytes(void);
 
 /*
- * How many bundles with a crew should be under way at once for nr cached reads
- * that cost and need so much in all, and helpers and reads of each. 0: without.
+ * How many bundles with a crew should be under way at once for nr cached reads,
+ * which take cost_ns and need bytes of slots in all; and helpers and reads of
+ * each bundle. bundles 0: no crews.
  */
 struct cf_crew_plan {
 	unsigned bundles;
@@ -28,8 +29,8 @@ struct cf_crew_plan cf_plan_crews(unsigned nr, unsigned long long cost_ns,
 				  unsigned long long need);
 
 /*
- * How a fleet (path/fleet.h) of nr entries is carried, whose largest needs so
- * much of a slot: threads with a ring each, and flights of each.
+ * How a fleet (path/fleet.h) of nr entries is carried; need: bytes of a slot
+ * for the largest. Threads with a ring each, and flights of each thread.
  */
 struct cf_fleet_plan {
 	unsigned carriers;
@@ -37,26 +38,31 @@ struct cf_fleet_plan {
 };
 struct cf_fleet_plan cf_plan_fleet(size_t need, unsigned nr);
 
-/* Whether the entry can be one of a fleet: there are rings, and room. */
+/* Whether an entry can be in a fleet: there are rings, and a slot has room. */
 bool cf_plan_has_fleets(const struct cf_piece *piece);
 
-/* Entries of one size class are a fleet: cells are as large as the largest. */
+/*
+ * The size class of an entry. A fleet has entries of one class, because its
+ * cells are as large as the largest entry needs.
+ */
 bool cf_plan_is_large(const struct cf_piece *piece);
 
 /* Whether the entry is of a size for a convoy (path/convoy.h). */
 bool cf_plan_has_convoys(const struct cf_piece *piece);
-/* Whether a convoy pays, with so many bytes in all. */
+/* Whether a convoy of so many bytes in all pays. */
 bool cf_plan_is_convoy(unsigned long long bytes);
 
-/* Workers at buffered writes of one file. */
+/* Workers that carry buffered writes of one file. */
 #define CF_PLAN_WRITERS 2
 
-/* How many workers should carry nr entries, of so many GPUs, that cost so much
- * in all. */
+/*
+ * How many workers should carry nr entries of so many GPUs, which take cost_ns
+ * in all; 1 at least.
+ */
 unsigned cf_plan_carriers(unsigned long long cost_ns, unsigned nr,
 			  unsigned gpus);
 
-/* How much one of them takes at a time, when so much is left. */
+/* How many ns of work one of so many carriers takes, when left_ns are left. */
 unsigned long long cf_plan_group_ns(unsigned long long left_ns,
 				    unsigned carriers);
 

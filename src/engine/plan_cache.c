@@ -1,33 +1,34 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * plan_cache - numbers of what cores have just written, which the GPU fetches
- * slowly out of their caches.
+ * plan_cache - which bytes of a read are demoted: those that cores have just
+ * written, which the GPU fetches slowly out of their caches.
  *
- * Parts are demoted first (core/cache.h), which pays as soon as the link is the
- * bound. Of a large read that is a third of a helper's time, and parts that
- * enough others follow leave the caches by themselves while their copies queue;
- * so only its ends are demoted: the link waits for the first parts, and nothing
- * pushes the last ones out. Stored past the caches they cost less, but more of
- * what the memory can take, and where large reads run side by side that is
- * short. What one thread carries is demoted where there are so many such
- * threads that their time is there to be had; workers are fewer.
+ * To demote bytes (core/cache.h) pays as soon as the link is the bound. In a
+ * large read it takes a third of a helper's time, and parts that enough others
+ * follow leave the caches by themselves while their copies queue. So only its
+ * ends are demoted: the link waits for the first parts, and nothing pushes the
+ * last ones out. Bytes that are stored past the caches cost less time, but more
+ * of the memory's bandwidth, which is short where large reads run side by side.
+ * What one thread carries is demoted where so many such threads run that they
+ * have time to spare; workers are fewer.
  */
 #include "engine/plan_cache.h"
 
 #include "engine/plan_limits.h"
 #include "engine/plan_step.h"
 
-#define LARGE_END (2 * MIB)	/* of it, either of which is demoted */
-#define FERRY_LARGE (128 * MIB) /* pushes its own parts out */
-/* threads that make the link the bound, by what each of them reads */
+#define LARGE_END (2 * MIB)	/* bytes of either end that are demoted */
+#define FERRY_LARGE (128 * MIB) /* pushes its own parts out of the caches */
+/* so many requests make the link the bound, if each reads SMALL or less; */
 #define CROWD 8
 #define SMALL (2 * MIB)
+/* so many threads do, if each reads more, up to these: */
 #define LARGE_CROWD 13
-#define CROWD_MAX (16 * MIB) /* where each of them has a processor; */
-#define TURN_MAX (4 * MIB)   /* where none waits for a turn; */
+#define CROWD_MAX (16 * MIB) /* where each thread has a processor; */
+#define TURN_MAX (4 * MIB)   /* else, where none waits for a turn; */
 #define QUEUE_MAX (3 * MIB)  /* and else */
 
-/* Of what several carry; a ferry gains by all of it for longer. */
+/* Of a read that several carry; a ferry gains by demoting all up to more. */
 static size_t demoted_of_shared(const struct cf_piece *piece, unsigned company)
 {
 	if (cf_plan_is_crowd(piece, company))

@@ -6,7 +6,7 @@
 #include "core/piece.h"
 #include "engine/company.h"
 
-/* Bytes at either end of a piece with slots, see struct cf_piece. */
+/* The `demote` of a piece that moves by slots, see struct cf_piece. */
 size_t cf_plan_demoted(const struct cf_piece *piece, unsigned carriers,
 		       struct cf_company company);
 /* Whether what is demoted goes past the caches where a slot has room for it. */
