@@ -11,8 +11,9 @@
 #include "core/config.h"
 
 /*
- * The number that acts in place of the row's, in the unit of the row; empty
- * where the row's own does. Under the session lock, while the session is open.
+ * The number that acts in place of the row's, in the unit of the row; or an
+ * empty text where the row's own acts. The session is open, and locked by the
+ * caller.
  */
 void cf_chosen_text(const struct cf_config *config, enum cf_cfg id, char *text,
 		    size_t size);

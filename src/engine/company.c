@@ -1,17 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
-/* company - counts by GPU, each in a line of its own. Relaxed: they guide. */
+/* company - counts by GPU, each in its own cache line. Relaxed: they guide. */
 #include "engine/company.h"
 
 #include <stdatomic.h>
 
-#define LINE 64	  /* bytes that processors share */
-#define PLACES 32 /* the first is that of host memory; GPUs may share one */
+#define LINE 64	  /* bytes of a cache line */
+#define PLACES 32 /* the first is host memory's; GPUs may share one */
 
 static struct place {
 	_Alignas(LINE) _Atomic unsigned running;
 	_Atomic unsigned nears;
 } places[PLACES];
-static _Atomic uint32_t used; /* a bit a place; no other was ever counted in */
+static _Atomic uint32_t used; /* a bit for each place that was counted in */
 
 static unsigned number_of(const struct cf_memory *mem)
 {

@@ -2,7 +2,7 @@
 /*
  * company - how many requests run side by side, for those who plan one.
  *
- * Those of one GPU share its link, its seats and the driver's lock; all that
+ * Requests of one GPU share its link, its seats and the driver's lock; all that
  * run share processors, workers and disks.
  *
  * Any thread; no lock. Numbers guide, and may be old.
@@ -14,18 +14,18 @@
 
 struct cf_company {
 	unsigned here; /* on the same GPU, or in host memory; with this one */
-	unsigned all;  /* no less */
+	unsigned all;  /* all that run */
 	/* of both, entries of a batch that no thread has begun to carry */
 	unsigned waiting;
 };
 
 #define CF_COMPANY_NONE ((struct cf_company){ .here = 1, .all = 1 })
 
-/* One more runs, which is among them. */
+/* Counts a request from now on; the answer includes it. */
 struct cf_company cf_company_join(const struct cf_memory *mem);
 void cf_company_leave(const struct cf_memory *mem);
 
-/* Whether fewer than room of the GPU are near (path/hops.h); then one more. */
+/* Counts a read as near (path/hops.h) if fewer than room of its GPU are. */
 bool cf_company_join_near(const struct cf_memory *mem, unsigned room);
 void cf_company_leave_near(const struct cf_memory *mem);
 

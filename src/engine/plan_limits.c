@@ -17,13 +17,13 @@
 #define DIRECT_CARRIERS 4
 #define AUTO_WORKERS 12 /* of one GPU */
 #define AUTO_HELPERS 9	/* of one request; more do not fill the link fuller */
-#define MORE_TURNS 8	/* than processors: some wait for the GPU */
+#define MORE_TURNS 8	/* turns beyond the processors: some wait for a GPU */
 #define AUTO_SLOT (4 * MIB)
-#define SPLIT_FROM (256 * KIB) /* for each request that runs */
-#define RING_FROM (2 * MIB)    /* below, one call keeps the disk busy */
+#define SPLIT_FROM (256 * KIB) /* times the requests that run */
+#define RING_FROM (2 * MIB)    /* below it one call keeps the disk busy */
 
 struct cf_plan_bounds cf_plan_bounds;
-static _Atomic uint32_t gpus[CF_NR_TEAMS]; /* a bit a GPU that was seen */
+static _Atomic uint32_t gpus[CF_NR_TEAMS]; /* a bit for each GPU seen */
 
 static unsigned nr_cpus(void)
 {
@@ -58,7 +58,7 @@ static unsigned workers_allowed(const struct cf_config *config, unsigned cpus)
 	return cf_least(cpus * 3 / 4, CF_TEAM_MAX);
 }
 
-/* Of one GPU: more of them have the link no fuller, and cost processor time. */
+/* Of one GPU: more would fill its link no better, and cost processor time. */
 static unsigned gpu_workers_allowed(const struct cf_config *config,
 				    unsigned workers)
 {
@@ -92,7 +92,7 @@ static size_t split_allowed(const struct cf_config *config)
 	return cf_config_size(config, CF_CFG_MIN_IO_THRESHOLD_SIZE_KB) * KIB;
 }
 
-/* Who has said from where to split has it so. */
+/* A configured size from which to split holds for brisk reads, too. */
 static size_t brisk_allowed(const struct cf_config *config)
 {
 	return is_default(config, CF_CFG_MIN_IO_THRESHOLD_SIZE_KB) ?
@@ -100,7 +100,7 @@ static size_t brisk_allowed(const struct cf_config *config)
 		       0;
 }
 
-/* A ring splits, too: from where somebody has asked for it. */
+/* A ring splits, too: a configured size from which to split holds for it. */
 static size_t ring_allowed(const struct cf_config *config)
 {
 	if (is_default(config, CF_CFG_MIN_IO_THRESHOLD_SIZE_KB))
@@ -164,8 +164,9 @@ void cf_plan_configure(const struct cf_config *config)
 }
 
 /*
- * A GPU more wants as many again; its streams a third of it, for those who
- * have nothing to carry look for it, and are in the way of those who have.
+ * Each further GPU gets as many workers again. Its streams get a third of that:
+ * their workers look for work while they have none, in the way of those that
+ * carry.
  */
 static unsigned workers_for(enum cf_team team, unsigned nr_gpus)
 {
@@ -176,7 +177,7 @@ static unsigned workers_for(enum cf_team team, unsigned nr_gpus)
 			cf_plan_bound(most_workers));
 }
 
-/* Another thread may note another GPU meanwhile: who is last has seen both. */
+/* Another thread may note another GPU meanwhile: the last one has seen both. */
 static void follow(enum cf_team team)
 {
 	uint32_t seen;

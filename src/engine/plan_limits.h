@@ -20,7 +20,7 @@ void cf_plan_configure(const struct cf_config *config);
  */
 uint32_t cf_plan_note_gpu(enum cf_team team, const struct cf_memory *mem);
 
-/* The result in short, for those who tell it. Any thread. */
+/* The result in short, for code that reports it. Any thread. */
 struct cf_plan_limits {
 	unsigned workers;  /* threads that help callers */
 	unsigned carriers; /* of one request, its caller among them */

@@ -11,16 +11,16 @@
 #include "engine/plan_limits.h"
 #include "engine/plan_step.h"
 
-#define NEAR_ALONE (32 * KIB)  /* one keeps its seats busy */
-#define NEAR_SHARE (32 * KIB)  /* of one carrier */
-#define NEAR_HELPERS 7	       /* of one; more only wait for the BAR */
-#define NEAR_CROWD (128 * KIB) /* of many; copy engines make more of more, */
-#define NEAR_FEW 4	       /* but beside them as many fill the BAR; */
-#define NEAR_LONG (768 * KIB)  /* of a few that take longer */
-#define NEAR_HALF 2	       /* copy engines have as many to do; */
-#define NEAR_BATCH 6	       /* while more of their batch wait */
+#define NEAR_ALONE (32 * KIB)  /* up to it one carrier keeps its seats busy */
+#define NEAR_SHARE (32 * KIB)  /* for one carrier */
+#define NEAR_HELPERS 7	       /* of one read; more only wait for the BAR */
+#define NEAR_CROWD (128 * KIB) /* of larger ones copy engines move more, */
+#define NEAR_FEW 4	       /* but so many beside them fill the BAR; */
+#define NEAR_LONG (768 * KIB)  /* if few run, and they are longer, */
+#define NEAR_HALF 2	       /* so many: copy engines have the others; */
+#define NEAR_BATCH 6	       /* so many while more of their batch wait */
 #define NEAR_MAX (1 * MIB)
-#define NEAR_PAIRS (128 * KIB) /* more is worth one helper */
+#define NEAR_PAIRS (128 * KIB) /* a larger one is worth a single helper */
 
 static bool can_be_near(const struct cf_piece *piece,
 			const struct cf_path_ops *path)
@@ -47,8 +47,8 @@ unsigned cf_plan_near_room(const struct cf_piece *piece,
 }
 
 /*
- * Beside so many others that there is one helper, it saves what is small no
- * time, and takes as much of a processor as the read.
+ * Where so many others run that one helper is left at most, that one saves a
+ * small read no time, and takes as much of a processor as the read.
  */
 static bool is_better_alone(const struct cf_piece *piece, unsigned helpers,
 			    struct cf_company company)
@@ -56,7 +56,7 @@ static bool is_better_alone(const struct cf_piece *piece, unsigned helpers,
 	return company.all > 1 && helpers < 2 && piece->size <= NEAR_PAIRS;
 }
 
-/* Who has said from where to split has it so. */
+/* A configured size from which to split holds here, too. */
 unsigned cf_plan_near_carriers(const struct cf_piece *piece,
 			       struct cf_company company)
 {

@@ -15,7 +15,7 @@
 #include "engine/plan_spread.h"
 
 /* reads out of the page cache that several carry */
-#define SHARE_PARTS 4 /* of a share of one */
+#define SHARE_PARTS 4 /* in the share of one carrier */
 #define MIN_STEP (32 * KIB)
 #define MAX_STEP (128 * KIB)
 #define CROWD_STEP (1 * MIB)  /* with its source, what a core's cache holds */
@@ -24,13 +24,13 @@
 #define NEAR_STEP CF_SHUTTLE_MAX_SIZE
 #define LARGE_STEP (512 * KIB)
 #define AHEAD_STEP (512 * KIB)
-/* orders of a ferry: what is short is cut to be several, what is long to have
- * the first one soon; a block is idle some 5 us between two */
+/* orders of a ferry: a short piece is cut to have several, a long one to have
+ * the first one soon; a block of the kernel is idle some 5 us between two */
 #define FERRY_MIN_STEP (64 * KIB)
 #define FERRY_STEP (128 * KIB)
 #define FERRY_MAX_STEP (512 * KIB)
-/* what one carries: alone in two halves, so that they overlap; of a write each
- * is a call that takes the inode's lock */
+/* pieces of one carrier: two halves, if it is alone, so that they overlap; in a
+ * write each is a call that takes the inode's lock */
 #define HALVE_READ (512 * KIB)
 #define HALVE_WRITE (1 * MIB)
 #define MAX_HALF (1 * MIB)
@@ -44,8 +44,9 @@ size_t cf_plan_brisk_step(const struct cf_piece *piece)
 }
 
 /*
- * Their parts are too large for a core's cache and leave it by themselves, at
- * less cost; the first ones come later for it.
+ * The parts of a crowd are too large for a core's cache and leave it by
+ * themselves, which costs less than demoting; for that the first ones come
+ * later.
  */
 bool cf_plan_is_crowd(const struct cf_piece *piece, unsigned company)
 {
@@ -67,7 +68,7 @@ static size_t relay_step(const struct cf_piece *piece, unsigned carriers,
 			MIN_STEP, MAX_STEP);
 }
 
-/* Of several that run the blocks have enough to do as it is. */
+/* Where several run, the kernel's blocks have enough to do as it is. */
 static size_t ferry_step(size_t size, unsigned company)
 {
 	size_t most = cf_power_below(size / (company > 1 ? 32 : 64));
@@ -118,8 +119,9 @@ size_t cf_plan_host_step(const struct cf_piece *piece, unsigned carriers)
 }
 
 /*
- * Parts that wrote one page, each its way, would collide. Those that are read
- * go on in a slot where the one before ended, as blocks of the file do.
+ * Parts of a write that share a page, each written its own way, would collide.
+ * Parts of a read begin in a slot where the one before ended, as blocks of the
+ * file do.
  */
 size_t cf_plan_skew(const struct cf_piece *piece)
 {
@@ -129,7 +131,7 @@ size_t cf_plan_skew(const struct cf_piece *piece)
 	return (size_t)piece->file_off & (align - 1);
 }
 
-/* Small ones are cut finer, to be several at all. */
+/* Small pieces are cut finer, to have several parts at all. */
 size_t cf_plan_ring_step(const struct cf_piece *piece)
 {
 	size_t slot = cf_plan_bound(step);

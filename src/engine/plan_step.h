@@ -9,18 +9,21 @@
 #define MIB (1ul << 20)
 
 #define CF_PLAN_DIRECT_STEP (1 * MIB)
-#define CF_PLAN_CROWD_SPLIT (8 * MIB) /* less is not, beside many */
-#define CF_PLAN_LARGE (64 * MIB)      /* of less too much lies near an end */
+#define CF_PLAN_CROWD_SPLIT (8 * MIB) /* beside many, smaller is not split */
+#define CF_PLAN_LARGE (64 * MIB)      /* in less, too much lies near an end */
 
-/* A read that many run beside, in parts too large for a core's cache. */
+/*
+ * Whether the read is one of a crowd: it runs beside several others, in parts
+ * too large for a core's cache.
+ */
 bool cf_plan_is_crowd(const struct cf_piece *piece, unsigned company);
 
-/* Of a piece that moves by slots, and of one of host memory, so carried. */
+/* Bytes of a part: of a piece that moves by slots; of one of host memory. */
 size_t cf_plan_staged_step(const struct cf_piece *piece, unsigned carriers,
 			   unsigned company);
 size_t cf_plan_host_step(const struct cf_piece *piece, unsigned carriers);
 
-/* Of a brisk read; of one that a ring carries. */
+/* The same of a brisk read; of a piece that a ring carries. */
 size_t cf_plan_brisk_step(const struct cf_piece *piece);
 size_t cf_plan_ring_step(const struct cf_piece *piece);
 

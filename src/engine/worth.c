@@ -9,9 +9,9 @@
 #include "core/numbers.h"
 #include "core/rest.h"
 
-#define COUNTS_FROM ((size_t)32 << 10) /* up to it they have none */
+#define COUNTS_FROM ((size_t)32 << 10) /* reads up to it have no helpers */
 #define COUNTS_MAX ((size_t)4 << 20)
-#define COMPANY 6 /* threads that are not in each other's way alone */
+#define COMPANY 6 /* requests; more are in each other's way by themselves */
 /* what one thread takes, where nobody is in its way: a call, and 5 GB/s */
 #define CALL_NS 8000
 #define BYTES_PER_NS 5
@@ -29,8 +29,8 @@ struct pace {
 
 /* Relaxed: they guide, and a lost update does not matter. */
 static _Atomic bool allowed;
-static _Atomic int64_t gained = BEAR_NS; /* over what is due */
-static _Atomic int64_t spare; /* of it, as one thread was no quicker */
+static _Atomic int64_t gained = BEAR_NS; /* ns that may still be lost */
+static _Atomic int64_t spare; /* more to lose, as one thread was no quicker */
 static struct pace helped, alone;
 static struct cf_rest rest;
 
@@ -68,7 +68,7 @@ static void clear_paces(void)
 	pace_clear(&alone);
 }
 
-/* They stay, and it takes twice the loss until they are judged again. */
+/* Helpers stay, and it takes twice the loss until they are judged again. */
 static int64_t bear(void)
 {
 	int64_t ns =
@@ -86,7 +86,10 @@ static int64_t begin_rest(void)
 	return cf_rest_begin(&rest);
 }
 
-/* Helpers came to a loss: are they to blame? Who does not know tries it. */
+/*
+ * Reads with helpers came to a loss. If one thread is known to be no quicker,
+ * helpers stay; else they rest, also to find that out.
+ */
 static void judge(void)
 {
 	double with = pace_of(&helped), without = pace_of(&alone);
@@ -104,7 +107,7 @@ static void judge(void)
 	       (long long)(ns / 1000000));
 }
 
-/* Where all is well nothing is written, for others read it, too. */
+/* Where all is well nothing is written, for other processors read it, too. */
 static void forget_losses(void)
 {
 	if (GET(gained) == BEAR_NS && !GET(spare))
@@ -124,7 +127,7 @@ void cf_worth_allow(bool yes)
 
 /* ----------------------------------------------------------------- reads */
 
-/* Not what waits for a disk, or for a stream. */
+/* Reads that wait for a disk, or for a stream, do not count. */
 static bool counts(const struct cf_piece *piece)
 {
 	return piece->op == CF_READ && !piece->ferry && !piece->ahead &&
@@ -158,7 +161,7 @@ void cf_worth_end(int64_t begun, const struct cf_piece *piece, ssize_t n)
 		pace_add(&alone, took, due);
 		return;
 	}
-	/* it began before the rest, and was counted by those who ended */
+	/* the read began before the rest, which others have decided on */
 	if (cf_rest_holds(&rest))
 		return;
 	sum = GET(gained) + due - took;
