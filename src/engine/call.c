@@ -49,8 +49,8 @@ static void count(const struct cf_call *call, const struct cf_request *req,
 
 /*
  * The default streams are no concern of a stream operation: to wait for them
- * could be to wait for itself. Nor may it share a launch, whose first use
- * loads a module, for which the driver may wait for the whole context.
+ * could be to wait for itself. Nor may it share a launch: the first one loads a
+ * module, for which the driver may wait for the whole context.
  */
 static void leave_order_to_stream(struct cf_request *req)
 {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * explain - a route in words: for the log, for stderr, for who asks.
+ * explain - a route in words: for the log, for stderr, for callers who ask.
  *
  * Routes that were told are kept as numbers in a small table that only grows
  * until the next open; when it is full, people have read enough.
@@ -54,7 +54,7 @@ static const char *const cached_remedies[CF_NR_CACHED] = {
 			    "file's block size",
 };
 
-/* 0: a place that is free. Relaxed: a number stands for nothing else. */
+/* keys of told routes; 0: free. Relaxed: a key stands for nothing else. */
 static _Atomic uint64_t told[MAX_TOLD];
 static atomic_bool to_stderr;
 static atomic_bool noticed; /* that GPU memory goes through host memory */
@@ -145,7 +145,7 @@ static void describe(const struct cf_request *req, ocf_explain_t *e)
 	describe_way(req, e);
 }
 
-/* What nobody needed to know to carry it. */
+/* Has the answers, too, that nobody needed to carry the request. */
 static struct cf_request with_all_answers(const struct cf_request *req)
 {
 	struct cf_request all = *req;
@@ -196,7 +196,7 @@ __attribute__((format(printf, 4, 5))) static void add(char *text, size_t len,
 	*at += n > 0 ? (size_t)n : 0;
 }
 
-/* How the bytes meet the file; said of what moves bytes. */
+/* How the bytes reach the file; for requests that move bytes. */
 static void add_way(const ocf_explain_t *e, char *text, size_t len, size_t *at)
 {
 	if (e->direct_bytes && !e->page_cache)

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * explain - a route in words: for the log, for stderr, for who asks.
+ * explain - a route in words: for the log, for stderr, for callers who ask.
  *
  * There is one text for all of them (opencufile.h, ocf_explain_text).
  */
@@ -13,9 +13,9 @@
 /* The smallest struct that a caller may have: the first version's. */
 #define CF_EXPLAIN_MIN_SIZE sizeof(ocf_explain_t)
 
-/* Without IO and without a lock held. */
+/* Explains a checked request. Without IO; the caller holds no lock. */
 void cf_explain_request(const struct cf_request *req, ocf_explain_t *explain);
-/* A call that fails its checks with code (negative) because of problem. */
+/* A call that fails its checks with code (negative), because of problem. */
 void cf_explain_refusal(const struct cf_call *call, int code,
 			const char *problem, ocf_explain_t *explain);
 
@@ -28,7 +28,7 @@ size_t cf_explain_text(const ocf_explain_t *explain, char *text, size_t len);
  */
 void cf_explain_new_route(const struct cf_request *req);
 
-/* Tell each route anew: a new session may have a new log. */
+/* Has each route told anew: a new session may have a new log. */
 void cf_explain_configure(const struct cf_config *config);
 
 #endif

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * fork - takes all locks before, and lets go or begins afresh behind.
+ * fork - takes all locks before a fork; behind it the parent releases them, and
+ * the child begins afresh.
  *
  * Lock: every one of the library's, in the order of docs/architecture.md; so
  * that a child finds whole what it keeps.

@@ -60,12 +60,15 @@
 
 static pthread_mutex_t session_lock = PTHREAD_MUTEX_INITIALIZER;
 static atomic_long uses; /* written under session_lock */
-/* What was set, or made, without a use may be there. Under session_lock. */
+/*
+ * A caller that counts no use may have left something in the session, which a
+ * failed registration must not shut then. Written under session_lock.
+ */
 static atomic_bool in_use;
 /* NULL: closed. Written under session_lock; released complete, so that a
  * request that acquires it reads whole values. */
 static struct cf_config *_Atomic running;
-static struct cf_rules rules; /* of what runs; written before it is */
+static struct cf_rules rules; /* of `running`; written before it is */
 
 static size_t kib(const struct cf_config *config, enum cf_cfg id)
 {
@@ -128,7 +131,7 @@ void cf_session_apply(void)
 		      << 10);
 }
 
-/* The wrong one of two may get the calls, and nobody notices. */
+/* Where there are two the wrong one may get the calls, and nobody notices. */
 static void warn_of_another(void)
 {
 	char path[1024];
@@ -140,7 +143,7 @@ static void warn_of_another(void)
 		       path);
 }
 
-/* What asks the loader does so without any lock: it may call anything. */
+/* Asks the loader without any lock: it may call anything. */
 static void unlock_and_settle(void)
 {
 	char text[512];
@@ -195,7 +198,7 @@ static int open_locked(void)
 	return 0;
 }
 
-/* session_lock held; what parameters were set stays, for an open to come */
+/* session_lock held. Parameters that were set stay, for an open to come. */
 static void shut_locked(void)
 {
 	struct cf_config *config =
@@ -245,7 +248,7 @@ int cf_session_open(void)
 	return err;
 }
 
-/* Told under the lock, where a failed registration looks before it shuts. */
+/* uses_it: sets in_use under the lock, where a failed registration reads it. */
 static int open_implicitly(bool uses_it)
 {
 	int err;

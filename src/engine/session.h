@@ -24,18 +24,24 @@ int cf_session_open(void);
  */
 int cf_session_close(void);
 
-/* Opens if closed, for a caller that will be in it; that counts as no use. */
+/*
+ * Opens if closed, for a caller that will use the session, which keeps it open
+ * where a registration fails; counts no use. 0 or a negative code.
+ */
 int cf_session_open_implicit(void);
 
-/* The same for what has to be done before cf_session_begin_register locks. */
+/*
+ * The same for a caller that has something to do before
+ * cf_session_begin_register locks; it does not keep the session open.
+ */
 int cf_session_open_to_register(void);
 
 /*
- * For calls that register something: opens if closed, counts a use if there
- * is none, and answers 0 with the session locked, so that nobody closes it
- * meanwhile. cf_session_end_register unlocks, and takes the use back if the
- * registration failed: where nobody was in it otherwise, it is closed as if it
- * had never been open.
+ * For calls that register something: opens if closed, counts a use if there is
+ * none, and answers 0 with the session locked, so that nobody closes it
+ * meanwhile; or a negative code. cf_session_end_register unlocks. If the
+ * registration failed it takes the use back, and closes a session that nobody
+ * else uses, as if it had never been open.
  */
 int cf_session_begin_register(bool *counted);
 void cf_session_end_register(bool counted, bool failed);
@@ -46,11 +52,14 @@ long cf_session_uses(void);
 
 /* The running configuration, NULL when closed; valid until the close. */
 const struct cf_config *cf_session_config(void);
-/* What requests read of it; for who holds a handle, and so keeps it open. */
+/*
+ * What requests read of the configuration; for callers that hold a handle,
+ * which keeps the session open.
+ */
 const struct cf_rules *cf_session_rules(void);
 /*
- * For the runtime setters, which are atomic, with the session locked;
- * afterwards apply tells those who keep a copy.
+ * For the runtime setters, whose values are atomic; the session is locked.
+ * Afterwards cf_session_apply tells those who keep a copy.
  */
 struct cf_config *cf_session_config_mut(void);
 void cf_session_apply(void);

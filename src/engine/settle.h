@@ -7,17 +7,17 @@
 
 #include "core/cpus.h"
 
-/* A worker's own; its thread's alone. */
+/* Belongs to one worker; only its thread uses it. */
 struct cf_settler {
 	struct cf_cpus allowed; /* empty: not known */
-	int node, called;	/* where it is, and was called to; -1: none */
-	unsigned calls;		/* there, in a row */
+	int node, called;	/* where it is, and was called; -1: none */
+	unsigned calls;		/* to that node, in a row */
 };
 
 /*
- * The calling thread is a worker from now on, and *settler must live as long
- * as it. It begins where its maker may run, and the maker may be an
- * application's thread that is pinned to one processor.
+ * The calling thread is a worker from now on; *settler must live as long. It
+ * may run on all processors of the process: the thread that made it may be an
+ * application's that is pinned to one.
  */
 void cf_settle_begin(struct cf_settler *settler);
 
