@@ -13,7 +13,7 @@
 enum blame {
 	NOBODY_KNOWS,
 	THE_FILE,
-	THE_PAIR, /* it does not take this memory */
+	THE_PAIR, /* of disk and GPU: host memory would be taken */
 };
 
 bool cf_detour_is_due(const struct cf_request *req, int code)
@@ -22,10 +22,10 @@ bool cf_detour_is_due(const struct cf_request *req, int code)
 }
 
 /*
- * The first whole block again, into host memory that lies as the alias does
- * in its page. A file that refuses it too is remembered as one that does not
- * go O_DIRECT. Nothing is learnt at the end of the file or where it may not
- * be read.
+ * Reads the first whole block again, into host memory with the alias's offset
+ * in a page. A file that refuses this, too, is remembered as one that does not
+ * go O_DIRECT. Nothing is learnt at the end of the file or where it may not be
+ * read.
  */
 static enum blame try_block(const struct cf_piece *piece)
 {
@@ -67,7 +67,7 @@ static void tell(const struct cf_piece *piece, enum blame blame, int code)
 		       code, piece->mem.ordinal);
 }
 
-/* Where the block told nothing, blocks that went another way do. */
+/* Where try_block told nothing, blocks that go another way do. */
 static void learn_late(const struct cf_request *rest, ssize_t n, int code)
 {
 	const struct cf_piece *piece = &rest->piece;

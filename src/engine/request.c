@@ -90,8 +90,10 @@ ssize_t cf_request_travel_on(const struct cf_request *req, size_t done)
 }
 
 /*
- * Only what a kernel moves comes to its place in its stream's order; and what
- * begins with its submission is to be read by that kernel.
+ * Whether the request must wait until its stream has come. What the ferry's
+ * kernel moves comes to its place in the stream's order by itself. But a run
+ * that begins with its submission (at_once) is meant for reads that the kernel
+ * makes itself (the mapped path): others wait.
  */
 static bool comes_early(const struct cf_request *req)
 {
@@ -111,7 +113,7 @@ static CF_WITHIN ssize_t run_alone(struct cf_request *req)
 	return n;
 }
 
-/* Whether it is near; then it is counted until it is over. */
+/* Whether the piece is near; then it counts as that until it is over. */
 static bool begin_near(const struct cf_request *req, unsigned company)
 {
 	const struct cf_piece *piece = &req->piece;
@@ -126,7 +128,7 @@ static bool begin_near(const struct cf_request *req, unsigned company)
 	return false;
 }
 
-/* With those of its batch that come next. */
+/* Counts the entries of its batch that come next, too. */
 static struct cf_company begin_company(const struct cf_request *req)
 {
 	struct cf_company company = cf_company_join(&req->piece.mem);
@@ -134,7 +136,7 @@ static struct cf_company begin_company(const struct cf_request *req)
 	company.here += req->behind;
 	company.all += req->behind;
 	company.waiting = req->behind;
-	/* the one that it waits for will be over */
+	/* the operation that it waits for will be over by then */
 	if (company.here > 1 && req->ferry && !cf_ferry_has_begun(req->ferry)) {
 		company.here--;
 		company.all--;
@@ -179,11 +181,11 @@ static CF_APART ssize_t run_planned(struct cf_request *req)
 	int64_t begun;
 	ssize_t n;
 
-	cf_settle(node); /* a task runs here too */
+	cf_settle(node); /* the thread may be a worker, with a task */
 	cf_plan_note_gpu(req->ferry ? CF_TEAM_STREAM : CF_TEAM_IO,
 			 &req->piece.mem);
 	company = begin_company(req);
-	/* counted by now: those who wait are what makes a crowd */
+	/* after begin_company: reads that wait for a turn make a crowd, too */
 	turn = req->ferry ? 0 : cf_turns_begin(&req->piece, req->route.path);
 	req->piece.cold = cf_cold_begin(&cold, &req->piece);
 	if (cf_plan_can_ask(req->route.path) &&
@@ -266,7 +268,7 @@ void cf_requests_fork_child(void)
 	cf_turns_fork_child();
 }
 
-/* It may be a GPU's memory, see cf_request_look_again. */
+/* The memory may be a GPU's, see cf_request_look_again. */
 static ssize_t second_try(struct cf_request *req)
 {
 	int err = cf_request_look_again(req);

@@ -96,15 +96,14 @@ ssize_t cf_request_run(struct cf_request *req);
  * For callers that know what to do then (engine/detour.h).
  */
 ssize_t cf_request_travel(struct cf_request *req);
-/* Its path gave up after done bytes: the next path that can carries the rest.
- */
+/* Its path gave up after done bytes: the next that can carries the rest. */
 ssize_t cf_request_travel_on(const struct cf_request *req, size_t done);
 /* What is left after done bytes; it borrows the references of the whole. */
 struct cf_request cf_request_rest(const struct cf_request *req, size_t done);
 /* The result of the whole: done bytes, and the rest's result n. */
 ssize_t cf_request_in_all(size_t done, ssize_t n);
 
-/* For who carried it in another way, as in a bundle: logs it as run would. */
+/* For callers that carried it in another way (a bundle): logs as run would. */
 void cf_request_carried(const struct cf_request *req, ssize_t n);
 
 /* Gives the references back. */

@@ -26,7 +26,7 @@ static int refuse(const char **problem, int code, const char *why)
 	return code;
 }
 
-/* Everything that needs no table and no driver. */
+/* Checks all that needs no table and no driver. */
 static int check_numbers(const struct cf_call *call, const char **problem)
 {
 	uintptr_t start = (uintptr_t)call->base;
@@ -84,8 +84,8 @@ static bool cpu_reaches(uintptr_t addr)
 }
 
 /*
- * The kernel says EFAULT of a GPU's memory that was taken for the host's, see
- * cf_request_look_again; a callback of the client's would crash.
+ * A GPU's memory of the parent of a fork looks like the host's. The kernel says
+ * EFAULT of it, see cf_request_look_again; but a client's callback would crash.
  */
 static int check_callback(const struct cf_piece *piece, const char **problem)
 {
@@ -96,7 +96,7 @@ static int check_callback(const struct cf_piece *piece, const char **problem)
 		      "GPU memory of the process that forked this one");
 }
 
-/* last: what was learnt for the one before, or NULL. */
+/* last: what was learnt for the request before, or NULL. */
 static void learn(const struct cf_call *call, struct cf_facts *last,
 		  struct cf_memory *mem)
 {
@@ -110,7 +110,7 @@ static void learn(const struct cf_call *call, struct cf_facts *last,
 	}
 }
 
-/* Of many with one base most are in the registration that the last was in. */
+/* Most calls with one base are in the registration that the last one was in. */
 static enum cf_cover cover_of(const struct cf_call *call,
 			      const struct cf_memory *mem,
 			      struct cf_facts *last)
@@ -231,8 +231,9 @@ static int check(struct cf_request *req, const struct cf_call *call,
 }
 
 /*
- * A ferry has pins alone, and moves single bytes of what is not alike so. What
- * is smaller is over sooner than somebody has looked at its pages.
+ * A ferry reads out of pinned windows alone, and moves single bytes where file
+ * and memory differ modulo 16. A smaller read is over sooner than its pages are
+ * looked at.
  */
 static bool may_be_drawn(const struct cf_piece *piece)
 {
@@ -242,7 +243,7 @@ static bool may_be_drawn(const struct cf_piece *piece)
 		((uint64_t)piece->file_off ^ piece->mem.addr) % 16 == 0);
 }
 
-/* Those of one call are one look at their file. */
+/* All entries of a submit have one look at a file. */
 static void look(struct cf_piece *piece, enum cf_among among,
 		 struct cf_facts *last)
 {
@@ -296,7 +297,10 @@ int cf_request_init_next(struct cf_request *req, const struct cf_call *call,
 	return err;
 }
 
-/* Buffered, by no alias, and no windows: so is all of the file and memory. */
+/*
+ * Whether size and offsets do not matter for the route: the request is
+ * buffered, with no alias and no windows.
+ */
 static bool is_alike_everywhere(const struct cf_request *req)
 {
 	const struct cf_piece *piece = &req->piece;
@@ -310,7 +314,10 @@ static bool is_alike_everywhere(const struct cf_request *req)
 	       (!piece->registered || !cf_buffer_may_have_alias());
 }
 
-/* The registration that held the one before holds this, where there is one. */
+/*
+ * Whether the registration that holds the request before, if one does, holds
+ * this one, too.
+ */
 static bool is_held(const struct cf_call *call, const struct cf_request *before,
 		    const struct cf_facts *last)
 {

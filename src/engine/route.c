@@ -153,7 +153,7 @@ static const char *const remedies[CF_NR_WHYS] = {
 			       "properties.rdma_dynamic_routing_order",
 };
 
-/* What leaves a file compatibility mode only, or CF_WHY_YES. */
+/* Why a file is left compatibility mode only, or CF_WHY_YES. */
 static enum cf_why compat_only(const struct cf_handle *handle,
 			       const struct cf_policy *policy)
 {
@@ -173,7 +173,10 @@ static bool is_choice(enum cf_why why)
 	       why == CF_WHY_NVFS_ROUTED || why == CF_WHY_RDMA_WRITES;
 }
 
-/* From the first that has not been asked: to the end, or to where it is. */
+/*
+ * Asks from the first path that was not asked: to the end of the table, or to a
+ * path that takes any piece to the end.
+ */
 static void ask_on(const struct cf_piece *piece, const struct cf_rules *rules,
 		   struct cf_route *route, bool to_the_end)
 {
@@ -198,7 +201,7 @@ static void ask_on(const struct cf_piece *piece, const struct cf_rules *rules,
 			continue;
 		if (!route->path)
 			route->path = path;
-		/* it takes a piece to the end */
+		/* it never gives up */
 		if (path->compat && !to_the_end)
 			break;
 	}
@@ -222,7 +225,7 @@ void cf_route_ask_rest(const struct cf_piece *piece,
 	ask_on(piece, rules, route, true);
 }
 
-/* What keeps every GPU's memory from this file, or CF_WHY_YES. */
+/* Why no GPU's memory can reach the file in strict mode, or CF_WHY_YES. */
 static enum cf_why why_never(const struct cf_handle *handle,
 			     const struct cf_policy *policy)
 {
@@ -232,7 +235,7 @@ static enum cf_why why_never(const struct cf_handle *handle,
 		return why;
 	if (handle->fs_ops)
 		return cf_nics_wanted() ? CF_WHY_YES : CF_WHY_USER_FS;
-	/* what is mapped may need the staged path at any time */
+	/* not the mapped path: it may need the staged one at any time */
 	return policy->alias ? CF_WHY_YES : CF_WHY_ALIAS_OFF;
 }
 
@@ -240,7 +243,7 @@ int cf_route_check_file(const struct cf_handle *handle,
 			const struct cf_rules *rules, enum cf_why *why)
 {
 	*why = CF_WHY_YES;
-	/* who names a path wants that one, and no advice */
+	/* a configuration that names a path wants that one, and no advice */
 	if (rules->policy.allow_bounce || rules->only)
 		return 0;
 	*why = why_never(handle, &rules->policy);

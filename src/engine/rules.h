@@ -16,16 +16,16 @@
 struct cf_rules {
 	/* the only path to travel, or NULL */
 	const struct cf_path_ops *only;
-	/* what keeps a path from any piece, or CF_WHY_YES; by its place */
+	/* why a path is closed to any piece, or CF_WHY_YES; by place */
 	enum cf_why before[CF_MAX_PATHS];
-	/* of any file; compat_only may come of the file, too */
+	/* for any file; a denylist may add compat_only for one */
 	struct cf_policy policy;
 	enum cf_hybrid hybrid;
-	bool combine; /* see struct cf_piece */
-	bool ordered; /* the same */
+	bool combine; /* as in struct cf_piece */
+	bool ordered; /* as there */
 };
 
-/* They are good as long as the configuration. */
+/* They are valid as long as the configuration. */
 void cf_rules_read(const struct cf_config *config, struct cf_rules *rules);
 
 #endif

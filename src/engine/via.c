@@ -50,7 +50,7 @@ static CF_APART enum cf_via choose(const struct cf_piece *piece,
 		.size = piece->size,
 	};
 
-	/* all of it goes by the twin, in parts that may be small */
+	/* the whole piece goes by the twin, in parts that may be small */
 	if (facts.refused && facts.read && look)
 		(void)cf_twin_ready(handle, CF_VIA_CACHE, true);
 	if (cf_via_wants_all(&facts))

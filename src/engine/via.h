@@ -11,8 +11,8 @@
  *    direct where the page cache holds nothing of the range. That is nobody's
  *    default: it leaves nothing in the cache for the next reader.
  *
- * Dirty pages keep a read direct, because who asks for O_DIRECT may count on
- * having read what is on the disk. engine/explain.c has the words.
+ * Dirty pages keep a read direct, because a client that asks for O_DIRECT may
+ * count on having read what is on the disk. engine/explain.c has the words.
  */
 #ifndef CF_ENGINE_VIA_H
 #define CF_ENGINE_VIA_H
@@ -36,11 +36,11 @@ struct cf_via_facts {
 	bool refused; /* the file system has said no to O_DIRECT */
 	bool truth;   /* nobody changes the file behind the page cache */
 	size_t size;
-	bool all_clean; /* asked where cf_via_wants_all */
-	bool none;	/* asked where cf_via_wants_none */
+	bool all_clean; /* set where cf_via_wants_all: all is cached, clean */
+	bool none;	/* set where cf_via_wants_none: nothing is cached */
 };
 
-/* Pure: whether the answer hangs on what is cached. */
+/* Pure: whether the decision depends on `all_clean`; on `none`. */
 bool cf_via_wants_all(const struct cf_via_facts *facts);
 bool cf_via_wants_none(const struct cf_via_facts *facts);
 /* Pure. */
