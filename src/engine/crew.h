@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* crew - the workers as a path sees them. Its maker's, for one call at a time.
- */
+/* crew - workers, lent to a path (struct cf_crew) for one call at a time. */
 #ifndef CF_ENGINE_CREW_H
 #define CF_ENGINE_CREW_H
 
@@ -13,7 +12,7 @@ struct cf_lent {
 	void (*lead)(void *arg);
 	void (*help)(void *arg);
 	void *arg;
-	int node; /* of NUMA, where it is best carried; -1: any */
+	int node; /* NUMA node to work on, if possible; -1: any */
 };
 
 void cf_crew_lend(struct cf_lent *lent, unsigned helpers, int node);

@@ -13,7 +13,10 @@ static struct timespec now(void)
 	return at;
 }
 
-/* The halves behind a 32-bit count are whatever lies there. */
+/*
+ * If the client passed a 32-bit count, what lies behind it in memory was read
+ * as the rest of *timeout.
+ */
 struct timespec cf_deadline_of(const struct timespec *timeout)
 {
 	struct timespec at = now();

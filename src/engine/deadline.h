@@ -8,14 +8,15 @@
 #include <time.h>
 
 /*
- * timeout from now on. A client may pass the address of a 32-bit count of
- * seconds (contract 3.12), so of what makes no sense that is taken.
+ * The time that is timeout from now. A client may pass the address of a 32-bit
+ * count of seconds (contract 3.12): so of a tv_sec that makes no sense the
+ * lower half is the count, and a tv_nsec that makes none is 0.
  */
 struct timespec cf_deadline_of(const struct timespec *timeout);
 
 bool cf_deadline_is_past(const struct timespec *deadline);
 
-/* A condition whose timed waits end at such deadlines. */
+/* Makes a condition whose timed waits end at such deadlines. */
 void cf_deadline_cond_init(pthread_cond_t *cond);
 
 #endif

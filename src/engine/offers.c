@@ -140,7 +140,7 @@ void cf_offer_sleep(struct cf_offer *offer)
 
 /* ---------------------------------------------------- without a caller */
 
-/* Who comes back later with more has not seen that there is none. */
+/* A worker that comes back with CF_LEFT_MORE after OVER looked too early. */
 static uint32_t without_one(uint32_t state, enum cf_left left)
 {
 	state -= INSIDE;

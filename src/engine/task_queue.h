@@ -2,8 +2,8 @@
 /*
  * task_queue - the tasks that wait for the workers of a team.
  *
- * A task is taken out by the worker that runs it, which does not look at it
- * again.
+ * A worker takes a task out before it runs it, and does not look at it
+ * afterwards.
  *
  * Lock: the team's, workers->lock, held for all but the reads of the count.
  */
@@ -15,7 +15,7 @@
 
 struct cf_task_queue {
 	struct cf_task *first, **last;
-	_Atomic unsigned nr; /* lock to write, read by those who ask */
+	_Atomic unsigned nr; /* lock to write; others may read it */
 };
 
 /* The first task; or NULL. */
@@ -40,7 +40,7 @@ static inline void cf_task_add(struct cf_task_queue *q, struct cf_task *task)
 	atomic_fetch_add(&q->nr, 1);
 }
 
-/* It forgets what waits, after a fork. */
+/* In the child of a fork: no task waits. */
 static inline void cf_tasks_forget(struct cf_task_queue *q)
 {
 	q->first = NULL;

@@ -7,7 +7,7 @@
 
 #define SMALL_STACK ((size_t)1 << 20) /* libcuda compiles on it, too */
 
-/* Spare ones stand beside somebody: one worker there is for tasks, always. */
+/* Spare workers come on top of max, or of the one that tasks always have. */
 void cf_team_count_locked(struct cf_workers *w)
 {
 	unsigned most = w->max;
@@ -30,8 +30,9 @@ unsigned cf_team_work(struct cf_workers *w)
 }
 
 /*
- * How many sleepers to call: there is work, and nobody who is awake for it.
- * Who has left his spin for this very work is awake.
+ * How many sleepers to wake: as many as there is work for, less the workers
+ * that are awake and idle. One that has left its spin for this very work is
+ * awake, too.
  */
 static unsigned count_wakes(struct cf_workers *w, unsigned most)
 {
@@ -49,14 +50,16 @@ static unsigned count_wakes(struct cf_workers *w, unsigned most)
 	return work < sleeping ? work : sleeping;
 }
 
-/* The lock is free: who is awake already should not stand before it. */
+/* Without the lock, so that workers that are awake need not wait for it. */
 static void wake(struct cf_workers *w, unsigned nr)
 {
 	while (nr--)
 		pthread_cond_signal(&w->work);
 }
 
-/* One who has counted itself as a sleeper sleeps, once the lock was to be had.
+/*
+ * A worker that has counted itself as a sleeper does sleep when the lock has
+ * been had, and so is sure to be woken.
  */
 void cf_team_call(struct cf_workers *w, unsigned most)
 {
@@ -70,8 +73,8 @@ void cf_team_call(struct cf_workers *w, unsigned most)
 }
 
 /*
- * A stack is as large as the process's limit says, for which there may be no
- * room; ours is enough for what we do.
+ * A stack is as large as the limit of the process, for which there may be no
+ * room. Then a small one does, which is enough for us.
  */
 static int make_thread(pthread_t *thread, struct cf_workers *w)
 {
@@ -86,7 +89,7 @@ static int make_thread(pthread_t *thread, struct cf_workers *w)
 	return err;
 }
 
-/* Signals are the application's threads' business. */
+/* With all signals blocked: they are for the threads of the application. */
 int cf_team_spawn_locked(struct cf_workers *w)
 {
 	sigset_t all, before;
@@ -144,7 +147,7 @@ void cf_team_end(struct cf_workers *w)
 	w->ending = false;
 }
 
-/* Afresh: the conditions may count waiters that the child does not have. */
+/* The conditions are made anew: they may count waiters that the child lacks. */
 void cf_team_forget(struct cf_workers *w)
 {
 	w->nr = 0;

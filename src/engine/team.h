@@ -32,8 +32,7 @@
 #include "engine/worker.h"
 
 #define CF_TEAM_MAX_SPARE 960
-/* A wake costs 3 us where a processor sleeps, so nobody wakes more than this.
- */
+/* A wake costs 3 us if a processor sleeps, so nobody wakes more than this. */
 #define CF_TEAM_PASS_ON 2
 /*
  * Looks before a worker sleeps, 15 to 50 ns each: some 100 us. A batch of 2 MiB
@@ -83,13 +82,12 @@ int cf_team_spawn_locked(struct cf_workers *w);
 /* Wakes as many sleepers as there is work for, `most` of them at most. */
 void cf_team_call(struct cf_workers *w, unsigned most);
 
-/* For a worker that has work and is counted as busy: wakes others for the rest.
- */
+/* For a worker that has work and counts as busy: wakes others for the rest. */
 void cf_team_see_to_others(struct cf_workers *w);
 
 /* Ends the workers; nothing runs and nothing is posted. */
 void cf_team_end(struct cf_workers *w);
-/* lock held, in a child: there are none. Unlocks. */
+/* lock held, in the child of a fork: there are no workers. Unlocks. */
 void cf_team_forget(struct cf_workers *w);
 
 /* A worker's life, in working.c. */

@@ -121,7 +121,7 @@ static void hand_on(void)
 		(void)pass_on();
 }
 
-/* Ends early when somebody calls; calls: seen before the last look. */
+/* Ends early at a call; calls: the count of calls before the last look. */
 static void nap(uint64_t ns, unsigned calls)
 {
 	struct timespec until;

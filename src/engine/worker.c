@@ -35,7 +35,7 @@ void cf_workers_allow(enum cf_team team, unsigned max)
 	pthread_mutex_unlock(&w->lock);
 }
 
-/* A client's thread has the help of those who do the same. */
+/* The team that helps the caller: its own, or IO for a client's thread. */
 static struct cf_workers *own_team(void)
 {
 	struct cf_workers *mine = cf_team_mine();

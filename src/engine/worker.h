@@ -109,7 +109,7 @@ void cf_workers_close(void);
 
 void cf_workers_fork_prepare(void);
 void cf_workers_fork_parent(void);
-/* The child has none. */
+/* The child has no workers. */
 void cf_workers_fork_child(void);
 
 #endif

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * working - what a worker does: it joins, takes and runs, looks for more for a
- * moment, and sleeps.
+ * working - what a worker does: it joins, takes and runs work, looks for more
+ * for a moment, and sleeps.
  */
 #include "engine/team.h"
 
@@ -13,10 +13,10 @@
 #include "seam/ticks.h"
 
 #define YIELD 32 /* looks: about a microsecond */
-/* Others have had a turn of the scheduler's. */
+/* a yield that was so long: others have had a turn of the scheduler's */
 #define LONG_NS (2500 * 1000)
 #define STAY_NS (50 * 1000 * 1000)
-/* Naps are short here, and 50 us late by default. */
+/* naps are short here, and by default end 50 us late */
 #define TIMER_SLACK_NS 1000
 
 static _Thread_local struct cf_workers *mine; /* NULL: no worker */
@@ -115,9 +115,10 @@ struct looker {
 };
 
 /*
- * Who has work may wait for just this processor: a worker of another process,
- * which lets us run before long, too. Where others do not stop by themselves
- * one comes back too late for the next job, and stays for a while.
+ * Yields, because a thread that has work may wait for just this processor; such
+ * as a worker of another process, which yields to us before long, too. Threads
+ * that do not yield keep it for so long that this worker is late for the next
+ * job; then it stops yielding for a while, unless its team always yields.
  */
 static void let_others_run(const struct cf_workers *w, struct looker *me)
 {
@@ -131,8 +132,8 @@ static void let_others_run(const struct cf_workers *w, struct looker *me)
 }
 
 /*
- * True if there was news before all looks were made. Who finds no work behind
- * the news has not more of them for it.
+ * True if work was posted before all looks were made. A worker that then finds
+ * none goes on with the looks that it has left.
  */
 static bool spin(struct cf_workers *w, unsigned seen, struct looker *me)
 {
