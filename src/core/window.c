@@ -47,7 +47,7 @@ size_t cf_window_unit(size_t chunk)
 		       (size_t)sysconf(_SC_PAGESIZE);
 }
 
-/* ctx is current. *held: the driver did not let go again. */
+/* w->ctx is current. *held: it failed, and w->mem is still registered. */
 static int register_here(const struct cf_cuda *cuda, struct cf_window *w,
 			 bool *held)
 {
@@ -90,7 +90,7 @@ static int pin(struct cf_window *w, int ordinal, bool *held, const char **step)
 	return err;
 }
 
-/* What the child of a fork does not have it cannot touch by mistake. */
+/* DONTFORK: what the child of a fork does not have it cannot touch. */
 static int map(const struct cf_window *w, int fd, off_t off, char **mem,
 	       const char **step)
 {
@@ -110,7 +110,7 @@ static int map(const struct cf_window *w, int fd, off_t off, char **mem,
 	return err;
 }
 
-/* The file's pages as they are now; and no others ever. */
+/* Gives the witness the pages that the file has now, and no others ever. */
 static int fill_witness(const struct cf_window *w, const char **step)
 {
 	int err;
@@ -137,7 +137,7 @@ static int look_again(const struct cf_window *w, int fd)
 	return err || !cf_stamp_equal(&now, &w->stamp) ? -EAGAIN : 0;
 }
 
-/* What is pinned needs no mapping; a registration is one of addresses. */
+/* Pinned pages need no mapping; a registration is one of addresses. */
 static int map_and_pin(struct cf_window *w, int fd, off_t off, int ordinal,
 		       const char **step)
 {
@@ -188,7 +188,7 @@ bool cf_window_is_current(const struct cf_window *w, size_t at, size_t size)
 	return cf_pagemap_present(w->witness + at, size) == 1;
 }
 
-/* Of no context, but a thread that captures may not be disturbed. */
+/* A pin has no context; one is entered to keep our calls out of a capture. */
 static bool unpin(struct cf_window *w)
 {
 	struct cf_scope scope;
@@ -219,7 +219,7 @@ static bool unregister(const struct cf_window *w)
 	return res == CF_CU_SUCCESS;
 }
 
-/* If it fails the file stays open until the close. */
+/* If that fails the window keeps its file open until it is closed. */
 void cf_window_hide(struct cf_window *w)
 {
 	(void)cf_os->map_nothing(w->witness, w->size);
@@ -228,8 +228,8 @@ void cf_window_hide(struct cf_window *w)
 }
 
 /*
- * What libcuda may still have registered stays mapped: whatever came to lie
- * there next would be taken for it, and copied from the old pages.
+ * What libcuda may still have registered stays mapped: other memory at these
+ * addresses would be taken for it, and copied from the old pages.
  */
 void cf_window_close(struct cf_window *w)
 {

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * window_table - the table, and who has to go for whom.
+ * window_table - the table, and which window has to go for which.
  *
- * Opening a window takes about as long as reading its bytes another way, so
- * it has to be used a few times to pay. Room is made only at the cost of one
- * that has been idle while IDLE_TURNS times what there is room for was read,
- * and that was used less lately than the newcomer was read the last time. So a
- * set of files that is read in turns, or at random, and does not fit keeps some
- * of its windows, where a plain queue would open and close them all in vain.
+ * Opening a window takes about as long as reading its bytes another way, so it
+ * has to be used a few times to pay. A window goes for another only if it was
+ * idle while IDLE_TURNS times the bytes that all windows may have were read,
+ * and was last used before the other's chunk was last read. So a set of files
+ * that is read in turns, or at random, and does not fit keeps some of its
+ * windows; a plain queue would open and close them all in vain.
  */
 #include "core/window_table.h"
 

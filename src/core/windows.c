@@ -25,9 +25,12 @@
 #include "core/wish.h"
 
 pthread_mutex_t cf_windows_lock = PTHREAD_MUTEX_INITIALIZER;
-static struct cf_windows_counts counts; /* bytes: until they are closed */
+static struct cf_windows_counts counts; /* bytes: until the reaper has them */
 
-/* Who retired one reaps, and sees what it did: relaxed. NULL: there is none. */
+/*
+ * NULL: there is none. Looks without the lock, for a thread that retired one
+ * reaps it, and sees what it wrote itself.
+ */
 static struct cf_window *take_doomed(void)
 {
 	struct cf_window *w;
@@ -53,8 +56,9 @@ void cf_windows_reap(void)
 }
 
 /*
- * Two threads of which one pins and one unpins wait for each other in the
- * kernel driver: who needs the room does both. False: nothing went.
+ * Closes pinned windows on this thread, which needs the room: one thread that
+ * pins and another that unpins would wait for each other in the kernel driver.
+ * False: no window was closed.
  */
 static bool reap_here(void)
 {
@@ -107,7 +111,7 @@ bool cf_windows_have_room_locked(size_t size, uint64_t since)
 /* Counts size bytes, retiring windows older than since until they fit. */
 static int make_room(size_t size, uint64_t since)
 {
-	bool went = true; /* so that there may be room now */
+	bool went = true; /* a window may have been closed since the last try */
 	int err;
 
 	for (;;) {
@@ -118,12 +122,15 @@ static int make_room(size_t size, uint64_t since)
 			continue;
 		if (err != -EAGAIN || !went)
 			return err ? -ENOSPC : 0;
-		/* the last may go before we wait for it: look once more */
+		/* the last window may be closed before the wait: try again */
 		went = cf_reaper_wait();
 	}
 }
 
-/* What is no whole granule is in no window; a page is filled up with zeros. */
+/*
+ * The kernel fills a file's last page up with zeros, so it is in a window. What
+ * is behind the last whole granule is in no pinned one.
+ */
 uint64_t cf_windows_end(const struct cf_stamp *file, size_t chunk)
 {
 	uint64_t unit = cf_window_unit(chunk);
@@ -131,7 +138,7 @@ uint64_t cf_windows_end(const struct cf_stamp *file, size_t chunk)
 	return (file->size + (unit < CF_PIN_GRANULE ? unit - 1 : 0)) & -unit;
 }
 
-/* NULL: the chunk has none, or there is no memory for it. */
+/* NULL: the chunk can have no window, or there is no memory for it. */
 static struct cf_window *new_window(const struct cf_piece *piece,
 				    uint64_t chunk)
 {
@@ -151,7 +158,11 @@ static struct cf_window *new_window(const struct cf_piece *piece,
 	return w;
 }
 
-/* cf_windows_lock held. 0: *window is the chunk's, or fresh, and is held. */
+/*
+ * cf_windows_lock held. 0: *window is the chunk's, or fresh, and is held.
+ * -EBUSY: another thread is making it. -ESTALE: there is none, and fresh is
+ * NULL.
+ */
 static int claim_locked(const struct cf_piece *piece, uint64_t chunk,
 			struct cf_window *fresh, struct cf_window **window)
 {
@@ -219,7 +230,7 @@ bool cf_windows_may_be_pinned(void)
 	       cf_windows_chunk() >= CF_PIN_GRANULE;
 }
 
-/* What was not tried when we looked may have turned out since. */
+/* Mode auto opens pinned windows only, and pins may be untried at the look. */
 static bool may_open(void)
 {
 	return cf_windows_mode() != CF_WINDOWS_AUTO ||
@@ -331,7 +342,7 @@ void cf_windows_fork_parent(void)
 	pthread_mutex_unlock(&cf_windows_lock);
 }
 
-/* Their addresses are not mapped here (MADV_DONTFORK); leaked on purpose. */
+/* The windows are not mapped here (MADV_DONTFORK), and leaked on purpose. */
 void cf_windows_fork_child(void)
 {
 	cf_reaper_fork_child();

@@ -26,7 +26,7 @@ enum cf_sight {
 	CF_SIGHT_OPEN,	/* windows show all of it */
 	CF_SIGHT_WORTH, /* they may be opened: it is cached, and worth it */
 	CF_SIGHT_OFF,
-	CF_SIGHT_NO_PINS, /* and without they are not wanted */
+	CF_SIGHT_NO_PINS, /* there are none, and mode auto needs them */
 	CF_SIGHT_NO_READ, /* a write, or host memory */
 	CF_SIGHT_SMALL,
 	CF_SIGHT_NO_PAGES, /* O_DIRECT, no regular file, or another one */

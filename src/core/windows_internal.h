@@ -6,29 +6,36 @@
 #include <pthread.h>
 #include "core/windows.h"
 
-/* The table's and core/reread.h's; see windows.c. */
+/* Guards core/window_table.h and core/reread.h; see windows.c. */
 extern pthread_mutex_t cf_windows_lock;
 
-/* It is held. Whether size bytes fit, or may with what is older than since. */
+/* Lock held. Whether size bytes fit, or a window older than since may go. */
 bool cf_windows_have_room_locked(size_t size, uint64_t since);
 
-/* Where the last window of a file ends, at most: it may be cut to its unit. */
+/* Up to where windows show a file: its size, cut or filled to their unit. */
 uint64_t cf_windows_end(const struct cf_stamp *file, size_t chunk);
 
-/* Whether there is a window of the file where the piece begins, or was. */
+/*
+ * Whether the chunk in which the piece begins has a window: one that is being
+ * made, or shows the file as it was, counts too.
+ */
 bool cf_windows_are_there(const struct cf_piece *piece, size_t chunk);
 
-/* Of the chunks that a read of size bytes touches, together. */
+/* What is so for all chunks that a read touches. */
 struct cf_survey {
 	bool all_open;	/* each has a window that shows the file as it is */
-	bool again;	/* its bytes have been read before */
-	bool hot;	/* and twice more */
-	bool whole;	/* all of each chunk has */
-	bool room;	/* the first one is open, or may be */
-	uint64_t since; /* the longest time ago that was */
+	bool again;	/* the bytes of the read have been read before */
+	bool hot;	/* and all that was read of the chunks, twice more */
+	bool whole;	/* all of each chunk has been read before */
+	bool room;	/* the first has a window, or there is room for it */
+	uint64_t since; /* the earliest of their last reads */
 };
 
-/* piece->view.stamp is set. reads: notes the read, unless it is too small. */
+/*
+ * Looks at size bytes of the piece, whose view.stamp is set. reads: they are
+ * read now, which is remembered. Where size is less than limits->open_from
+ * nothing is known or remembered, and again, hot and whole are true.
+ */
 void cf_windows_survey(const struct cf_piece *piece, size_t size, bool reads,
 		       const struct cf_windows_limits *limits,
 		       struct cf_survey *survey);

@@ -4,7 +4,7 @@
 
 #include <stdatomic.h>
 
-/* Relaxed: a runtime setter changes nothing. */
+/* Read relaxed: only an open changes them, before any read. */
 static struct {
 	_Atomic int mode;
 	_Atomic size_t max_bytes, chunk, open_from, use_from;

@@ -28,24 +28,25 @@ struct cf_windows_limits {
 	uint64_t settle_ns; /* for so long a file must not have changed */
 };
 
-/* From now on; the chunk only while no window is open. */
+/* Sets the limits. The chunk may change only while no window is open. */
 void cf_windows_configure(const struct cf_windows_limits *limits);
 
 void cf_windows_limits_now(struct cf_windows_limits *limits);
-/* Some of them, for a load each. */
+/* One limit each, by a single load. */
 enum cf_windows_mode cf_windows_mode(void);
 size_t cf_windows_chunk(void);
 size_t cf_windows_max_bytes(void);
 
 /*
- * What else comes with a read. In a stream the kernel that is there anyway
- * copies, so that it pays with a quarter of what else is the smallest size.
+ * What a read comes with. In a stream the ferry's kernel, which is there
+ * anyway, makes the copy, so that a quarter of the usual smallest size pays.
  */
 enum cf_among {
 	CF_AMONG_NONE,
 	CF_AMONG_BATCH,
 	CF_AMONG_STREAM,
 };
+/* The smallest size for such reads, where size is the usual one. */
 size_t cf_windows_part(size_t size, enum cf_among among);
 
 /* Whether reads of that size are never looked at. */

@@ -2,9 +2,9 @@
 /*
  * windows_look - whether a read should travel by windows.
  *
- * Looked at from cheap to dear, so that a request that has nothing to gain
- * pays a load or two. All that is not pure is asked here, before the route is
- * chosen; the path then only reads the answer.
+ * The questions go from cheap to dear, so that a request that has nothing to
+ * gain pays a load or two. Whatever may change is asked here, before the route
+ * is chosen; the path then only reads piece->view.
  */
 #include <errno.h>
 #include <linux/magic.h>
@@ -23,17 +23,18 @@
 #endif
 
 /*
- * A look takes long beside a small read, and where no window is it tells
- * little: there one in so many is looked at, and stands for them.
+ * A look takes long beside a small read, and tells little where there is no
+ * window: there one of so many small reads is looked at, and counts for all.
  */
 #define SMALL ((size_t)1 << 20)
 #define SMALL_LOOKS 8
 
 /*
- * Those whose mappings show the very pages that a read copies from, and whose
- * times tell of every change. An overlay's mapping stays with the lower file
- * when the upper one comes to be; ZFS reads from a cache of its own; and what
- * another machine changed shows late, in times that may count whole seconds.
+ * On these file systems a mapping shows the very pages that a read copies from,
+ * and a file's times tell of every change. Not so elsewhere: an overlay's
+ * mapping stays with the lower file when the upper one comes to be; ZFS reads
+ * from a cache of its own; and what another machine changed shows late, in
+ * times that may count whole seconds.
  */
 static bool is_known_to_be_safe(const struct cf_handle *handle)
 {
@@ -93,7 +94,7 @@ static enum cf_sight glance(const struct cf_piece *piece, enum cf_among among,
 							      CF_SIGHT_COOL;
 }
 
-/* The range in whole chunks, as far as there is file. */
+/* The chunks that a piece touches, in bytes, up to the end of the file. */
 struct span {
 	uint64_t from, to;
 };
@@ -113,8 +114,8 @@ static struct span span_of(const struct cf_piece *piece, size_t size,
 }
 
 /*
- * The kernel tells only those who may write the file, or own it. To others a
- * file that they have read themselves counts as cached.
+ * The kernel tells only those who may write the file, or own it (else -EPERM).
+ * For others chunks that were read as a whole count as cached.
  */
 static enum cf_sight ask_cache(const struct cf_piece *piece,
 			       const struct span *span, bool read_before)
@@ -129,7 +130,7 @@ static enum cf_sight ask_cache(const struct cf_piece *piece,
 	return (size_t)cached >= size ? CF_SIGHT_WORTH : CF_SIGHT_NOT_CACHED;
 }
 
-/* How far windows may show the file, at most. */
+/* Up to which of its bytes windows can show the file. */
 static uint64_t end_of(const struct cf_piece *piece,
 		       const struct cf_windows_limits *limits)
 {
@@ -140,9 +141,10 @@ static uint64_t end_of(const struct cf_piece *piece,
 }
 
 /*
- * A window goes with its handle: who opens a file for each read of it would pay
- * for one each time. So the handle must have read as much twice again as there
- * is, or may be pinned.
+ * A window ends with its handle, so a program that opens the file for each read
+ * would pay for a new one each time. So bytes must have been read again by this
+ * handle: twice as many as the file has, or as all windows may have if that is
+ * less.
  */
 static bool is_hot(const struct cf_piece *piece,
 		   const struct cf_windows_limits *limits,
@@ -163,7 +165,7 @@ static enum cf_sight weigh(const struct cf_piece *piece, size_t size,
 {
 	struct span span = span_of(piece, size, limits->chunk);
 	bool always = limits->mode == CF_WINDOWS_ALWAYS;
-	uint64_t room = span.to - span.from; /* that it needs at once */
+	uint64_t room = span.to - span.from; /* bytes that it needs at once */
 
 	if (piece->size < limits->open_from)
 		return CF_SIGHT_SMALL;
@@ -182,7 +184,7 @@ static enum cf_sight weigh(const struct cf_piece *piece, size_t size,
 	return ask_cache(piece, &span, survey->whole);
 }
 
-/* How much of it, from its front, windows may show. */
+/* How many bytes of the piece, from its front, windows can show. */
 static size_t size_in_windows(const struct cf_piece *piece,
 			      const struct cf_windows_limits *limits)
 {
@@ -194,14 +196,15 @@ static size_t size_in_windows(const struct cf_piece *piece,
 	return piece->size < end - from ? piece->size : (size_t)(end - from);
 }
 
-/* The program put another file under the number, and told nobody. */
+/* False: the program put another file under the descriptor, and told nobody. */
 static bool is_registered_file(const struct cf_piece *piece)
 {
 	return piece->view.stamp.dev == piece->handle->dev &&
 	       piece->view.stamp.ino == piece->handle->ino;
 }
 
-/* known: how the file was a moment ago, or NULL. */
+/* known: a stamp of the file from a moment ago, or NULL. False: there is none,
+ * or the piece begins behind the end of the file. */
 static bool take_stamp(const struct cf_piece *piece,
 		       const struct cf_stamp *known, struct cf_stamp *stamp)
 {

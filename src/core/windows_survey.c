@@ -27,7 +27,7 @@ static bool shows_locked(const struct cf_window *w,
 	return w && !w->making && cf_stamp_equal(&w->stamp, stamp);
 }
 
-/* What lies in its first chunk of the file's bytes from at to end. */
+/* Of the file's bytes from at to end, those in the first chunk. */
 static void touch_from(struct cf_touch *touch, uint64_t at, uint64_t end)
 {
 	touch->chunk = at / touch->chunk_size;
@@ -37,7 +37,10 @@ static void touch_from(struct cf_touch *touch, uint64_t at, uint64_t end)
 		touch->to = touch->from + (end - at);
 }
 
-/* cf_windows_lock held. Adds one chunk's; notes: whether it is remembered. */
+/*
+ * cf_windows_lock held. Adds a chunk. notes: asks core/reread.h, which
+ * remembers the read if touch->now is not 0.
+ */
 static void add_locked(struct cf_survey *survey, const struct cf_stamp *file,
 		       const struct cf_touch *touch, bool notes)
 {
