@@ -1,19 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
-/* ferry_kernel - has the driver compile what the GPU can do, and launches it.
- */
+/* ferry_kernel - has the driver compile a text that the GPU can run. */
 #include "core/ferry_kernel.h"
 
 #include "core/ferry_ptx.h"
 #include "core/numbers.h"
 
-/* so many blocks are worth their while from here on */
+/* bytes of an operation that are worth so many blocks */
 #define TWO_BLOCKS ((size_t)256 << 10)
 #define FOUR_BLOCKS ((size_t)2 << 20)
-/* and out of windows, where they share each order */
+/* the same where the blocks share each order */
 #define FOUR_DRAW ((size_t)512 << 10)
-#define LAST_DRAWN ((size_t)512 << 10) /* while the next one comes */
+#define LAST_DRAWN ((size_t)512 << 10) /* left when the next may start */
 
-/* An older GPU has no code for the first text, and takes the second. */
+/* For an older GPU the driver cannot compile the text that follows. */
 static CUresult load(const struct cf_cuda *cuda, struct cf_ferry_kernel *kernel)
 {
 	CUresult res = CF_CU_NOT_SUPPORTED;
@@ -62,8 +61,8 @@ int cf_ferry_load(const struct cf_cuda *cuda, struct cf_ferry_kernel *kernel)
 }
 
 /*
- * Its orders are there before the kernel is, and the next one's first bytes
- * shall be on their way when its own are over.
+ * A drawn ferry's orders are there before its kernel is, and the first bytes of
+ * the next ferry shall be on their way when its own have been moved.
  */
 static void shape_drawn(struct cf_ferry *ferry, size_t size)
 {
@@ -72,7 +71,8 @@ static void shape_drawn(struct cf_ferry *ferry, size_t size)
 					 UINT32_MAX);
 }
 
-/* Of long ones the next keeps processors busy from when it comes. */
+/* The next kernel occupies multiprocessors once it starts: late, if it is a
+ * long operation that it waits for. */
 void cf_ferry_shape(struct cf_ferry *ferry, size_t size, bool drawn)
 {
 	ferry->drawn = drawn && size >= CF_FERRY_DRAWS;
@@ -86,7 +86,7 @@ void cf_ferry_shape(struct cf_ferry *ferry, size_t size, bool drawn)
 		ferry->lets = (uint32_t)cf_least(size / 8, UINT32_MAX);
 }
 
-/* In a graph it is a node, and its edges are the client's. */
+/* In a graph the kernel is a node, and only the client's edges order it. */
 static CUresult launch_ahead(const struct cf_cuda *cuda,
 			     const struct cf_ferry_kernel *kernel,
 			     const struct cf_ferry *ferry, CUstream stream,
@@ -113,7 +113,7 @@ static CUresult launch_ahead(const struct cf_cuda *cuda,
 	return cuda->launch_kernel_ex(&config, kernel->function, params, NULL);
 }
 
-/* What the driver does not know of, it does without. */
+/* The driver does not know an attribute: the kernel is launched without. */
 static bool knows_not(CUresult res)
 {
 	return res == CF_CU_NOT_SUPPORTED || res == CF_CU_INVALID_VALUE;

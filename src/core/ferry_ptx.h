@@ -2,43 +2,46 @@
 /*
  * ferry_ptx - the kernel of ferries, which the driver compiles for its GPU.
  *
- * If door is not 0, thread 0 of block 0 writes the ticket there first. Of n
- * blocks, block x has each n-th order, counted from x, or, if striped is not
- * 0, each n-th row of every order, a row being a vector for each thread: its
- * thread 0 looks at the state until its next order is there or the run has
- * ended, and all threads move the bytes, a tile at a time: eight vectors of 16
- * bytes for each thread, or, where source and target differ modulo 16, eight
- * bytes. When all can see what was moved, word x of moved is the order's
- * number, from 1; not so of the block's last order, if a look at the state,
- * made before the other threads have moved theirs, tells that it is. The last
- * word is the run's number in word x of left; if far is not 0, what was moved
- * is seen by the CPU by then, else by the GPU.
+ * If door is not 0, thread 0 of block 0 first writes the ticket there. Block x
+ * of n carries out orders x, x + n and so on; or, if striped is not 0, a part
+ * of every order: each n-th row, a row being a vector for each thread. Its
+ * thread 0 looks at the state until the next order is there or the run has
+ * ended. All its threads move the bytes, a tile at a time: eight vectors of 16
+ * bytes for each thread, or eight bytes where source and target differ
+ * modulo 16.
  *
- * State and orders are read from near, which is board or in an aperture. What
- * the state says of a run before this one counts for nothing.
+ * When an order has been moved and all can see it, word x of moved gets the
+ * order's number, counted from 1. The block leaves that out for its last order,
+ * if thread 0 has seen the end of the run before it waits for the other
+ * threads. Last of all, word x of left gets the run's number; what was moved is
+ * seen by the GPU by then, and if far is not 0 by the CPU, too.
  *
- * Every block looks at the same words, over the bus, so that few blocks of
- * many threads are quicker than many of few; and blocks that share no order
- * wait for none of each other's. Two blocks have the registers of one
- * multiprocessor, 64 for each thread, of which half are bytes on their way: so
- * beside a client's kernels the next ferry finds room where this one is.
+ * State and orders are read from near: the board, or the one in an aperture. A
+ * state of an earlier run counts as one without orders.
  *
- * The text for GPUs that know it waits itself for what is before it in the
- * stream: before it reads or writes anything, or, if ahead is not 0, when it
- * has rung, looked a few times for its first order, and loaded that order's
- * first tile; block 0 then writes the ticket to the word 256 bytes behind the
- * door. It lets what is behind it come to its processor when each block has
- * come to byte lets of its orders, or of all if it has a part of each, or
- * leaves.
+ * Every block looks at the same words, over the bus, so few blocks of many
+ * threads are quicker than many blocks of few; blocks that share no order do
+ * not wait for each other. Two blocks have the registers of one multiprocessor,
+ * 64 for each thread, half of them for bytes on their way: so beside a client's
+ * kernels the next ferry finds room where this one is.
  *
- * claims is 0, or word x of it goes up to the run's number by whoever comes
- * first; a block that finds it there waits for the end and moves nothing. Such
- * a run ends when all has been moved, so a block then leaves at once: what the
- * state says next may be of another run. Without claims a run may end before,
- * and what was ordered is moved first.
+ * The second text, for GPUs from compute capability 9.0 on, waits itself for
+ * what is before it in the stream. If ahead is 0 it does so before it touches
+ * any memory. If not, block 0 rings before the wait, and each block looks a few
+ * times for its first order, and loads the first tile if it is there; after the
+ * wait block 0 writes the ticket to the word 256 bytes behind the door. The
+ * next kernel may start when each block has come to byte lets of its orders (of
+ * all orders, if striped), or leaves.
+ *
+ * If claims is not 0, kernels of several launches share the board. Block x that
+ * comes first raises word x of claims to the run's number; another kernel's
+ * block x, which finds it there, waits for the end of the run and moves
+ * nothing. Such a run ends when all has been moved, so then a block leaves at
+ * once: the state may be of a later run by now. Without claims a run may end
+ * earlier, and what was ordered is moved first.
  *
  * Loads of what the CPU writes are volatile: a slot has other bytes the next
- * time. The order is looked at when the state is known to have it.
+ * time. An order is read only when the state says that it is there.
  */
 #ifndef CF_CORE_FERRY_PTX_H
 #define CF_CORE_FERRY_PTX_H
@@ -49,8 +52,8 @@
 #define CF_FERRY_DIGITS(x) #x
 #define CF_FERRY_TEXT_OF(x) CF_FERRY_DIGITS(x)
 
-/* Load k of a thread's vectors, one of each thread apart, if there are so
- * many; its store. */
+/* Load k of a thread's vectors, which lie a row apart, if the order has so
+ * many; and its store. */
 #define CF_FERRY_VEC_IN(k) \
 	"	mad.lo.u32 %j, %nr, " #k ", %i;\n" \
 	"	setp.lt.u32 %p" #k ", %j, %vec;\n" \
@@ -71,8 +74,8 @@
 	"	add.u64 %to, %to, %stride;\n"
 /* clang-format off */
 /*
- * What a look at the state tells thread 0: how many orders are posted, and in
- * %q whether the run has ended.
+ * What a look at the state tells thread 0: in %posted how many orders it may
+ * carry out, and in %q whether the run has ended.
  */
 #define CF_FERRY_TOLD \
 	"	cvt.u32.u64 %posted, %state;\n" \
@@ -87,9 +90,9 @@
 #define CF_FERRY_8(OF) OF(0) OF(1) OF(2) OF(3) OF(4) OF(5) OF(6) OF(7)
 
 /*
- * WAIT stands before anything is read or written, RING before it rings, PEEK
- * when it has rung, ARRIVE(label) before it stores anything, LET(label) where it
- * gets on, LEAVE behind the moving.
+ * Where the two texts differ: WAIT is before memory is touched, RING before the
+ * bell, PEEK behind it, ARRIVE(label) before an order's bytes are stored,
+ * LET(label) at each order and each tile, LEAVE when all has been moved.
  */
 #define CF_FERRY_TEXT(TARGET, WAIT, RING, PEEK, ARRIVE, LET, LEAVE) \
 	TARGET \
@@ -301,7 +304,7 @@ static const char cf_ferry_ptx[] =
 	CF_FERRY_TEXT(".version 6.0\n.target sm_60\n", "", "	membar.sys;\n",
 		      "", CF_FERRY_NOTHING, CF_FERRY_NOTHING, "");
 
-/* Each thread for itself; thread 0 of block 0 tells. */
+/* Each thread waits for itself; thread 0 of block 0 rings the second bell. */
 #define CF_FERRY_ARRIVE(LABEL) \
 	"	@!%waits bra " LABEL ";\n" \
 	"	griddepcontrol.wait;\n" \
@@ -317,7 +320,7 @@ static const char cf_ferry_ptx[] =
 	"	st.volatile.global.u32 [%claim+256], %got;\n" \
 	LABEL ":\n"
 
-/* It has come to byte %j of this order. */
+/* The thread has come to byte %j of this order: may the next kernel start? */
 #define CF_FERRY_LET(LABEL) \
 	"	setp.lt.u32 %q, %j, %lets;\n" \
 	"	@%q bra " LABEL ";\n" \
@@ -333,10 +336,10 @@ static const char cf_ferry_ptx_follows[] = CF_FERRY_TEXT(
 	"	@%ahead bra RING;\n"
 	"	griddepcontrol.wait;\n"
 	"RING:\n",
-	/* what is before it may have written the numbers; not those of one
-	 * that comes ahead */
+	/* whoever hears the bell reads the operation's numbers: what is before
+	 * it may have written them, unless it comes ahead */
 	"	@!%ahead membar.sys;\n",
-	/* what it sees it need not look for again */
+	/* if the first order is seen here, LOOP does not look for it again */
 	"	@!%ahead bra LOOP;\n"
 	"	mov.u32 %i, 16;\n"
 	"	ld.param.u32 %got, [striped];\n"
