@@ -36,17 +36,17 @@ struct cf_aperture {
 void cf_aperture_allow(bool allowed);
 
 /*
- * Makes one of at least size bytes on the GPU, whose context is current; the
- * stream is the caller's, and idle. False: there is none; the log says why if
- * it was tried. In either case the caller ends *a.
+ * Makes one of at least size bytes on the GPU, whose context is current. The
+ * stream is the caller's, and idle; a test runs in it. False: there is none;
+ * the log says why if it was tried. In either case the caller ends *a.
  */
 bool cf_aperture_make(struct cf_aperture *a, int ordinal, size_t size,
 		      CUstream stream);
 
 /*
- * Nothing reads or writes it any more. Any context may be current. The one it
- * was made in may be gone: memory and addresses outlive the context, also after
- * a reset (seen with driver 580).
+ * Frees it; nothing may read or write there any more. Any context may be
+ * current. The one it was made in may be gone: memory and addresses outlive the
+ * context, also after a reset (seen with driver 580).
  */
 void cf_aperture_end(struct cf_aperture *a);
 

@@ -2,7 +2,7 @@
 /* copy_in - makes rows (2D copies) of small copies. */
 #include "core/copy_in.h"
 
-/* Not of VMM memory: the driver promises nothing if a mapping ends between. */
+/* Not in VMM memory: the driver promises no rows across two mappings. */
 bool cf_copy_in_is_small(const struct cf_memory *mem, size_t size)
 {
 	return size > 1 && size < CF_COPY_IN_SMALL &&
@@ -26,7 +26,7 @@ static CUresult copy_rows(const struct cf_cuda *cuda, CUdeviceptr dst,
 	return cuda->memcpy_2d_async(&copy, stream);
 }
 
-/* An odd byte goes with the one before it. */
+/* An odd last byte and the one before it are two rows of their own. */
 static CUresult copy_small(const struct cf_cuda *cuda, CUdeviceptr dst,
 			   const char *from, size_t size, CUstream stream)
 {
@@ -38,7 +38,7 @@ static CUresult copy_small(const struct cf_cuda *cuda, CUdeviceptr dst,
 	return res;
 }
 
-/* Where rows are refused, a plain copy decides. */
+/* If the driver refuses rows, the answer is that of a plain copy. */
 CUresult cf_copy_in(const struct cf_cuda *cuda, const struct cf_memory *mem,
 		    size_t at, const char *from, size_t size, CUstream stream)
 {

@@ -6,10 +6,13 @@
 #include "core/copy_many.h"
 #include "core/short_lock.h"
 
-#define FULL ((size_t)4 << 20) /* of what rides in a car: 0.08 ms */
+#define FULL ((size_t)4 << 20) /* bytes in a car: 0.08 ms of copying */
 #define MAX_RIDERS 32
 
-/* Less than that on its way, and the link is idle before the next is there. */
+/*
+ * Cars that may go while LITTLE bytes or more are on their way. With fewer the
+ * link would be idle before the next car comes: then all cars may go.
+ */
 #define FEW_CARS 2
 #define LITTLE ((size_t)1 << 20)
 
@@ -27,7 +30,7 @@ void cf_lift_fini(struct cf_lift *lift)
 	pthread_mutex_destroy(&lift->lock);
 }
 
-/* Of two that come at once one goes back. */
+/* Of two threads that lease a lane at once, one gives its own back. */
 static int need_lane(struct cf_lift *lift)
 {
 	struct cf_lane *lane, *none = NULL;
@@ -53,7 +56,7 @@ static struct cf_lift_car *idle_car(struct cf_lift *lift)
 	return NULL;
 }
 
-/* Those that fit, in the order in which they came; one always does. */
+/* The car takes from the front of the line what fits; the first always does. */
 static void fill(struct cf_lift *lift, struct cf_lift_car *car)
 {
 	struct cf_rider **link = &lift->first;
@@ -96,7 +99,7 @@ static CUresult copy_together(const struct cf_cuda *cuda,
 	return cf_copy_many(cuda, to, from, sizes, nr, stream);
 }
 
-/* If they cannot go together, who cannot go is found one by one. */
+/* If one call for all fails, a call for each tells which of them cannot go. */
 static void copy_all(const struct cf_cuda *cuda, struct cf_rider *riders,
 		     CUstream stream)
 {
@@ -154,7 +157,7 @@ int cf_lift_board(struct cf_lift *lift, struct cf_rider *rider)
 
 /* ---------------------------------------------------------- where it ends */
 
-/* Who is told may be gone at once. */
+/* A rider that is told may be gone at once: its members are read before. */
 static void let_out(struct cf_rider *rider, CUresult res)
 {
 	while (rider) {
@@ -168,7 +171,7 @@ static void let_out(struct cf_rider *rider, CUresult res)
 	}
 }
 
-/* The next ones go first: the GPU waits for them. */
+/* Sends the next riders off before it tells its own: the GPU waits for them. */
 static void attend(struct cf_lift *lift, struct cf_lift_car *car)
 {
 	struct cf_rider *riders = car->riders;

@@ -65,11 +65,12 @@ void cf_lift_fini(struct cf_lift *lift);
 
 /*
  * Has the rider's bytes copied, soon. The lift's context is current, also for
- * the wait, which must follow in the same thread. 0, or a code: nothing waits.
+ * the wait, which must follow in the same thread. 0; -ENOMEM or a CUDA code:
+ * nothing is copied, and there is no wait.
  */
 int cf_lift_board(struct cf_lift *lift, struct cf_rider *rider);
 
-/* Until no copy touches them any more; and whether they are there. */
+/* Waits until no copy touches the bytes any more. 0: they have arrived. */
 CUresult cf_lift_wait(struct cf_lift *lift, struct cf_rider *rider);
 
 #endif

@@ -39,8 +39,9 @@ bool cf_permit_ask(struct cf_permit *permit, const char *name,
 bool cf_permit_is_ready(struct cf_permit *permit);
 
 bool cf_permit_rests(struct cf_permit *permit); /* no launches now */
+/* Begins a rest, after a launch that went wrong. */
 void cf_permit_rest(struct cf_permit *permit);
-/* The next rest is a short one again. */
+/* Launches went well: the next rest is the shortest again. */
 void cf_permit_renew(struct cf_permit *permit);
 
 #endif

@@ -21,7 +21,7 @@ static unsigned cpus_of(long long quota_us, long long period_us)
 				  UINT_MAX);
 }
 
-/* "max 100000" where there is none. */
+/* The file has "max 100000" where there is no quota. */
 static unsigned version_2(const char *group)
 {
 	long long quota, period;
@@ -33,7 +33,7 @@ static unsigned version_2(const char *group)
 	return cpus_of(quota, period);
 }
 
-/* -1 where there is none. */
+/* The quota is -1 where there is none. */
 static unsigned version_1(const char *group)
 {
 	return cpus_of(
@@ -41,7 +41,7 @@ static unsigned version_1(const char *group)
 		cf_sysfs_number(-1, ROOT "/cpu%s/cpu.cfs_period_us", group));
 }
 
-/* Of the group and of those above it; in a container most are not there. */
+/* Of the group and all above it; a container does not see most of them. */
 static unsigned least_upwards(const char *group,
 			      unsigned (*cpus_at)(const char *group))
 {

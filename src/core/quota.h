@@ -10,9 +10,9 @@
 #define CF_CORE_QUOTA_H
 
 /*
- * How many processors' time, rounded up; UINT_MAX: no quota, or none that can
- * be read. The least of the process's own groups, of either version, and of all
- * that they lie in. Reads /proc and /sys; any thread.
+ * The quota in processors, rounded up; UINT_MAX: there is none, or none that
+ * can be read. It is the least of the process's own groups, of either version,
+ * and of all groups above them. Reads /proc and /sys; any thread.
  */
 unsigned cf_quota_cpus(void);
 

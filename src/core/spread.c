@@ -14,12 +14,12 @@
 
 #define FILES 64
 
-/* Relaxed: the kernel, or who confines the process, has no such call for us. */
+/* Relaxed: process_vm_writev is refused, by the kernel or by a sandbox. */
 static _Atomic bool refused;
-/* By the number of the file; relaxed, two may have one. */
+/* By inode number, so files may share a counter; relaxed: hints. */
 static _Atomic unsigned writers_of[FILES];
 
-/* The file is still the handle's, and has all that the piece writes. */
+/* The descriptor is still the handle's file, which has all of the range. */
 static bool is_within(const struct cf_piece *piece)
 {
 	const struct cf_handle *handle = piece->handle;
@@ -67,7 +67,7 @@ bool cf_spread_begin(struct cf_spread *spread, const struct cf_piece *piece)
 	if (cf_os->map_to_write(piece->handle->fd, spread->from, spread->size,
 				&mem))
 		return false;
-	/* a child has no use for it */
+	/* the child of a fork has no use for it */
 	(void)cf_os->madvise(mem, spread->size, MADV_DONTFORK);
 	spread->mem = mem;
 	return true;
@@ -88,7 +88,10 @@ void cf_spreads_fork_child(void)
 		atomic_store_explicit(&writers_of[i], 0, memory_order_relaxed);
 }
 
-/* By all carriers at once; the end of the mapping is for one alone. */
+/*
+ * Empties the page table here, where all carriers do it at once; munmap, at the
+ * end, is made by one thread.
+ */
 static void let_go(char *mem, size_t size)
 {
 	uintptr_t mask = (uintptr_t)sysconf(_SC_PAGESIZE) - 1;
@@ -114,8 +117,8 @@ static size_t copied(const struct cf_spread *spread, const void *buf,
 }
 
 /*
- * The last byte of all is written: who writes takes privileges from the file,
- * wakes who watches it, and is held to its limits.
+ * How much to copy: not the piece's last byte. That is left to pwrite, which
+ * takes privileges from the file, wakes its watchers, and obeys its limits.
  */
 static size_t to_copy(const struct cf_piece *piece, size_t size, off_t off)
 {

@@ -17,35 +17,35 @@
 
 #include "core/piece.h"
 
-#define CF_SPREAD_FROM ((size_t)8 << 20) /* a smaller one is written sooner */
-#define CF_SPREAD_CROWD_FROM \
-	((size_t)1 << 20) /* where others write the file \
-			   */
+/* bytes of a piece that is worth it alone, and among others of its file */
+#define CF_SPREAD_FROM ((size_t)8 << 20)
+#define CF_SPREAD_CROWD_FROM ((size_t)1 << 20)
 
 struct cf_spread {
-	char *mem; /* where the byte of the file at `from` is; NULL: nowhere */
-	size_t size;
-	off_t from;
-	_Atomic unsigned *writers; /* of the file; or NULL */
+	char *mem;   /* the file's byte at `from`; NULL: nothing is mapped */
+	size_t size; /* bytes that are mapped */
+	off_t from;  /* on a page boundary */
+	_Atomic unsigned *writers; /* counts this piece; NULL: none does */
 };
 
-/* Whether the piece's bytes can be; on tmpfs a look at the file. */
+/* Whether the piece can be written so. On tmpfs this costs an fstat. */
 bool cf_spread_can(const struct cf_piece *piece);
 
 /*
- * How many such pieces of the same file run, from now to the end, with this
- * one; about, for it guides only. 0: it can be none. Any thread; no lock.
+ * Counts the piece as a writer of its file until cf_spread_end. Answers how
+ * many there are, this one included: a hint, for files share counters. 0: the
+ * piece can have no spread. Any thread; no lock.
  */
 unsigned cf_spread_join(struct cf_spread *spread, const struct cf_piece *piece);
-/* Maps what the piece writes: then *spread may be the piece's. */
+/* Maps what the piece writes; then piece->spread may be set. After a join. */
 bool cf_spread_begin(struct cf_spread *spread, const struct cf_piece *piece);
-/* After any join. */
+/* Unmaps, and counts the piece out. After every join. */
 void cf_spread_end(struct cf_spread *spread);
 
-/* Nobody writes there. */
+/* fork: nobody writes in the child. */
 void cf_spreads_fork_child(void);
 
-/* As cf_file_write, of bytes of the piece, which may have a spread or not. */
+/* As cf_file_write, for bytes of the piece: by its spread if it has one. */
 ssize_t cf_spread_write(const struct cf_piece *piece, const void *buf,
 			size_t size, off_t off);
 

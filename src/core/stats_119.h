@@ -2,8 +2,8 @@
 /*
  * stats_119 - the statistics as programs built for cuFile 1.19 have them.
  *
- * 1.19 put numbers of vectored calls behind level 1's, under the symbols that
- * there were, so the configuration says for whom the answers are.
+ * 1.19 put the numbers of vectored calls behind those of level 1, and kept the
+ * symbols. So the configuration says which version the program was built for.
  */
 #ifndef CF_CORE_STATS_119_H
 #define CF_CORE_STATS_119_H
@@ -11,7 +11,7 @@
 #include <cufile.h>
 #include <stddef.h>
 
-/* Each level's struct is a prefix of it, as it is of CUfileStatsLevel3_t. */
+/* The struct of each level is a prefix, as it is of CUfileStatsLevel3_t. */
 struct cf_stats_119 {
 	CUfileStatsLevel1_t basic;
 	struct {

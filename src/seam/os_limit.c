@@ -8,9 +8,9 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#define ASKS_FROM ((size_t)64 << 10) /* less would cost a small write more */
+#define ASKS_FROM ((size_t)64 << 10) /* bytes; smaller writes would feel it */
 
-/* Relaxed: there is one, or may be; false while there was none at a look. */
+/* Relaxed: there may be a limit. False: the last look found none. */
 static _Atomic bool suspected = true;
 
 static rlim_t file_limit(void)
@@ -47,7 +47,7 @@ void cf_limit_suspect(void)
 	atomic_store_explicit(&suspected, true, memory_order_relaxed);
 }
 
-/* A disk is as large as it is. */
+/* Only regular files grow, so the limit is for them alone. */
 bool cf_limit_stops_pwrite(int fd, size_t size, off_t off)
 {
 	struct stat st;
