@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
  * harness - what the data tests share: memory of every kind, files of every
- * kind, fresh random bytes, and the fake driver's controls where it is there.
+ * kind, fresh random bytes, and the controls of the fake CUDA driver.
  *
- * The same programs run on the fake driver and on a real GPU: nothing here
- * needs the fake. th_fake() is NULL on a real driver, and a test that cannot
- * do without says so with th_need_fake(). All th_ functions fail the running
- * test when the machine does not let them do their work.
+ * The same programs run on the fake driver and on a real GPU. On a real driver
+ * th_fake() is NULL; a test that needs the fake begins with th_need_fake(). A
+ * th_ function that cannot do its work fails the running test, unless it says
+ * otherwise.
  */
 #ifndef TESTS_HARNESS_H
 #define TESTS_HARNESS_H
@@ -49,27 +49,29 @@
 
 /*
  * First call of main: prints the seed (TEST_SEED=n repeats a run), points
- * configuration and log away from the machine's own, and arms a watchdog
- * that ends a hanging program after four times so many seconds, in which it
- * is to be over several times on an ordinary machine.
+ * configuration and log away from the machine's own, and sets OCF_HYBRID=off,
+ * so that direct files are moved directly each time, and OCF_HELPERS_REST=0, so
+ * that requests have parts on a busy machine, too, unless the environment has
+ * these. A watchdog ends a program that hangs after 4 * watchdog_s seconds; on
+ * an ordinary machine it is to be over several times in watchdog_s.
  */
 void th_start(unsigned watchdog_s);
 
 /*
- * Last call of main, with what cmocka answered: the exit status. Complaints
- * of the fake driver, and objects of ours that outlived the close, count as
- * failures.
+ * Last call of main, with what cmocka answered: closes the driver and answers
+ * the exit status. Complaints of the fake driver count as a failure, and so do
+ * its objects that outlived the close, if no test has failed.
  */
 int th_finish(int failed);
 
 /*
- * OCF_TEST_ALIAS in the environment: there is a provider of aliases, the fake
- * driver's back door. This is true where it is "all": th_mem_alloc registers.
+ * With OCF_TEST_ALIAS in the environment th_start offers a provider of aliases,
+ * the fake driver's back door. True if it is "all" (and the fake is there):
+ * then th_mem_alloc registers the driver's memory.
  */
 bool th_aliased(void);
 
-/* An emulator of the processor (./dev arm64): system calls are not the
- * kernel's. */
+/* An emulator runs the program (./dev arm64), and makes its system calls. */
 bool th_emulated(void);
 
 /* Skips the running test, and says why. */
@@ -82,35 +84,36 @@ bool th_emulated(void);
 
 /* -------------------------------------------------------- random bytes */
 
-uint64_t th_random(void); /* any thread */
-size_t th_below(size_t n);
-/* Fresh bytes; quick, by cutting from a block made at the start. */
+/* The first three: any thread. */
+uint64_t th_random(void);
+size_t th_below(size_t n); /* 0 to n - 1 */
+/* Random bytes; quick, for they are cut from a block made at the start. */
 void th_fill(void *buf, size_t size);
-/* malloc and th_fill; free with free(). */
+/* Random bytes in memory of malloc; the caller frees them. */
 unsigned char *th_bytes(size_t size);
-/* malloc, all bytes the same. */
+/* Likewise, all bytes the same. */
 unsigned char *th_same(int byte, size_t size);
 
-/* Fails the test at the first byte that differs, naming what and where. */
+/* Fails the test if bytes differ, and names the first; what: in the text. */
 void th_equal(const char *what, const void *got, const void *want, size_t size);
 /* Fails unless all bytes are this one. */
 void th_all(const char *what, const void *got, int byte, size_t size);
 
 /* ------------------------------------------------------------- the GPU */
 
-/* A GPU and its driver are there; why (may be NULL) gets the reason if not. */
+/* Whether there is a GPU with a driver; why (may be NULL): a reason if not. */
 bool th_gpu(const char **why);
 /* Makes the primary context of GPU 0 current in this thread, or skips. */
 void th_need_gpu(void);
-/* For threads the test starts itself: current context, quietly, if any. */
+/* The same in a thread that the test made; does nothing if there is no GPU. */
 void th_thread_gpu(void);
-CUcontext th_primary(void);
-/* One more context on GPU 0, made once a process; never current here. */
+CUcontext th_primary(void); /* of GPU 0; NULL before th_gpu */
+/* One more context on GPU 0, made at the first call; never current here. */
 CUcontext th_second_ctx(void);
-/* To be called before that is made: it is on the last GPU. */
+/* Before th_second_ctx: that context is made on the last GPU instead. */
 void th_second_elsewhere(void);
 
-/* The fake driver's functions, by the names of fakecuda.h. */
+/* The fake driver's functions; see fakecuda.h for each. */
 struct th_fake {
 	int (*plan)(const char *text);
 	void (*plan_clear)(void);
@@ -135,59 +138,61 @@ struct th_fake {
 	int (*descriptors)(void);
 };
 const struct th_fake *th_fake(void); /* NULL on a real driver */
-/* Copies to a GPU that the fake driver was asked for, asynchronous ones. */
+/* Asynchronous copies to a GPU since the start; only where the fake is. */
 unsigned long th_copies_in(void);
-const struct th_fake *th_need_fake(void); /* or skips; GPU current */
+/* Makes GPU 0's context current, too; skips the test on a real driver. */
+const struct th_fake *th_need_fake(void);
 
 /*
- * Has the fake driver run core/volley_ptx.h, as C; nothing on a real one.
- * before: called as each block comes on, with its number and launch (may be
- * NULL). False: the fake is not there.
+ * The fake driver cannot run PTX. From here on it runs C for the kernel of
+ * core/volley_ptx.h. before (may be NULL) is called when a block begins, with
+ * its number and that of its launch. False: the driver is a real one.
  */
 bool th_volley_kernel(void (*before)(unsigned block, unsigned seq));
-/* Called when a block has claimed its row, before it moves it, if it will. */
+/* claimed: called when a block has claimed its row, before it moves any. */
 void th_volley_claimed(void (*claimed)(unsigned block));
-/* Launches of it that had all their blocks come on, and blocks that moved. */
+/* Launches whose blocks have all run; blocks that have moved their rows. */
 unsigned long th_volley_launches(void);
 unsigned long th_volley_moved(void);
 
 /*
- * Likewise core/ferry_ptx.h; th_start does it, unless OCF_TEST_NO_FERRY is set.
- * Launches that have ended, those of them that looked into an aperture, orders
- * that were carried out, and bytes that came out of device memory.
+ * The same for core/ferry_ptx.h. th_start calls it, unless OCF_TEST_NO_FERRY is
+ * set. The counts begin at the start of the program.
  */
 bool th_ferry_kernel(void);
-unsigned long th_ferry_launches(void);
-unsigned long th_ferry_near(void);
-unsigned long th_ferry_orders(void);
-unsigned long th_ferry_device_bytes(void);
-unsigned long th_ferry_drawn_bytes(void); /* out of pages of the page cache */
+unsigned long th_ferry_launches(void);	   /* that have ended */
+unsigned long th_ferry_near(void);	   /* of those, with an aperture */
+unsigned long th_ferry_orders(void);	   /* that were carried out */
+unsigned long th_ferry_device_bytes(void); /* out of device memory */
+unsigned long th_ferry_drawn_bytes(void);  /* out of pages of the page cache */
 
 /*
- * Another address in this process of shared memory at `at`, `size` bytes of it,
- * or `at` itself. The thread sanitizer takes the two for two memories.
+ * Another address in this process of the size bytes of shared memory at `at`;
+ * `at` if there is none. The thread sanitizer takes the two for two memories.
  */
 void *th_other_view(void *at, size_t size);
 
 /*
- * Likewise core/shuttle_ptx.h; th_start does it. Trips that have ended, and
- * orders that were carried out.
+ * The same for core/shuttle_ptx.h; th_start calls it. A trip is one run of that
+ * kernel.
  */
 bool th_shuttle_kernel(void);
-unsigned long th_shuttle_trips(void);
-unsigned long th_shuttle_orders(void);
-/* From now on none comes; all that were launched have come and left then. */
+unsigned long th_shuttle_trips(void);  /* that have ended */
+unsigned long th_shuttle_orders(void); /* that were carried out */
+/* A kernel that is launched does not begin ... */
 void th_shuttle_keep(void);
+/* ... until here, which returns when all such kernels have run and left. */
 void th_shuttle_let(void);
-/* It finds an order, and moves nothing until it is let. */
+/* true: a kernel that finds an order does not move its bytes until false. */
 void th_shuttle_hold(bool orders_found);
-/* It has come, and does not look until it is let; whether one does so now. */
+/* true: a kernel that has begun looks for no orders until false. */
 void th_shuttle_blind(bool is_here);
+/* Whether a kernel has waited so since the last th_shuttle_blind. */
 bool th_shuttle_blinded(void);
-/* Time ends none that comes from now on; they leave when they are let. */
+/* true: a kernel does not leave because its time is over, until false. */
 void th_shuttle_stay(bool for_good);
 
-/* For such kernels: a copy of words moves each of them whole. */
+/* How kernels in C copy: aligned words are each moved whole. */
 void th_move_words(char *to, const char *from, size_t n);
 
 /* -------------------------------------------------------------- memory */
@@ -199,7 +204,7 @@ enum th_mem_kind {
 	TH_MALLOC,
 	TH_MMAP,
 	TH_POOL,   /* cuMemAllocAsync */
-	TH_VMM,	   /* two handles side by side, the seam in the middle */
+	TH_VMM,	   /* two mappings side by side, the seam in the middle */
 	TH_SECOND, /* cuMemAlloc in a second context */
 	TH_NR_MEM_KINDS
 };
@@ -208,8 +213,9 @@ struct th_mem {
 	enum th_mem_kind kind;
 	void *ptr; /* give this to cuFile */
 	size_t size;
-	CUdeviceptr area; /* VMM: of both mappings */
-	size_t half;	  /* VMM: each of them */
+	/* TH_VMM alone: where both mappings lie, and bytes of each */
+	CUdeviceptr area;
+	size_t half;
 	CUmemGenericAllocationHandle handles[2];
 };
 
@@ -217,10 +223,10 @@ const char *th_mem_name(enum th_mem_kind kind);
 bool th_mem_is_device(enum th_mem_kind kind); /* the CPU must not touch it */
 /* Skips the test where this machine has no such memory. */
 void th_mem_need(enum th_mem_kind kind);
-/* A random filling; ptr is 4096 aligned unless the kind cannot. */
+/* The bytes are not set. ptr is 4096 aligned unless the kind cannot. */
 void th_mem_alloc(struct th_mem *mem, enum th_mem_kind kind, size_t size);
 void th_mem_free(struct th_mem *mem);
-/* Both wait until the bytes are there, whatever the kind. Any thread. */
+/* Copy bytes in and out, of every kind, and wait for them. Any thread. */
 void th_mem_put(const struct th_mem *mem, size_t at, const void *bytes,
 		size_t size);
 void th_mem_get(const struct th_mem *mem, size_t at, void *bytes, size_t size);
@@ -231,7 +237,7 @@ void th_mem_set(const struct th_mem *mem, int byte);
 enum th_file_kind {
 	TH_BUFFERED,
 	TH_ODIRECT,
-	TH_FORCED, /* buffered; the driver is opened with force_odirect */
+	TH_FORCED, /* buffered; th_open_for opens with force_odirect */
 	TH_TMPFS,
 	TH_MEMFD,
 	TH_UNLINKED, /* O_DIRECT, and its name is gone */
@@ -240,9 +246,9 @@ enum th_file_kind {
 
 struct th_file {
 	enum th_file_kind kind;
-	int fd;	   /* for cuFile */
-	int plain; /* buffered, of the same file: for checking */
-	char path[256];
+	int fd;		/* for cuFile */
+	int plain;	/* buffered, of the same file: for checking */
+	char path[256]; /* "" for a memfd */
 };
 
 const char *th_file_name(enum th_file_kind kind);
@@ -255,13 +261,13 @@ struct th_cell {
 #define TH_NR_CELLS (TH_NR_MEM_KINDS * TH_NR_FILE_KINDS)
 
 /*
- * Fills in a test for each cell, which is its state. what: what it shows, for
- * its name. Once in a program.
+ * Fills in a test for each cell; the test's state is its struct th_cell. what:
+ * the behaviour, for the test's name. Once in a program.
  */
 void th_cells(struct CMUnitTest tests[TH_NR_CELLS], const char *what,
 	      CMUnitTestFunction test, CMFixtureFunction teardown);
 
-/* A test whose state is a kind of memory, and that th_close follows. */
+/* A test whose state is an enum th_mem_kind; th_teardown_close follows it. */
 #define TH_OF(test, kind) \
 	{ \
 		.name = #test " (" #kind ")", .test_func = test, \
@@ -271,17 +277,22 @@ void th_cells(struct CMUnitTest tests[TH_NR_CELLS], const char *what,
 			kind \
 		} \
 	}
-/* Whether its pages can be mapped for a GPU: the kernel tells which are cached,
- * and the file system is one that is known. */
+/* Whether windows may show it: the kernel has cachestat, and the file system is
+ * one that core/windows_look.c trusts. */
 bool th_file_mappable(const struct th_file *file);
-/* A directory of ours on disk (TMPDIR, else /var/tmp) or in memory. */
+/* A directory on disk (in TMPDIR, else /var/tmp) or in memory (/dev/shm), which
+ * is removed at exit. */
 const char *th_disk_dir(void);
 const char *th_shm_dir(void);
-/* accmode: O_RDWR, O_RDONLY or O_WRONLY for fd. bytes NULL: a hole. */
+/*
+ * accmode: O_RDWR, O_RDONLY or O_WRONLY, for fd. bytes NULL: a hole of that
+ * size. Skips the test if the file system has no O_DIRECT and the kind needs
+ * it.
+ */
 void th_file_make(struct th_file *file, enum th_file_kind kind, int accmode,
 		  const void *bytes, size_t size);
 void th_file_end(struct th_file *file);
-/* All of [at, at + size) through the plain descriptor. */
+/* All of [at, at + size), through the plain descriptor. */
 void th_file_get(const struct th_file *file, off_t at, void *bytes,
 		 size_t size);
 void th_file_put(const struct th_file *file, off_t at, const void *bytes,
@@ -290,27 +301,28 @@ off_t th_file_size(const struct th_file *file);
 
 /* -------------------------------------------------------------- cuFile */
 
-/* Opens the driver (staging force_odirect first if asked), or fails. */
 void th_open(void);
-/* Of slots at the next open. */
+/* The next open makes slots of this size. */
 void th_slots_of(size_t bytes);
+/* Opens the driver for files of this kind; TH_FORCED: with force_odirect. */
 void th_open_for(enum th_file_kind kind);
-/* Closes all uses, so that a failed test does not spoil the next. */
+/* Closes the driver as often as it is open: also after a test that failed. */
 void th_close(void);
 CUfileHandle_t th_handle(int fd);
-/* A file with a handle, and memory of the GPU that it may go to. */
+/* A file with a handle, and device memory that it may be read into. */
 struct th_pair {
-	size_t size;
+	size_t size;		    /* of the file */
 	unsigned char *bytes, *got; /* the file's; room for the memory's */
 	struct th_file file;
-	struct th_mem mem; /* 0xa5, and longer than the file if asked for */
+	struct th_mem mem; /* 0xa5 all over, `longer` bytes more than size */
 	CUfileHandle_t fh;
 };
-/* Opens the driver, too; the end closes it. */
+/* th_pair_make opens the driver, th_pair_end closes it. */
 void th_pair_make(struct th_pair *p, enum th_file_kind kind, size_t size,
 		  size_t longer);
 void th_pair_end(struct th_pair *p);
-/* As setup and teardown of a cmocka test: th_open, th_close. */
+/* Setup of a cmocka test: th_open. Teardown: th_close, and the fake driver has
+ * no plan, no delays and no limits any more. */
 int th_setup_open(void **state);
 int th_teardown_close(void **state);
 
@@ -318,33 +330,36 @@ int th_teardown_close(void **state);
 
 /* Runs fn(arg, 0 .. nr-1) on a thread each, with a GPU context; joins all. */
 void th_threads(unsigned nr, void (*fn)(void *arg, unsigned i), void *arg);
-/* In such a thread an assert cannot unwind: count, then assert once joined. */
+/* In such a thread no assert may be used: note what is wrong, and check it when
+ * the threads have been joined. Any thread. */
 struct th_bad {
 	_Atomic unsigned nr;
-	char text[160]; /* of the first */
+	char text[160]; /* of the first note */
 };
 void th_bad_note(struct th_bad *bad, const char *fmt, ...)
 	__attribute__((format(printf, 2, 3)));
 void th_bad_check(struct th_bad *bad);
 
-/* Holds a stream, where it was put into it, until it is opened. */
+/* A host function in a stream that holds it until the test sets open. */
 struct th_gate {
 	_Atomic bool open;
 	_Atomic bool reached;
 };
+/* The gate must live until the stream has passed it. */
 void th_gate_put(struct th_gate *gate, CUstream stream);
-/* Waits until the stream has come to it. */
+/* Waits until the stream has come to the gate. */
 void th_gate_reach(const struct th_gate *gate);
 
-int th_count_fds(void); /* but for those of the fake driver's pages */
-/* Lists them, for whom that number surprises. */
+/* Open descriptors, without those that the fake driver has for pinned pages. */
+int th_count_fds(void);
+/* Prints a line for each, to find out what th_count_fds has counted. */
 void th_print_fds(void);
 uint64_t th_now_ns(void);
 void th_sleep_ms(unsigned ms);
 /*
- * Beside threads that have just been made. Where one of them is in the address
- * sanitizer's allocator at the fork, that stays locked in the child. A child
- * that hangs all the same ends after a minute.
+ * fork beside threads that have just been made. With the address sanitizer it
+ * waits a little first: if a thread is in its allocator at the fork, that stays
+ * locked in the child. A child that hangs all the same ends after a minute.
  */
 pid_t th_fork(void);
 
