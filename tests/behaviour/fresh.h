@@ -2,10 +2,10 @@
 /*
  * fresh - runs each test in a process of its own.
  *
- * Much of what these tests ask depends on what the process did before: was
- * the driver opened, is a parameter staged, which generation has a handle.
- * So every test is the first thing its process does with the library and
- * with CUDA; the parent touches neither.
+ * What these tests ask depends on what the process did before: was the driver
+ * opened, is a parameter staged, which generation does a handle have. So every
+ * test is the first thing that its process does with the library and with CUDA;
+ * the parent touches neither.
  */
 #ifndef TESTS_FRESH_H
 #define TESTS_FRESH_H
@@ -24,8 +24,8 @@ struct fresh_test {
 	}
 
 /*
- * All of main. A test that takes longer than its share of seconds has hung,
- * and fails. Words of the command line choose tests whose name contains one.
+ * All of main. A test that takes longer than 4 * seconds has hung, and fails.
+ * Words on the command line choose the tests whose names contain one of them.
  */
 int fresh_main(const struct fresh_test *tests, size_t nr, unsigned seconds,
 	       int argc, char **argv);
@@ -57,7 +57,7 @@ int fresh_main(const struct fresh_test *tests, size_t nr, unsigned seconds,
 		assert_int_equal(errno, code); \
 	} while (0)
 
-/* What register says of this fd; the handle, if any, goes into *fh. */
+/* What cuFileHandleRegister answers for this fd; *fh: the handle, if any. */
 CUfileError_t fresh_register(int fd, CUfileHandle_t *fh);
 
 /* Writes text to a file in the test's directory; the path is static. */

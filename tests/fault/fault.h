@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * fault - a system call table that fails by countdown, and one that is slow
- * to move: short counts, interruptions, no O_DIRECT.
+ * fault - system calls that fail at the nth call of one kind, or move bytes
+ * badly: short counts, interruptions, no O_DIRECT.
  *
- * The tables stand in front of cf_os and cf_uring between fault_begin and
- * fault_end; nothing of the library may run while they are swapped. Rules count
- * calls from fault_begin on.
+ * Tables of its own stand in front of cf_os and cf_uring between fault_begin
+ * and fault_end. Both end the library's workers and rings first, and no thread
+ * may be in a call of the library meanwhile.
  */
 #ifndef TESTS_FAULT_H
 #define TESTS_FAULT_H
@@ -14,8 +14,8 @@
 #include <stddef.h>
 
 /*
- * The rows of struct cf_os, in its order. A read or write queued on a ring
- * is a pread or pwrite here, and hindered like one.
+ * The rows of struct cf_os, in its order. A read or write that is queued on a
+ * ring counts as a pread or pwrite, and is hindered like one.
  */
 enum fault_call {
 	FAULT_OPEN,
@@ -70,26 +70,27 @@ enum fault_call {
 };
 
 struct fault {
-	/* the nth call of this row, counted from 1, answers -err; 0: none */
+	/* the nth call of this row since fault_begin, counted from 1, answers
+	 * -err; nth 0: none does */
 	enum fault_call call;
 	unsigned nth;
-	bool persist; /* and all later ones */
-	int err;
-	/* pread and pwrite */
-	size_t portion;	      /* move at most so many bytes a call; 0: all */
+	bool persist; /* and all later ones, too */
+	int err;      /* an errno, positive */
+	/* of pread and pwrite: */
+	size_t portion;	      /* most bytes that a call moves; 0: all */
 	unsigned eintr_every; /* each so-many-th call is interrupted; 0: none */
-	bool no_direct;	      /* IO on an O_DIRECT descriptor: EINVAL */
-	bool no_direct_open;  /* opening with O_DIRECT: EINVAL */
+	bool no_direct;	      /* IO on an O_DIRECT descriptor: -EINVAL */
+	bool no_direct_open;  /* opening with O_DIRECT: -EINVAL */
 	unsigned slow_ms;     /* each call takes so long */
 };
 
 const char *fault_name(enum fault_call call);
 void fault_begin(const struct fault *fault);
 void fault_end(void);
-/* Since fault_begin: calls of that row, and failures made. */
+/* Since fault_begin: calls of that row; failures by the rule for `call`. */
 unsigned fault_calls(enum fault_call call);
 unsigned fault_fired(void);
-/* Failures that were made in another way, by the fake driver's plans. */
+/* Adds failures that a plan of the fake driver made to the program's sum. */
 void fault_count(unsigned nr);
 
 #endif

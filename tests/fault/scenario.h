@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * scenario - one short life of the library, told step by step: open, register
- * a file and a buffer, read, write, ask for parameters and statistics,
- * deregister, close. What each step answered is kept, and afterwards
- * everything that a failed step may not do is checked.
+ * scenario - one short life of the library: open, register a file and a buffer,
+ * read, write, ask for parameters and statistics, deregister, close. The answer
+ * of each step is kept. Afterwards scenario_check finds what a step must not do
+ * even if it failed.
  */
 #ifndef TESTS_SCENARIO_H
 #define TESTS_SCENARIO_H
@@ -13,33 +13,33 @@
 /* What the steps answered. */
 struct answers {
 	CUfileError_t open, handle, buffer, unbuffer, close;
-	CUfileError_t asked; /* the first of the questions that failed */
+	CUfileError_t asked; /* of the first question that failed */
 	ssize_t read, write;
 	int read_errno, write_errno;
 };
 
-/* By which calls IO goes. */
+/* The calls by which the scenario reads and writes. */
 enum door {
-	PLAIN,
-	VECTORED,
-	STREAMED,
-	STREAMED_BATCH,
-	BATCHED,
+	PLAIN,		/* cuFileRead, cuFileWrite */
+	VECTORED,	/* cuFileReadv, cuFileWritev */
+	STREAMED,	/* cuFileReadAsync, cuFileWriteAsync */
+	STREAMED_BATCH, /* ocf_batch_submit_stream */
+	BATCHED,	/* cuFileBatchIOSubmit */
 };
 
 struct scenario {
 	enum th_mem_kind mem_kind;
 	enum th_file_kind file_kind;
-	enum door door;		  /* set before prepare */
-	CUfileOpError may_answer; /* a question, while something fails */
-	CUstream stream;	  /* of ours, if there is a GPU */
+	enum door door;		  /* the test sets it before the run */
+	CUfileOpError may_answer; /* the error that a question may have */
+	CUstream stream;	  /* NULL: no GPU */
 	struct th_mem mem;
 	struct th_file file;
-	unsigned char *content; /* of the file */
-	unsigned char *source;	/* what the write sends */
-	unsigned char *got;	/* what a check looks at */
+	unsigned char *content; /* of the file, before the write */
+	unsigned char *source;	/* bytes that the write sends */
+	unsigned char *got;	/* room for a check */
 	struct answers a;
-	/* as they were before the steps */
+	/* before the steps: descriptors, and the driver's objects by kind */
 	int fds;
 	long live[16];
 };
@@ -48,17 +48,19 @@ void scenario_init(struct scenario *s, enum th_mem_kind mem_kind,
 		   enum th_file_kind file_kind);
 void scenario_fini(struct scenario *s);
 
-/* Fresh bytes everywhere, then all steps on a thread of their own. */
+/* Fresh bytes everywhere; notes what there is before the steps. */
 void scenario_prepare(struct scenario *s);
+/* All steps, on a thread of their own. */
 void scenario_run(struct scenario *s);
 
 /*
- * No byte is wrong where a step said it was there, no byte has changed where
- * no step may, no descriptor and no object is left. may_leak: kinds of
- * objects whose end was made to fail; NULL: none.
+ * Fails the test unless the bytes are right that a step says it moved, those
+ * that no step moves are as before, each error is one of cuFile's, and no
+ * descriptor or object of the driver is left. may_leak: names of kinds
+ * (fakecuda_live) whose end was made to fail; NULL: none. what: for the text.
  */
 void scenario_check(struct scenario *s, const char *what, const char *may_leak);
-/* All steps were well. */
+/* The same, and no step has failed. */
 void scenario_check_clean(struct scenario *s, const char *what);
 
 #endif

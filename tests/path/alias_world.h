@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
  * alias_world - GPU memory with an alias, offered by a provider that may lie,
- * and system calls that count what goes straight there and may refuse it.
+ * and system calls that count transfers between files and the alias, and may
+ * refuse them. Of the fake driver alone.
  */
 #ifndef ALIAS_WORLD_H
 #define ALIAS_WORLD_H
@@ -32,10 +33,13 @@ extern struct aw_provider {
 
 extern struct cf_os aw_os;	/* the table in use; a test may change it */
 extern atomic_uint aw_straight; /* transfers between a file and the alias */
-extern atomic_uint aw_edges;	/* those that are no whole blocks */
-extern atomic_int aw_refusal;	/* what the next ones answer, or 0 */
-extern atomic_size_t aw_before; /* of each 64 KiB of file: go all the same */
-extern atomic_llong aw_from;	/* so does what is before it in the file */
+extern atomic_uint aw_edges;	/* of those, not aligned to 512 bytes */
+/* The errno (positive) by which further transfers are refused, or 0. The first
+ * aw_before bytes of each 64 KiB of the file, and all before aw_from, are not.
+ */
+extern atomic_int aw_refusal;
+extern atomic_size_t aw_before;
+extern atomic_llong aw_from;
 
 struct aw_world {
 	struct th_mem mem;
@@ -59,7 +63,7 @@ const char *aw_path_of(struct aw_world *w, bool write, size_t size, off_t off,
 
 void aw_read_is_right(struct aw_world *w, size_t size, size_t off, size_t at);
 void aw_write_is_right(struct aw_world *w, size_t size, size_t off, size_t at);
-/* Both ways, whole blocks and edges; how many transfers went straight. */
+/* Reads and writes, whole blocks and others; answers aw_straight of that. */
 unsigned aw_both_ways(struct aw_world *w);
 
 #endif

@@ -3,7 +3,8 @@
  * mapped_world - a file with windows of the smallest size there is, memory to
  * read it into, and ways in which a file changes.
  *
- * TEST_PINS: the kernel driver pins pages, or a fake one does, in granules.
+ * With TEST_PINS in the environment windows are large enough for the kernel
+ * driver to pin their pages; on the fake CUDA driver a fake one does.
  */
 #ifndef TESTS_PATH_MAPPED_WORLD_H
 #define TESTS_PATH_MAPPED_WORLD_H
@@ -19,34 +20,35 @@
 #define MW_NR_CHUNKS 5
 #define MW_SIZE (MW_NR_CHUNKS * MW_CHUNK - 1000) /* the last one is short */
 #define MW_PAD 4096
-#define MW_REST_MS 40 /* a file is left alone for so long, then mapped */
+#define MW_REST_MS 40 /* a file must be left alone before it gets windows */
 
 extern bool mw_pins;
 extern size_t mw_chunk_size;
-/* opencufile.mapped_min_kb and mapped_use_kb from the next begin on */
+/* bytes: the next begin's opencufile.mapped_min_kb and mapped_use_kb */
 extern size_t mw_open_from, mw_use_from;
-extern struct th_mem mw_mem; /* with room around the file's size */
+extern struct th_mem mw_mem; /* MW_SIZE bytes, MW_PAD before and behind */
 extern struct th_file mw_file;
 extern CUfileHandle_t mw_fh;
 extern unsigned char *mw_content, *mw_want, *mw_got;
 /*
- * The table when nothing is replaced. One in its place is set before the first
- * read, and stays until all is closed: a thread of ours closes windows.
+ * The world's own table of system calls. A test that puts another in its place
+ * does so before the first read, and leaves it until all is closed: a thread of
+ * the library closes windows.
  */
 extern const struct cf_os *mw_usual;
 
-/* First of main. */
+/* First of main, in place of th_start. */
 void mw_start(void);
-/* Of each test. */
+/* Teardown of each test. */
 int mw_teardown(void **state);
 
-/* mode and cache: opencufile.mapped and mapped_cache_kb, in bytes. */
+/* mode: opencufile.mapped; cache: bytes, for opencufile.mapped_cache_kb. */
 void mw_begin_with(const char *mode, size_t cache, enum th_file_kind kind);
 void mw_begin(void);	 /* mode kept, room for all */
 void mw_begin_hot(void); /* mode auto, and all windows are open */
 void mw_end(void);
 
-/* A kernel short of memory takes pages back, but not those that are locked. */
+/* Locks the file's pages: a kernel short of memory takes others back. */
 void mw_hold_pages(void);
 void mw_let_pages_go(void);
 
@@ -54,44 +56,46 @@ struct cf_windows_counts mw_counts(void);
 /* How often the file's times were asked for. */
 unsigned long mw_looks(void);
 
-/* A read of handle that must answer n bytes, these, and touch no others. */
+/* A read that must answer n, move these bytes, and touch none around them. */
 void mw_read_is(CUfileHandle_t handle, size_t size, size_t off,
 		const unsigned char *bytes, size_t n);
 void mw_read_all(void);
-/* Twice, so that windows are open. */
+/* Reads all twice; then all windows must be open. */
 void mw_warm(void);
-/* A thread of their own closes windows. */
+/* Waits for the library's thread that closes windows. */
 void mw_all_are_closed(void);
 
-/* What goes by O_DIRECT, which takes pages out of the cache. */
+/* Writes by O_DIRECT, which take pages out of the cache; the caller closes. */
 int mw_open_direct(void);
 void mw_write_direct(int fd, size_t at, size_t size);
 
-/* For the table: a clock that stands still, so only the page table can tell. */
+/* For a table: a file's times stand still, so only the page table can tell. */
 int mw_statx_frozen(int fd, unsigned mask, struct statx *stx);
 
 /*
- * A file whose front is written again and again, by O_DIRECT, too, and cut off
- * before: each page of it is full of the number of the write that made it.
+ * The front of mw_file is written again and again, sometimes by O_DIRECT,
+ * sometimes after the file was cut to that front. Each of its words is the
+ * number of the write that made it.
  */
 struct mw_storm {
-	size_t size;		      /* of the front */
-	unsigned gap_ms;	      /* between two writes, at most */
-	unsigned opens;		      /* windows, before it is over */
+	size_t size;	 /* bytes of the front */
+	unsigned gap_ms; /* between two writes, at most */
+	unsigned opens;	 /* more windows must open before it ends */
 	_Atomic uint32_t begun, done; /* writes */
 	_Atomic bool over;
 	struct th_bad bad;
 	int direct; /* or -1 */
 };
-void mw_storm_begin(struct mw_storm *s); /* has a file full of zeros */
-/* One thread's. A busy machine has more time for what there must have been. */
+void mw_storm_begin(struct mw_storm *s); /* makes the file all zeros */
+/* For one thread; sets over after 1.5 s (3 s under a sanitizer), or later, up
+ * to 30 s, when enough windows have opened and were used. */
 void mw_storm_write(struct mw_storm *s);
-/* A read of it showed these: nothing older than what was done at its begin. */
+/* Checks what a read showed. low: s->done when that read began. */
 void mw_storm_look(struct mw_storm *s, const uint32_t *words, size_t size,
 		   uint32_t low);
 void mw_storm_end(struct mw_storm *s);
 
-/* Has the file change once, when the first copy of what reads is done. */
+/* Calls reads, and in it changes once, when its first copy is done. */
 void mw_change_during(void (*changes)(void), void (*reads)(void));
 
 #endif

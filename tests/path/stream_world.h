@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
  * stream_world - reads in stream order from a file of random bytes into device
- * memory, all of which is as expected afterwards.
+ * memory. Afterwards all of the memory is compared.
  */
 #ifndef STREAM_WORLD_H
 #define STREAM_WORLD_H
@@ -27,11 +27,11 @@ struct world {
 	unsigned char *want, *got; /* in the memory */
 };
 
-/* Opens the library; flags: cuFileStreamRegister's, or 0 for none. */
+/* Opens the driver. flags: of cuFileStreamRegister; 0: not registered. */
 void world_init(struct world *w, size_t file_size, size_t mem_size,
 		unsigned flags);
 void world_fini(struct world *w);
-/* What does not name the driver's objects, which may be gone. */
+/* Instead of world_fini, if the driver's objects are gone: ends the rest. */
 void world_forget(struct world *w);
 
 /* The memory is 0x5a all over, as at first. */
@@ -40,8 +40,10 @@ void world_blank(struct world *w);
 void read_async(struct world *w, struct io *io);
 void synchronise(struct world *w);
 
-/* What the operation does to the memory if it comes in its turn; and it did. */
+/* Of an operation that is over: checks io->n, and adds its bytes to what memory
+ * must hold. Called in stream order. */
 void expect(struct world *w, const struct io *io);
+/* All of the memory is as expected. */
 void check(struct world *w);
 
 #endif

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * windows - memory and a file cut alike, for batches whose entries move between
- * a window of the one and a window of the other.
+ * windows - memory and a file that are cut into parts ("windows") of one size,
+ * for batches whose entries move between a part of the one and one of the
+ * other.
  */
 #ifndef TESTS_PATH_WINDOWS_H
 #define TESTS_PATH_WINDOWS_H
@@ -21,21 +22,23 @@ struct windows {
 	unsigned char *in_file, *in_mem; /* what should be there */
 };
 
-/* From the next init on: slots of so many KiB, and no more than nr. */
+/* The next init makes slots of so many KiB, nr at most. */
 void windows_slots(unsigned nr, unsigned kib);
 
-/* Opens the driver, too. All bytes are random. */
+/* Opens the driver. nr windows of window bytes; all bytes are random. */
 void windows_init(struct windows *w, enum th_mem_kind mem,
 		  enum th_file_kind file, unsigned nr, size_t window);
 void windows_fini(struct windows *w);
 
-/* Entry i: size bytes of window i of memory, and of a window of the file. */
+/* Entry i moves size bytes, from offset at on in both windows: window i of the
+ * memory, and this one of the file. in_mem or in_file is updated. */
 void windows_set(struct windows *w, unsigned i, CUfileOpcode_t opcode,
 		 unsigned file_window, size_t at, size_t size);
 
-/* The first nr: each has one event and all of its bytes, a few at a time. */
+/* Submits the first nr entries; each must have one event and all its bytes. */
 void windows_run(struct windows *w, unsigned nr);
 
+/* Memory and file are as in_mem and in_file say. */
 void windows_check(struct windows *w);
 
 #endif
