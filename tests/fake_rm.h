@@ -4,12 +4,12 @@
  * memory of a GPU for a client of its own (core/rm.h), and has pages of that
  * for GPUs (core/rm_pages.h): a machine with one GPU whose nodes are there.
  *
- * It answers for them in front of the table of system calls that stands when it
- * begins, and refuses what the real one refuses. What it maps is the memory of
- * the fake CUDA driver behind the descriptor that is imported. Its descriptors
- * are of /dev/null and opened by the table behind it, and so is all that is
- * asked of them asked there first: one that counts calls, or fails them, goes
- * on doing so. Another (tests/fault) may as well stand in front of this.
+ * It answers for the nodes in front of the table of system calls that it finds
+ * when it begins, and refuses what the real driver refuses. What it maps is the
+ * memory of the fake CUDA driver behind the descriptor that is imported. Its
+ * descriptors are of /dev/null, opened by the table behind it, which is asked
+ * first in each later call, too: so a table that counts calls or fails them
+ * goes on doing so. Another (tests/fault) may stand in front of this one.
  */
 #ifndef TESTS_FAKE_RM_H
 #define TESTS_FAKE_RM_H
@@ -37,12 +37,13 @@ enum fake_rm_step {
 };
 
 struct fake_rm {
-	const char *address; /* of the GPU, as the kernel spells it */
-	unsigned minor;
-	const char *minor_line; /* of its file under /proc, if it is another */
-	bool is_535;		/* the driver is so old */
-	unsigned type;		/* of imported memory; 1: a GPU's */
-	/* what a step answers: -errno; of an ioctl also a status; 0: is well */
+	const char *address; /* of the GPU on PCI, as the kernel spells it */
+	unsigned minor;	     /* of the GPU's node */
+	/* what the GPU's file under /proc says of it; NULL: the minor */
+	const char *minor_line;
+	bool is_535;   /* the driver is that old */
+	unsigned type; /* of imported memory; 1: a GPU's */
+	/* -errno that a step answers, an ioctl also a status; 0: it succeeds */
 	int refusal[FAKE_RM_NR_STEPS];
 };
 extern struct fake_rm fake_rm;
@@ -55,11 +56,11 @@ void fake_rm_begin(void);
 /* The table of before is back; fails unless all is closed and unmapped. */
 void fake_rm_end(void);
 
-/* What there is now. A client is there as long as what it was made by. */
+/* How many there are now. A client lasts as long as its descriptor's file. */
 unsigned fake_rm_descriptors(void);
 unsigned fake_rm_clients(void);
 unsigned fake_rm_maps(void);
-/* Objects that are pages, and of those that were exported and still are. */
+/* Objects of pages; and of those the ones that are still exported. */
 unsigned fake_rm_pages(void);
 unsigned fake_rm_exports(void);
 /* How often since the begin. */

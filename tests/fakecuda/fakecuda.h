@@ -66,27 +66,28 @@ void fakecuda_copy_delay_us(unsigned int us);
 void fakecuda_legacy_delay_us(unsigned int us);
 
 /*
- * A stream holds so many operations, each of a batch of memory operations
- * counted; who gives it more waits inside the call. 0 (default): any number.
+ * A stream holds nr operations at most, each of a batch of memory operations
+ * counted; a call that adds one more waits. 0 (default): any number.
  */
 void fakecuda_stream_depth(unsigned int nr);
 /* Operations that had to wait for room since start or reset. */
 unsigned long fakecuda_stream_full(void);
 
 /*
- * What devices say of writes from outside: their order (0 none, 100 for the
- * owner, 200 for all), and how they can be flushed (1 by a call, 2 in a
- * stream). 100 and 1 at first.
+ * What devices answer about writes to their memory from outside: their order (0
+ * none, 100 for the owner, 200 for all), and how they can be flushed (1 by a
+ * call, 2 in a stream). 100 and 1 at first.
  */
 void fakecuda_writes_ordering(int order, int flush_options);
 
 /*
- * The streams of a context, default ones too, share so many hardware queues,
- * dealt out in the order in which they were made. A wait that is not over, for
- * a value or another stream, holds up all that was given later to any stream
- * of its queue, from when its own stream has come to it; host functions and
- * kernels hold up nobody. On an H200 (driver 580) 8 streams that wait stop all
- * others of the context. 0 (default): each stream has a queue of its own.
+ * The streams of a context, default ones too, share nr hardware queues, which
+ * are dealt out in the order in which streams are made. A stream that has come
+ * to a wait (for a value, or for another stream) holds up whatever any stream
+ * of its queue was given after that wait, until it is over. Host functions and
+ * kernels hold up no other stream. On an H200 (driver 580) 8 streams that wait
+ * stop all others of the context. 0 (default): each stream has a queue of its
+ * own.
  */
 void fakecuda_channels(unsigned int nr);
 
@@ -95,9 +96,9 @@ void fakecuda_channels(unsigned int nr);
  * and cuModuleLoadData(Ex) wait until no stream of the context has anything
  * left, and meanwhile let no other call into the context but cuStreamQuery,
  * cuStreamGetCtx, cuCtxGetId, cuCtxPush/Pop/Set/GetCurrent, cuDeviceGet... and
- * what needs no cuInit. Calls that are inside stay there. cuModuleUnload waits
- * and keeps nobody out. 0 (default): frees wait for the work that the context
- * has when they begin, loads for nothing, and nobody is kept out.
+ * what needs no cuInit. Calls that are inside already go on. cuModuleUnload
+ * waits, too, but keeps no call out. 0 (default): frees wait for the work that
+ * the context has when they begin, loads for nothing, and no call is kept out.
  */
 void fakecuda_idle_calls(int on);
 
@@ -145,9 +146,9 @@ int fakecuda_read(CUdeviceptr ptr, void *buf, size_t size);
 int fakecuda_write(CUdeviceptr ptr, const void *buf, size_t size);
 
 /*
- * Where the CPU finds [ptr, ptr + size), for a driver that can tell, valid
- * until the memory is freed. NULL: not live memory of a device, or not one
- * allocation's. The back door of an alias provider.
+ * The CPU's address of [ptr, ptr + size), valid until the memory is freed: what
+ * a provider of aliases offers. NULL: not live memory of a device, or not of
+ * one allocation.
  */
 void *fakecuda_alias(CUdeviceptr ptr, size_t size);
 
@@ -165,7 +166,7 @@ struct fakecuda_launch {
 	unsigned int grid[3];
 	unsigned int block[3];
 	unsigned int shared_bytes;
-	int came_ahead; /* what it does ahead has been done */
+	int came_ahead; /* its function for ahead has been called */
 };
 typedef int (*fakecuda_kernel)(const struct fakecuda_launch *launch);
 
@@ -181,14 +182,16 @@ int fakecuda_register_kernel_sized(const char *name, fakecuda_kernel fn,
 				   unsigned int nr_params);
 
 /*
- * What the kernel of this name, which is registered, does before it waits for
- * what is before it in its stream. Without it, as where nothing lets it come, a
- * launch with programmatic stream serialization begins like any other.
+ * fn is the part of a registered kernel that runs before the kernel waits for
+ * what is before it in its stream (programmatic dependent launch). It is called
+ * only if that is a kernel that calls fakecuda_let_next; else a launch with
+ * programmatic stream serialization begins like any other.
  */
 int fakecuda_register_kernel_ahead(const char *name, fakecuda_kernel fn);
 /*
- * In a kernel: the one behind it may come, if it was launched so and is there,
- * and does on this thread what it does ahead. May be called again and again.
+ * In a kernel: if the next operation of the stream is a kernel that may come
+ * ahead, calls its function for that, once, on this thread. May be called
+ * again.
  */
 void fakecuda_let_next(void);
 
@@ -199,28 +202,31 @@ void fakecuda_let_next(void);
  */
 void *fakecuda_map(CUdeviceptr ptr, size_t size);
 
-/* Of the process, that hold on to pages which are pinned. */
+/* Descriptors of the process that the fake has open to keep pinned pages. */
 int fakecuda_descriptors(void);
 
 /*
- * In a kernel: loads bytes of imported pages, which may be gone from their
- * addresses, and holds nothing behind. So many, or 0: these are no such pages.
+ * In a kernel: copies bytes of pinned pages that were imported, even if they
+ * have left the addresses where they were pinned. Answers how many there were,
+ * up to the end of the pages; 0: ptr is not in such pages. Holds no memory
+ * afterwards.
  */
 int fakecuda_load_pinned(CUdeviceptr ptr, void *to, size_t size);
 
 /*
- * In a kernel, on the thread that called it: 1 where its context is lost or
- * destroyed, or the driver is gone, so that nobody wants what it does. A
- * kernel may run as long as it likes, and poll what it has mapped, but who
- * destroys its context (or resets the driver) waits for it to return.
- * Elsewhere: 1 where the driver is gone.
+ * In a kernel, on its own thread: 1 if its context is lost or destroyed, or the
+ * driver is gone; the kernel should return then. It may run as long as it
+ * likes, and poll what it has mapped, but a call that destroys its context (or
+ * resets the driver) waits until it returns. Elsewhere: 1 if the driver is
+ * gone.
  */
 int fakecuda_over(void);
 
 /*
- * In a kernel that tells its end by a word in memory: it looks at nothing any
- * more, but will still write that word. Who sees it may unregister or free all
- * that was mapped; on a real driver he would wait for the kernel's last step.
+ * In a kernel that tells its end by a word in memory, before it writes that
+ * word: the fake no longer counts the kernel's memory as in use. A thread that
+ * sees the word may unregister or free the memory at once; on a real driver it
+ * would wait for the kernel's last step.
  */
 void fakecuda_leave(void);
 

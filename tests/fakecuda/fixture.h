@@ -2,8 +2,8 @@
 /*
  * fixture - what the tests of the fake driver share.
  *
- * Every test begins with a fresh driver and a current context, and ends
- * without leaks; complaints it must name itself with expect_complaint().
+ * Every test begins with a fresh driver and a current context, and fails if it
+ * leaks, or if the driver complains of what expect_complaint() has not named.
  */
 #ifndef FIXTURE_H
 #define FIXTURE_H
@@ -30,7 +30,7 @@ extern CUcontext ctx; /* current when a test begins */
 int setup(void **state);
 int teardown(void **state);
 
-/* The next complaint not yet expected has this in its text. */
+/* The first complaint that is not expected yet must have this in its text. */
 void expect_complaint(const char *part);
 
 void *fill_random(void *p, size_t n);
@@ -38,7 +38,7 @@ CUstream new_stream(unsigned int flags);
 CUdeviceptr new_mem(size_t n);
 unsigned char peek(CUdeviceptr p);
 
-/* By the clock that the driver's delays go by. */
+/* The clock of the driver's delays. */
 uint64_t now_us(void);
 
 /* Does a load from p fault? */
@@ -73,7 +73,7 @@ struct facts {
 };
 struct facts facts_of(CUdeviceptr p);
 
-/* One group a file: runs it, returns how many failed. */
+/* The tests of one file each: answers how many failed. */
 int memory_tests(void);
 int stream_tests(void);
 int context_tests(void);
@@ -81,7 +81,7 @@ int graph_tests(void);
 int held_tests(void);
 int process_tests(void);
 
-/* The processes that process_tests starts; -1 where the name is none. */
+/* In a process that process_tests has started; -1: no such name. */
 int process_body(const char *name);
 
 #endif

@@ -60,7 +60,7 @@ struct fc_handle {
 	struct fc_handle *next_dead;
 };
 
-/* All want fc.lock held. find complains about a dead handle. */
+/* fc.lock is held. find complains of a handle whose object was destroyed. */
 struct fc_handle *fc_handle_new(enum fc_kind kind, void *obj);
 void *fc_handle_find(const void *handle, enum fc_kind kind);
 bool fc_handle_was(const void *handle, enum fc_kind kind);
@@ -164,7 +164,7 @@ struct fc_call {
 enum {
 	FC_NORMAL = 0,
 	FC_BEFORE_INIT = 1, /* may be called before cuInit */
-	FC_PASS = 2,	    /* gets in where a call has shut the context */
+	FC_PASS = 2,	    /* gets into a context that a call has shut */
 };
 int fc_enter(struct fc_call *call, unsigned int how);
 int fc_plan_answer(struct fc_call *call, unsigned int *delay_us);
@@ -181,7 +181,7 @@ void fc_plan_reset(void);
 
 struct fc_ctx {
 	struct fc_handle *h;
-	struct fc_ctx *next; /* all that ever were */
+	struct fc_ctx *next; /* in the list of all that ever were */
 	int dev;
 	unsigned int flags;
 	uint64_t id;
@@ -192,8 +192,8 @@ struct fc_ctx {
 	struct fc_stream *legacy;     /* one of streams, or NULL */
 	unsigned int nr_made;	      /* streams that ever were */
 	pthread_mutex_t host_fn_lock; /* host functions run one at a time */
-	unsigned int shut;	      /* calls that let no other in */
-	pthread_cond_t opened;	      /* those others wait here */
+	unsigned int shut;	      /* calls inside that keep others out */
+	pthread_cond_t opened;	      /* where the others wait */
 };
 
 struct fc_ctx *fc_ctx_new(int dev, unsigned int flags, struct fc_handle *reuse);
@@ -375,7 +375,7 @@ struct fc_stream {
 	unsigned int flags;
 	int priority;
 	uint64_t id;
-	unsigned int place; /* among all of the context: says its channel */
+	unsigned int place; /* among the context's streams: gives its channel */
 	uint64_t owner;	    /* thread of a per-thread default stream, or 0 */
 	uint64_t submitted;
 	uint64_t completed;

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * unseen - copies of which the thread sanitizer sees one side.
+ * unseen - copies of which the thread sanitizer sees one side only.
  *
- * For memory that no other thread can know of, or that no race detector of
- * this world would see used: each look at it costs as much as one at what
+ * The other side is memory that no other thread can know of, or that is used
+ * where no race detector sees it: to watch it costs as much as to watch what
  * threads share, and finds nothing.
  */
 #ifndef FAKECUDA_UNSEEN_H

@@ -20,7 +20,7 @@ struct rig {
 void rig_begin(struct rig *r, size_t size);
 void rig_end(struct rig *r);
 
-/* Both ask for want bytes and look at all of file and memory afterwards. */
+/* Both must answer want; then all of file and memory is compared. */
 void rig_read(struct rig *r, size_t size, off_t off, size_t at, ssize_t want);
 void rig_write(struct rig *r, size_t size, off_t off, size_t at, ssize_t want);
 /* Memory and file are what r says. */

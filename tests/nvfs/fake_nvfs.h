@@ -4,11 +4,11 @@
  * process: a table of system calls that answers for the nodes, for what the
  * driver tells under /proc, and for the disk under the test's file.
  *
- * It keeps every rule of the driver's interface, and its hazards: a second
- * request on a mapping kills it, errors hide behind EPERM, holes are not
- * written, storage that is not hooked gets its bytes from the shadow buffer.
- * A rule that the library breaks is a violation, and fails the test that
- * asks. GPU memory is the fake driver's.
+ * It has the rules of the driver's interface, and its hazards: a second request
+ * on a mapping kills the mapping, errors hide behind EPERM, holes are not
+ * written, and storage that is not hooked gets its bytes from the shadow
+ * buffer. Each rule that the library breaks counts as a violation. GPU memory
+ * is the fake CUDA driver's.
  */
 #ifndef TESTS_FAKE_NVFS_H
 #define TESTS_FAKE_NVFS_H
@@ -36,11 +36,11 @@ struct fake_nvfs {
 	int flags;	     /* what FS_IOC_GETFLAGS answers */
 	uint64_t attributes; /* what statx answers of the file */
 	/* the driver */
-	bool unhooked; /* the disk does not know it, whatever modules says */
+	bool unhooked; /* the disk does not know the driver, despite modules */
 	unsigned async_us; /* a queued request takes so long */
 	const struct fake_hole *holes;
 	unsigned nr_holes;
-	size_t short_at; /* no request moves more; 0: all */
+	size_t short_at; /* most bytes that a request moves; 0: all */
 	int err;	 /* READ and WRITE answer this ... */
 	unsigned err_at; /* ... at the nth of them, counted from 1; 0: none */
 	bool err_persist;
@@ -70,7 +70,8 @@ size_t fake_nvfs_count(enum fake_count count);
 unsigned fake_nvfs_live(void);
 unsigned fake_nvfs_violations(void);
 
-/* The nth call of these rows answers -err; nth 0: none does. */
+/* The nth call of this row answers -err, and if persist is set all later ones;
+ * nth 0: none does. */
 enum fake_row {
 	FAKE_OPEN,
 	FAKE_IOCTL,

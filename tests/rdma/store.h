@@ -14,11 +14,11 @@ struct store {
 	unsigned char *bytes;
 	size_t size;
 	size_t portion; /* most bytes a call moves */
-	ssize_t fail;	/* calls answer this, if not 0 */
+	ssize_t fail;	/* what calls answer, if it is not 0 */
 	bool host_only; /* it answers ENOTSUP to a description */
 	/* what it says of NICs */
 	const char *hosts[4];
-	int nr_hosts;	   /* what it answers */
+	int nr_hosts;	   /* what it answers if negative: -errno */
 	int priorities[4]; /* of 10.0.0.1 and on; 0: none of its own */
 	void (*meanwhile)(struct store *s);
 	/* what it saw */
@@ -47,7 +47,7 @@ int store_teardown(void **state);
 /* Device memory of this size, registered, random. */
 void store_mem(struct th_mem *mem, size_t size, int flags);
 
-/* By which path a read goes, and why it is not rdma; any string lives on. */
+/* By which path a read goes, and why not by rdma. Both last until the next. */
 const char *store_path(CUfileHandle_t fh, const void *buf, size_t size,
 		       const char **why_not);
 
