@@ -2,8 +2,8 @@
 /*
  * client - what the scenario programs share.
  *
- * They link or open libcufile.so.0 as a stranger would, and never the CUDA
- * driver: whether there is one is what many scenarios are about.
+ * They link or open libcufile.so.0 as any program would, and never the CUDA
+ * driver: many scenarios are about whether there is one.
  */
 #ifndef TESTS_CLIENT_H
 #define TESTS_CLIENT_H
@@ -26,7 +26,7 @@
 
 #define OK(call) CHECK((call).err == CU_FILE_SUCCESS)
 
-/* A scenario is done; it may go on to its end by exit handlers. */
+/* A scenario is done; exit handlers may still have work for it. */
 static inline void say_done(void)
 {
 	printf("done\n");

@@ -72,7 +72,7 @@ static CUfileIOParams_t params_of(const struct io *io, size_t k)
 	return p;
 }
 
-/* True: the entry is spoilt, and the batch must refuse them all. */
+/* True: this entry is made wrong, so the batch must refuse all entries. */
 static bool spoil(struct input *in, CUfileIOParams_t *p)
 {
 	switch (in_u8(in)) {
@@ -160,7 +160,7 @@ static void end_entry(struct lane *lane, const CUfileIOEvents_t *event)
 
 	must(k < NR_WINDOWS && lane->entries[k].out);
 	io = &lane->entries[k].io;
-	/* what was registered since counts for nothing */
+	/* a registration since the submit makes no difference */
 	fh = io->file->fh;
 	memcpy(ranges, io->mem->ranges, sizeof(ranges));
 	memset(io->mem->ranges, 0, sizeof(ranges));
@@ -221,8 +221,8 @@ void call_batch_status(struct lane *lane)
 }
 
 /*
- * Each entry has moved all its bytes or none: what is there now says which,
- * and the model learns it. What is neither shows in lane_check.
+ * Each entry has moved all its bytes or none. The bytes that are there now say
+ * which, and the model learns it; others are found by lane_check.
  */
 static void learn(struct lane *lane, struct entry *entry)
 {

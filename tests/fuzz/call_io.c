@@ -9,7 +9,7 @@
 #include <unistd.h>
 
 #define MAX_ELEMENTS 5
-#define REST_MS 21 /* what was not written for so long may be pinned */
+#define REST_MS 21 /* a file that was not written for so long may be pinned */
 
 static void must_answer(const char *call, CUfileError_t e, int code)
 {
@@ -148,7 +148,7 @@ void call_move(struct lane *lane)
 		io_learn_tail(&io, (size_t)want);
 }
 
-/* Elements of one file, one behind the other; the first decides on it. */
+/* Elements go one behind the other in the file that the first one names. */
 static size_t pick_elements(struct lane *lane, struct io *ios)
 {
 	size_t nr = in_below(&lane->in, MAX_ELEMENTS + 1);
@@ -180,7 +180,7 @@ static size_t pick_elements(struct lane *lane, struct io *ios)
 	return nr;
 }
 
-/* 0, or what the whole vector is refused with. */
+/* 0, or the code with which the whole vector is refused. */
 static ssize_t expect_vector(const struct io *ios, size_t nr)
 {
 	struct io none = nr ? ios[0] : (struct io){ 0 };
@@ -246,7 +246,7 @@ void call_truncate(struct lane *lane)
 	f->size = size;
 }
 
-/* With O_DIRECT, where the file is open so: that takes pages from the cache. */
+/* If the file is open with O_DIRECT the write takes pages from the cache. */
 static void write_block(struct lane *lane, struct model_file *f)
 {
 	size_t at = in_u16(&lane->in) * BLOCK;

@@ -1,12 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
  * fuzz_calls - calls in any order from up to three threads, on the fake
- * driver, against a model. As fuzz_hot, of files whose pages are pinned.
+ * driver, against a model. The program fuzz_hot does it with files whose pages
+ * are pinned.
  *
- * The input: how many lanes, and how the library is set up; the rest goes to
- * the lanes in equal shares, each byte or so a call. Lanes share the session
- * and one file; all else they own, so each knows what it must find. In the
- * end nothing is left: no descriptor, no object of the driver, no complaint.
+ * The input says how many lanes there are and how the library is set up; its
+ * rest goes to the lanes in equal shares, each byte or so a call. Lanes share
+ * the session and one file; they own all else, so each knows what it must find.
+ * In the end nothing may be left: no descriptor, no object of the driver, no
+ * complaint.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -27,9 +29,9 @@
 static struct lane lanes[MAX_LANES];
 static unsigned nr_lanes;
 static int nr_fds;
-static bool check_each; /* FUZZ_CHECK=1: to find the call that did it */
+static bool check_each; /* FUZZ_CHECK=1: after each call, to find the bad one */
 
-/* Read by all; any of them registers and deregisters it. */
+/* The file that all lanes read; any of them registers and deregisters it. */
 static struct {
 	struct th_file file;
 	unsigned char bytes[SHARED_SIZE];
@@ -50,7 +52,7 @@ static void count_windows(void)
 	windows.used += c.used;
 }
 
-/* As some of the corpus do, or the target has lost its aim. */
+/* Some inputs of the corpus must get pages pinned, and copies out of them. */
 static void tell_of_windows(void)
 {
 	fprintf(stderr, "pages were pinned by %lu inputs, %lu copies\n",
@@ -61,7 +63,7 @@ static void tell_of_windows(void)
 
 int LLVMFuzzerInitialize(int *argc, char ***argv)
 {
-	/* no timer of ours ends a run that has no end */
+	/* 0: no watchdog, for a run that has no end */
 	th_start(0);
 	check_each = getenv("FUZZ_CHECK");
 	th_thread_gpu();
@@ -92,7 +94,7 @@ static void register_shared(void)
 		must(code == CU_FILE_HANDLE_ALREADY_REGISTERED);
 }
 
-/* All bytes, or EINVAL where another lane has deregistered it. */
+/* A read gives all bytes, or EINVAL if another lane deregistered the file. */
 static void read_shared(struct lane *lane)
 {
 	struct model_mem *m = &lane->mems[in_below(&lane->in, NR_MEMS)];

@@ -3,11 +3,11 @@
  * lane - what one thread of the call fuzzer owns: files, memory, a batch and
  * a stream, and beside them a model: plain bytes that say what must be there.
  *
- * The model is simple on purpose. Each call's answer is foretold from the
- * documents (man 3, behaviour page), the bytes are copied in the model, and
- * whole files and memories are compared, so a byte that strays is seen
- * wherever it went. What is under way (batch, stream) is in the model only
- * when it is settled; until then nothing else touches what it uses.
+ * The model is simple on purpose. It foretells each call's answer from the
+ * documents (man 3, behaviour page) and copies the bytes itself. Whole files
+ * and memories are compared, so a byte that strays is seen wherever it went.
+ * What a batch or a stream has under way enters the model only when it is
+ * settled; until then no other call touches what it uses.
  */
 #ifndef TESTS_FUZZ_LANE_H
 #define TESTS_FUZZ_LANE_H
@@ -16,13 +16,14 @@
 #include "target.h"
 
 /*
- * FUZZ_HOT: all is so large that the kernel driver may pin a file's pages, it
- * is written to more seldom, and left alone for a while now and then.
+ * FUZZ_HOT (the program fuzz_hot): files and memory are so large that the
+ * kernel driver may pin a file's pages; files are written to more seldom, and
+ * left alone for a while now and then.
  */
 #ifdef FUZZ_HOT
 #define IS_HOT true
 #define SCALE 48
-#define SPREAD (3 * SCALE - 1) /* for any alignment */
+#define SPREAD (3 * SCALE - 1) /* times 16 random bits: any alignment */
 #define IS_WRITE(bits) (((bits)&0xc1) == 0xc1)
 #define MIN_SIZE (FILE_MAX / 2) /* of a file that is new */
 #define NR_FILES 2
@@ -72,29 +73,31 @@ struct model_file {
 
 struct model_mem {
 	struct th_mem mem;
-	bool ends; /* the driver knows where it ends */
-	unsigned char *bytes;
+	bool ends;	      /* the driver knows where it ends */
+	unsigned char *bytes; /* MEM_SIZE */
 	struct model_range {
 		size_t at, size; /* size 0: none */
 	} ranges[NR_RANGES];	 /* registered; at differs */
 };
 
-/* One call's arguments. */
+/* The arguments of a read or write. */
 struct io {
 	bool write;
 	struct model_file *file;
 	struct model_mem *mem;
-	CUfileHandle_t fh; /* the file's, or one that is none */
-	size_t base;	   /* of the pointer, in mem */
+	CUfileHandle_t fh; /* the file's, or one that must be refused */
+	size_t base;	   /* the pointer, as an offset in mem */
 	size_t size;
 	off_t file_off, buf_off;
 };
 
+/* Of a batch. */
 struct entry {
 	bool out; /* submitted, its event not taken */
 	struct io io;
 };
 
+/* An operation in the stream; the library reads and writes what follows io. */
 struct sop {
 	struct io io;
 	size_t size;
@@ -110,9 +113,9 @@ struct lane {
 	struct model_mem mems[NR_MEMS];
 	CUfileBatchHandle_t batch; /* NULL: none */
 	CUfileBatchHandle_t old_batch;
-	unsigned room;			  /* of the batch */
-	size_t window;			  /* bytes of one */
-	struct entry entries[NR_WINDOWS]; /* by window; the cookie too */
+	unsigned room; /* entries that the batch has place for */
+	size_t window; /* bytes of file and memory that are an entry's own */
+	struct entry entries[NR_WINDOWS]; /* by window, which is the cookie */
 	CUstream stream;
 	bool stream_registered;
 	struct sop sops[NR_SOPS];
@@ -121,38 +124,39 @@ struct lane {
 	unsigned char *block; /* BLOCK, on a boundary of BLOCK */
 };
 
-/* Once: files, memory, stream. Then for each input: fresh bytes, all open. */
+/* Once: makes files, memory and a stream. */
 void lane_make(struct lane *lane, unsigned nr);
+/* For each input: fresh bytes, and nothing is registered. */
 void lane_fill(struct lane *lane, struct input in);
-/* So that more calls are of use: files and stream are registered. */
+/* Registers files and stream, so that more calls succeed. */
 void lane_register(struct lane *lane);
 uint64_t lane_random(struct lane *lane);
 void lane_random_bytes(struct lane *lane, unsigned char *bytes, size_t size);
 
-/* Everything under way has ended and is in the model. */
+/* Waits for batch and stream; what they did is in the model then. */
 void lane_settle(struct lane *lane);
-/* All bytes are those of the model; settled. */
+/* Compares all bytes with the model. The lane is settled. */
 void lane_check(struct lane *lane);
-/* The library was closed: it knows nothing of us any more; settled. */
+/* The driver was closed: nothing is registered now. The lane is settled. */
 void lane_forget(struct lane *lane);
-/* Gives back all that the library knows of us. */
+/* Settles, checks, and deregisters everything. */
 void lane_finish(struct lane *lane);
 
-/* What the call must answer: bytes, or a negative errno or cuFile code. */
+/* What the call must answer: bytes, -errno, or a negative cuFile code. */
 ssize_t io_expect(const struct io *io);
-/* The model after n bytes of it. */
+/* Moves its first n bytes in the model. */
 void io_apply(const struct io *io, size_t n);
 /*
- * A direct read of host memory that ends at the end of the file may leave
- * zeros behind its bytes, as the kernel does it. What is there is learnt, or
- * such a read is made one of nothing.
+ * A direct read into host memory that comes to the end of the file may leave
+ * zeros behind its bytes: the kernel does. So the model learns what is there;
+ * or such a read is avoided, its size being set to 0.
  */
 void io_learn_tail(const struct io *io, size_t n);
 void io_avoid_tail(struct io *io);
 void *io_pointer(const struct io *io);
 /* Arguments out of the input: mostly sensible, never deadly. */
 void io_pick(struct lane *lane, struct io *io);
-/* Takes what would touch memory that is not ours away from the range. */
+/* Shortens a call that would succeed to memory and file that are the lane's. */
 void io_clamp(struct io *io);
 
 /* The calls: each takes its arguments out of the lane's input. */
@@ -163,7 +167,7 @@ void call_buf_deregister(struct lane *lane);
 void call_move(struct lane *lane);
 void call_vector(struct lane *lane);
 void call_truncate(struct lane *lane);
-/* Writes blocks past the library, and leaves files alone; or one of these. */
+/* Writes a block past the library, leaves files alone for a while, or both. */
 void call_outside(struct lane *lane);
 
 void call_batch_setup(struct lane *lane);

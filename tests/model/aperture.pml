@@ -5,23 +5,26 @@
  *
  * The names are those of src/core (shuttle.c, shuttle_board.c, shuttle_trips.c,
  * shuttle_ptx.h, aperture.h). The steps of a launch, and two seats beside each
- * other, are shuttle.pml's. Two threads on two CPUs have the seat in turn, or
- * one of them again; who has not got it may send for trips.
+ * other, are in shuttle.pml. Here two threads on two CPUs have the seat in
+ * turn, or one of them again; the thread that has not got it may send for
+ * trips.
  *
  * A store to the aperture waits in its CPU's buffer until the CPU puts it on
- * the bus, whenever and in whatever order it likes. A fence of stores keeps the
- * CPU's next store until the buffer is empty, and its next load not. The bus is
- * first in, first out, and takes its time; so do the GPU's own writes to host
- * memory, the other way. A read goes behind what is on the bus, its answer
- * behind what the GPU has written; what gives memory back goes behind it, too, a
- * launch does not. A thread that is moved to another CPU has its buffer emptied,
- * so here it stays where it is. What a locked instruction stores never arrives.
+ * the bus, at any time and in any order. A fence of stores holds up the CPU's
+ * next store until the buffer is empty, but not its next load. The bus is first
+ * in, first out, and takes its time; so do the GPU's own writes to host memory,
+ * the other way. A read goes behind what is on the bus, and its answer behind
+ * what the GPU has written. A call that gives memory back goes behind that,
+ * too; a launch does not. A thread that is moved to another CPU has its buffer
+ * emptied, so here it stays where it is. The store of a locked instruction
+ * never arrives.
  *
- * Proved: what is moved is of the copy in the seat, and all of it had arrived;
- * what is called done was moved, once; what is taken back was not, and is not
- * later; an order that is waited for is there when nothing is under way, so
- * that the next trip finds it; no order waits for ever; a seat that is lost is
- * nobody's; nothing arrives, or is looked at, in memory that was given back.
+ * Proved: bytes that are moved are of the copy in the seat, and all of them had
+ * arrived; an order that is called done was moved, once; one that is taken back
+ * was not, and is not later; one that is waited for is there when nothing is
+ * under way, so that the next trip finds it; no order waits for ever; a seat
+ * that is lost is nobody's; nothing arrives, or is looked at, in memory that
+ * was given back.
  *
  * BREAK leaves out one step; each must be found (tests/model/run.py).
  */

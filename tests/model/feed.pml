@@ -5,11 +5,12 @@
  * The names are those of src/core/feed.c, cf_workers_run (src/engine/worker.c)
  * and src/engine/offers.c: parts are claimed by one atomic add, a part that
  * fails sets the limit, helpers join while the job wants some, and the caller
- * withdraws the job and waits for who joined. To join, to leave and to withdraw
- * are a step each, for what is wanted and who is in are one word of the offer;
- * nobody looks at the job before it has joined. Proved: every part before the
- * first missing byte is carried once, the result is that byte, and no helper
- * touches the job after the caller has returned.
+ * withdraws the job and waits for the helpers that joined. To join, to leave
+ * and to withdraw are one step each, for one word of the offer has how many
+ * helpers are wanted and how many are in; no helper looks at the job before it
+ * has joined. Proved: every part before the first missing byte is carried once,
+ * the result is that byte, and no helper touches the job after the caller has
+ * returned.
  */
 #ifndef PARTS
 #define PARTS 4

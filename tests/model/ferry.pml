@@ -4,19 +4,19 @@
  * one after the other: some ring and go by the aperture, some, as in graphs, by
  * the board.
  *
- * The names are those of src/core/ferry.c, ferry_ptx.h and src/path/carrier.c. A
- * read has one or two pieces, each carried by whichever CPU; the hold's lock
- * hands on from one to the next. A piece may come out of a slot (SLOTS), which
- * a run that goes by the aperture lends to the kernel and who carried it gives
- * back. What is stored in the aperture waits in its CPU's buffer, and is on the
- * bus in any order but that of fences, as in aperture.pml; what a block writes
- * to host memory arrives in its order. A launch comes when it likes. Of two
- * blocks (BLOCKS) each has its part of every order.
+ * The names are those of src/core/ferry.c, ferry_ptx.h and src/path/carrier.c.
+ * A read has one or two pieces, each carried on any of the CPUs; the hold's
+ * lock hands on from one to the next. A piece may come out of a slot (SLOTS),
+ * which a run that goes by the aperture lends to the kernel, and the thread
+ * that carried it gives back. What is stored in the aperture waits in its CPU's
+ * buffer, and gets on the bus in any order, but for fences, as in aperture.pml;
+ * what a block writes to host memory arrives in its order. A launch comes at
+ * any time. Of two blocks (BLOCKS) each has its part of every order.
  *
- * Proved: what is moved is the piece that was ordered, all of it had arrived,
- * and each order of a run is carried out once by each block, and none of another
- * run; the kernel comes to its end, and so does who waits for it; nobody has a
- * hold, nor a slot, that it still looks at.
+ * Proved: what is moved is the piece that was ordered, and all of it had
+ * arrived; each block carries out each order of a run once, and none of another
+ * run; the kernel comes to its end, and so does each wait for it; no thread has
+ * a hold, or a slot, that the kernel still looks at.
  *
  * BREAK leaves out one step; each must be found (tests/model/run.py).
  */

@@ -2,14 +2,14 @@
  *
  * lift - threads that each have bytes copied, in cars that many ride in.
  *
- * The names are those of src/core/lift.c: who boards waits in a row, and takes
- * all who do along where a car is idle; the first of a car attends it, waits
- * for its event, and sends it off with those who wait by then before it lets
- * its riders out. What is under the lock is one step; to be told is a
- * semaphore. The GPU carries out copies in the order in which the driver was
- * asked for them, which need not be that of the lock. Proved: everybody is let
- * out, once, with all bytes copied, nobody is touched after having left, and in
- * the end all cars are idle.
+ * The names are those of src/core/lift.c: a thread that boards waits in line,
+ * and if a car is idle takes along all that do. The first rider of a car
+ * attends it: waits for its event, and sends it off with those that wait by
+ * then before it lets its own riders out. What is under the lock is one step; a
+ * rider is told by a semaphore. The GPU carries out copies in the order in
+ * which the driver was asked for them, which need not be that of the lock.
+ * Proved: each rider is let out, once, with all bytes copied, and not touched
+ * after it has left; in the end all cars are idle.
  *
  * BREAK leaves out one step; each must be found (tests/model/run.py).
  */

@@ -6,26 +6,28 @@
  * The names are those of src/core (shuttle.c, shuttle_board.c, shuttle_trips.c,
  * shuttle_ptx.h). A seat's owners come one after the other, each with a copy of
  * its own, so they are one process. A trip comes when the one before is over
- * and the GPU has room, or any time later. It says that it leaves whenever it
- * likes, and looks on for as long as it likes. Each word is a step of its own,
- * in an order that all see alike: the code has a fence where it needs one. But
- * whether a trip is here is one step: who sees too old a number asks again.
+ * and the GPU has room, or any time later. It says at any time that it leaves,
+ * and looks on for any time. Each word is a step of its own, in an order that
+ * all see alike: the code has a fence where it needs one. But whether a trip is
+ * here is one step: a thread that sees too old a number asks again.
  *
- * Proved: what is called done was moved, once; what is taken back was not, and
- * nobody touches it any more, nor a copy whose owner was answered; no order
- * waits for ever, and where one cannot be taken back there is a trip that will
- * end; who saw that a trip has not left is served by it, unless he takes his
- * order back; no two trips are here at once, and none once the board is freed.
+ * Proved: an order that is called done was moved, once; one that is taken back
+ * was not, and is not touched any more, nor is a copy whose owner was answered;
+ * no order waits for ever, and where one cannot be taken back there is a trip
+ * that will end; an owner that saw that a trip has not left is served by it,
+ * unless it takes its order back; no two trips are here at once, and none once
+ * the board is freed.
  *
- * The first seat has two words of an order, written one after the other and
- * read in any order; the other's are one. A word has its number modulo TAGS,
- * which is enough: all words of a seat are written for each number, so those
- * that meet are at most two apart, and a warp looks for one more than is done.
- * So 3 do as well as 128 (-DTAGS=3 -DCOPIES=3), and 2 do not.
+ * An order of the first seat has two words, written one after the other and
+ * read in any order; one of the other seat has one. A word has its number
+ * modulo TAGS, which is enough: all words of a seat are written for each
+ * number, so numbers that meet are at most two apart, and a warp looks for the
+ * one after what is done. So 3 do as well as 128 (-DTAGS=3 -DCOPIES=3), and 2
+ * do not.
  *
- * What rests, rests for a while: a launch may be left out at any time. A
- * thread is late when the GPU is full and, if it is hasty, whenever it likes;
- * one that is not shows what would wait for ever but for that.
+ * The shuttle rests at times: a launch may be left out at any time. A thread is
+ * late when the GPU is full and, if it is hasty, at any time; one that is not
+ * hasty shows what would wait for ever but for that.
  *
  * Orders that lie in the GPU's own memory arrive later: see aperture.pml.
  *

@@ -3,12 +3,12 @@
  * slot - a pool of slots: leases that wait, growth that may fail, a bound that
  * moves, and the close.
  *
- * The names are those of src/core/slot.c. Nothing is done under pool->lock but
- * what stands in one atomic step here; a chunk is made without it. A condition
- * variable is its sleepers and the wakes they were given, so that one too few
- * is found. Proved: nobody waits for ever, a slot has one leaser, there are
- * never more than the highest bound allows, ENOMEM is answered only where
- * there is no slot at all, and nobody touches the pool once it is freed.
+ * The names are those of src/core/slot.c. What is done under pool->lock is one
+ * atomic step here; a chunk is made without the lock. A condition variable is
+ * its sleepers and the wakes they were given, so that a wake too few is found.
+ * Proved: no carrier waits for ever, a slot has one leaser, there are never
+ * more slots than the highest bound allows, ENOMEM is answered only where there
+ * is no slot at all, and the pool is not touched once it is freed.
  *
  * BREAK leaves out one step; each must be found (tests/model/run.py).
  */

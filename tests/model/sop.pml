@@ -19,8 +19,9 @@
  * BELLS 0: host functions. STREAMS 2: operations in turn in two streams, so
  * that two bells ring at once; TROUBLE 0: without a driver that says no, a
  * context that dies and a stream that comes late, which are done with one
- * stream: all at once would be too many states. How long who has no news looks
- * is not modelled: one that lingers may leave at any time. Boards are one.
+ * stream: all at once would be too many states. How long a thread without news
+ * looks is not modelled: one that lingers may leave at any time. Boards are
+ * one.
  *
  * BREAK leaves out one step; each must be found (tests/model/run.py).
  */

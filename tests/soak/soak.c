@@ -1,18 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * soak SECONDS [where] - everything at once, again and again, and the memory
- * flat.
+ * soak SECONDS [where] - everything at once, again and again, and memory must
+ * not grow.
  *
- * Workers read, write, batch, queue in streams, register and verify; now and
- * then all pause, and the driver is closed and opened under them. Memory in use
- * is looked at then, at the same point each time: resident pages, or under the
- * address sanitizer the bytes that are allocated. Stacks are not looked at, of
- * which as many are kept as there ever were threads at a time, but threads are
- * counted. The last line says what was done. Exit status 0: all bytes were
- * right, nothing was left behind, and the least memory that the last fifth of
- * the looks saw is no more than the least of the second, to 1 % and to what
- * NVIDIA's driver keeps, nor are there threads that nobody ended. Where it did,
- * or if "where" is asked for, each fifth of the time says where its memory was.
+ * Workers read, write, batch, queue in streams, register and verify. Now and
+ * then all pause, and the driver is closed and opened under them. The memory in
+ * use is looked at then, at the same point each time: resident pages, or under
+ * the address sanitizer the bytes that are allocated. Stacks are left out (as
+ * many are kept as there ever were threads at a time), but threads are counted.
+ * The last line says what was done. Exit status 0: all bytes were right,
+ * nothing was left behind, no threads are left over, and memory has not grown:
+ * the least that the last fifth of the looks saw is no more than the least of
+ * the second fifth, to 1 % and to what NVIDIA's driver keeps. If it has grown,
+ * or "where" is given, each fifth of the time says where its memory was.
  */
 #include "soak.h"
 
@@ -55,7 +55,7 @@ static long resident_kib(void)
 	return kib;
 }
 
-/* A directory of them misses some while others end. */
+/* Not by listing /proc/self/task: that misses some while others end. */
 static long threads_now(void)
 {
 	FILE *f = fopen("/proc/self/status", "r");
@@ -70,7 +70,7 @@ static long threads_now(void)
 	return nr;
 }
 
-/* Those of streams that were destroyed end in their own time. */
+/* Waits a little: threads of destroyed streams end in their own time. */
 static long threads_left(void)
 {
 	static long least = LONG_MAX;
@@ -141,7 +141,7 @@ static void make_worker(unsigned i)
 	soak.workers[i].bytes = bytes;
 }
 
-/* However long it lasts, all of the time is seen: a full table is thinned. */
+/* The table is thinned when it is full, so it has samples of all the time. */
 static void thin(void)
 {
 	for (unsigned i = 0; i < NR_SAMPLES / 2; i++)
@@ -165,7 +165,7 @@ static void look_where(void)
 	soak.fifths[fifth].sessions = soak.sessions;
 }
 
-/* What a thread that is about to end has in use is no growth: it ends first. */
+/* What a thread that is about to end has in use is no growth: waits for it. */
 static void sample(void)
 {
 	long threads = threads_left();
@@ -184,8 +184,9 @@ static void sample(void)
 }
 
 /*
- * All hands off. The close takes what they had. Every fourth time they give
- * all of it back before and get it anew: memory is looked at in between.
+ * All workers pause. The close ends what they had registered. Every fourth time
+ * they give all of it back before and get it anew; memory is looked at in
+ * between.
  */
 static void close_and_open(void)
 {

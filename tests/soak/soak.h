@@ -2,9 +2,10 @@
 /*
  * soak - a worker, and what it may do.
  *
- * A worker has a file, memory and a copy of what the file must hold, and
- * shares none of them. Each op is done by one thread while the session is
- * held open for it; what is wrong is noted, and the soak ends at once.
+ * A worker has a file, memory and a copy of what the file must hold, and shares
+ * none of them. Its thread does one op after the other, each while the driver
+ * is kept open for it (soak.c). What is wrong goes into *bad, and the soak ends
+ * at once.
  */
 #ifndef TESTS_SOAK_H
 #define TESTS_SOAK_H
@@ -19,18 +20,18 @@ struct soak_worker {
 	struct th_bad *bad;
 	struct th_file file;
 	struct th_mem mem;
-	unsigned char *shadow;	/* SOAK_SIZE: what the file holds */
-	unsigned char *scratch; /* SOAK_SIZE */
+	unsigned char *shadow;	/* SOAK_SIZE bytes that the file must hold */
+	unsigned char *scratch; /* SOAK_SIZE bytes, for comparing */
 	CUfileHandle_t fh;
-	CUstream stream; /* NULL: no GPU */
-	bool registered; /* mem is */
-	unsigned long bytes;
+	CUstream stream;     /* NULL: no GPU */
+	bool registered;     /* mem is, as a buffer */
+	unsigned long bytes; /* moved so far */
 };
 
 struct soak_op {
 	const char *name;
 	void (*run)(struct soak_worker *w);
-	unsigned weight;
+	unsigned weight; /* percent of the ops; see some_op in soak.c */
 	bool needs_gpu;
 };
 
@@ -39,10 +40,10 @@ extern const unsigned soak_nr_ops;
 
 void soak_worker_make(struct soak_worker *w, unsigned i, struct th_bad *bad);
 void soak_worker_end(struct soak_worker *w);
-/* When the driver was closed and is open again: all registrations are gone. */
+/* After a close, which ends all registrations, and an open: a new handle. */
 void soak_worker_renew(struct soak_worker *w);
 
-/* Where the process's memory is: resident, and the mappings that have it. */
+/* Kinds of mappings of the process. */
 enum soak_kind {
 	SOAK_HEAP,
 	SOAK_STACK, /* of threads, too */
@@ -55,14 +56,14 @@ enum soak_kind {
 struct soak_memory {
 	bool seen;
 	unsigned long sessions; /* until then */
-	long malloced_kib;	/* in use */
+	long malloced_kib;	/* soak_malloced_kib */
 	struct {
-		unsigned nr;
-		long kib;
+		unsigned nr; /* mappings */
+		long kib;    /* resident */
 	} kinds[SOAK_NR_KINDS];
 };
 
-/* What malloc has given out; 0: not known. */
+/* KiB that malloc has given out; 0: not known. */
 long soak_malloced_kib(void);
 void soak_memory_look(struct soak_memory *m);
 void soak_memory_print(const struct soak_memory *m);

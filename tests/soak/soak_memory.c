@@ -21,7 +21,7 @@ long soak_malloced_kib(void)
 	return (long)(__sanitizer_get_current_allocated_bytes() >> 10);
 }
 #else
-/* As glibc 2.33 has it; what is older has none. */
+/* struct mallinfo2, from glibc 2.33 on; an older libc has no such call. */
 struct info {
 	size_t arena, ordblks, smblks, hblks, hblkhd, usmblks, fsmblks,
 		uordblks, fordblks, keepcost;
@@ -53,7 +53,7 @@ static bool begins_mapping(const char *line, struct mapping *map)
 		      &map->to, map->perm, map->name) >= 3;
 }
 
-/* Of a thread that nobody asked another for. */
+/* The default size. */
 static unsigned long stack_size(void)
 {
 	pthread_attr_t attr;
@@ -66,9 +66,9 @@ static unsigned long stack_size(void)
 }
 
 /*
- * What lies on a guard and is no longer than a stack. A block that is mapped
- * right behind one is one mapping with it, until the thread ends, and that is
- * counted as what the block is.
+ * A stack lies right above a guard and is no longer than the default. A block
+ * that is mapped right behind a stack is one mapping with it until the thread
+ * ends; that counts as what the block is.
  */
 static bool is_stack(const struct mapping *map, const struct mapping *below)
 {

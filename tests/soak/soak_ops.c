@@ -12,7 +12,7 @@ struct range {
 	size_t at, size;
 };
 
-/* Small ones mostly; odd ones half the time. */
+/* A small range mostly, and an unaligned one half the time. */
 static struct range some_range(size_t within)
 {
 	size_t most = th_below(8) ? 64 * TH_KIB : within;
@@ -54,7 +54,7 @@ static size_t some_place(struct range r)
 	return th_below(SOAK_MEM - r.size + 1);
 }
 
-/* Fresh bytes, also where the file must have them afterwards. */
+/* Fresh bytes for a write: in memory, and in the shadow of the file. */
 static void put_fresh(struct soak_worker *w, struct range r, size_t mem_at)
 {
 	th_fill(w->shadow + r.at, r.size);

@@ -30,7 +30,7 @@
 struct world {
 	struct cf_ferry ferry;
 	struct cf_ferry_board board;
-	struct cf_ferry_board *told; /* has state and orders */
+	struct cf_ferry_board *told; /* the board with state and orders */
 	char *hold, *aperture;
 	struct th_file file;
 	CUfileHandle_t value;
@@ -39,10 +39,10 @@ struct world {
 	struct cf_crew crew;
 	unsigned char *bytes, *memory;
 	pthread_t kernel;
-	/* the kernel begins at so many orders, or when the helpers are gone */
+	/* the kernel begins when so many orders are posted, or helped is set */
 	uint32_t begins_at;
 	unsigned slow_ms;     /* before each order */
-	uint32_t lost_before; /* this order the kernel is gone; 0: never */
+	uint32_t lost_before; /* at this order the kernel is gone; 0: never */
 	atomic_bool over;
 };
 
@@ -63,14 +63,14 @@ static inline void no_team(void)
 
 static const struct cf_ferry_ops ops = { nothing, yes, no_team, no_team };
 
-static atomic_bool helped; /* and the helpers are gone */
+static atomic_bool helped; /* the helpers have done their part */
 
 static inline uint32_t orders(struct world *w)
 {
 	return (uint32_t)atomic_load(&w->told->state);
 }
 
-/* Orders of the run in their order, until the world is over. */
+/* The kernel's thread: carries orders out in turn until the world is over. */
 static inline void *play_kernel(void *arg)
 {
 	struct world *w = arg;
@@ -149,7 +149,7 @@ static inline void *run_ferried(void *arg)
 	return NULL;
 }
 
-/* Nothing that was asked for is still on its way. */
+/* All orders that were posted have been carried out. */
 static inline void is_settled(struct world *w)
 {
 	for (uint32_t nr = orders(w); nr && nr + BLOCKS > orders(w); nr--)

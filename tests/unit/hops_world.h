@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * hops_world - NR pieces of a bundle, a file that can be bad in the middle, a
- * clock that the test turns, and crews. Before it stand NR and FILE_SIZE.
+ * hops_world - a bundle of pieces, a file that can be bad in the middle, a
+ * clock that the test turns, and crews. Before it is included a test defines NR
+ * (of pieces) and FILE_SIZE (bytes).
  */
 #ifndef TESTS_UNIT_HOPS_WORLD_H
 #define TESTS_UNIT_HOPS_WORLD_H
@@ -37,7 +38,7 @@ static void *help_thread(void *lent)
 	return NULL;
 }
 
-/* As the engine's: it returns when all have come back. */
+/* As the engine's crew: returns when all helpers have come back. */
 static void together(struct cf_crew *crew, void (*lead)(void *arg),
 		     void (*help)(void *arg), void *arg)
 {
@@ -56,8 +57,8 @@ static void together(struct cf_crew *crew, void (*lead)(void *arg),
 /* ---------------------------------------------------------------- world */
 
 static struct cf_os os;
-static off_t bad_from, bad_to; /* cannot be read; both 0: all can */
-/* Reads come fast where no time goes by; or so much by each look at it. */
+static off_t bad_from, bad_to; /* where reads fail; 0, 0: nowhere */
+/* The clock, and by how much each look moves it; 0: reads come fast. */
 static _Atomic int64_t now_ns, look_ns;
 
 static int clock_of_the_test(clockid_t id, struct timespec *ts)
@@ -70,7 +71,7 @@ static int clock_of_the_test(clockid_t id, struct timespec *ts)
 	return 0;
 }
 
-/* What rests has rested then. */
+/* 10 s: each rest (core/rest.h) is over then. */
 static void pass_time(void)
 {
 	atomic_fetch_add(&now_ns, 10 * (int64_t)1000000000);
@@ -125,7 +126,7 @@ static int end(void **state)
 	return 0;
 }
 
-/* Of any place in the file, its end and beyond it too; apart in memory. */
+/* From anywhere in the file, at and behind its end too; apart in memory. */
 static void make_pieces(size_t least, size_t most)
 {
 	size_t at = 512;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * plan_asked - plans of helpers and slots that were asked for, so that the
- * machine does not matter.
+ * plan_asked - plans with numbers of helpers and sizes of slots that are set,
+ * so that the machine does not matter.
  */
 #ifndef TESTS_UNIT_PLAN_ASKED_H
 #define TESTS_UNIT_PLAN_ASKED_H
@@ -14,7 +14,7 @@
 
 #define HELPERS 6
 
-/* slot_kib 0: the default */
+/* Up to HELPERS helpers for a request; slot_kib: of a slot, 0: the default. */
 static inline void configure(uint64_t slot_kib)
 {
 	struct cf_config_staged *staged = cf_config_staged();
@@ -51,7 +51,7 @@ static inline struct cf_piece piece_of(struct cf_handle *handle, enum cf_op op,
 				  .size = size };
 }
 
-/* The plan of one of so many requests, all of one GPU. */
+/* The plan of one of `company` requests that run, all of one GPU. */
 static inline struct cf_plan plan_of(const struct cf_piece *piece,
 				     const struct cf_path_ops *path,
 				     unsigned company)
@@ -61,7 +61,7 @@ static inline struct cf_plan plan_of(const struct cf_piece *piece,
 		(struct cf_company){ .here = company, .all = company });
 }
 
-/* Two files, which nothing is known about but how they were opened. */
+/* Handles of a buffered and of a direct file; no file is there. */
 static inline void make_files(struct cf_handle *file,
 			      struct cf_handle *direct_file)
 {
