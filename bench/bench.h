@@ -40,7 +40,7 @@ enum mode { MODE_SYNC, MODE_BATCH, MODE_STREAM };
 /* One place in the grid. Travels through a pipe as it is. */
 struct cell {
 	char file[256];	  /* holds the pattern, see pattern.c */
-	size_t file_size; /* bytes that whole requests are taken from */
+	size_t file_size; /* bytes; requests lie at multiples of size in them */
 	bool write, registered, check;
 	enum medium medium;
 	enum memory memory;
@@ -50,7 +50,7 @@ struct cell {
 	unsigned threads, gpus; /* threads take GPUs in turn */
 	unsigned depth;		/* entries of a batch, requests on a stream */
 	unsigned streams;	/* of each thread */
-	double seconds;
+	double seconds;		/* of the timed part */
 };
 
 struct result {
@@ -58,13 +58,14 @@ struct result {
 	bool stale; /* a write right after a plain copy took old bytes */
 	bool hung;  /* the process was killed */
 	double bytes_per_s, ops_per_s, cpu_s_per_gb;
-	double p50_us, p99_us; /* of a request, a batch, a full stream */
+	double p50_us, p99_us; /* of a turn, see runner.h */
 	double steal_s; /* of all processors, taken by the host meanwhile */
 };
 
 /*
- * What a mover can do: library.c, byhand.c and limit.c fill one each, in the
- * terms of cuFile. Calls that a library lacks are NULL.
+ * Moves the bytes of a cell: a libcufile (library.c), a loop by hand (byhand.c)
+ * or the machine's limit (limit.c), each by cuFile's calls. Calls that a
+ * library lacks are NULL.
  */
 struct mover {
 	CUfileError_t (*open)(void);
@@ -99,7 +100,7 @@ struct mover {
 	CUfileError_t (*stats_start)(void);
 	CUfileError_t (*stats_stop)(void);
 	CUfileError_t (*stats_l1)(CUfileStatsLevel1_t *stats);
-	/* Not cuFile's: around the requests of one thread. */
+	/* Not of cuFile: around the requests of one thread; NULL: nothing. */
 	void (*thread_begin)(const struct cell *cell);
 	void (*thread_end)(void);
 	bool moves_nothing; /* the limit: there is no data to check */
@@ -129,7 +130,7 @@ void cell_run(const struct mover *mover, const struct cell *cell,
 size_t cell_memory(const struct cell *cell);  /* bytes of one thread's buffer */
 size_t cell_request(const struct cell *cell); /* bytes a request moves */
 
-/* memory.c: put and get copy from and to plain memory, and wait. */
+/* memory.c: put copies from plain memory, get to plain memory; both wait. */
 void *memory_new(enum memory kind, size_t size);
 void memory_free(enum memory kind, void *mem);
 bool memory_put(enum memory kind, void *mem, const void *from, size_t size);
@@ -140,14 +141,14 @@ bool memory_get(enum memory kind, const void *mem, void *to, size_t size);
 void pattern_fill(void *mem, size_t size, uint64_t off, uint64_t seed);
 bool pattern_check(const void *mem, size_t size, uint64_t off, uint64_t seed);
 
-/* usage.c: what this process holds, and has spent so far */
+/* usage.c: what this process holds, and what it has spent so far. */
 struct usage {
 	double rss_mb, pinned_mb; /* MiB */
 	unsigned threads;
 };
 
-double now_s(void);
-double cpu_now_s(void);
+double now_s(void);	  /* CLOCK_MONOTONIC */
+double cpu_now_s(void);	  /* processor time of this process */
 double steal_now_s(void); /* of all processors; 0 where none is counted */
 /* Processor time, and context switches of both kinds, of all threads. */
 void usage_spent(double *cpu_s, long *switches);

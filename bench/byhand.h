@@ -8,12 +8,12 @@
 
 #include "bench.h"
 
-/* Pinned memory of the size users pick; larger requests go in turns. */
+/* Bytes of pinned memory, as users pick it; larger requests go in parts. */
 #define STAGE_SIZE (16ul << 20)
 
 /* This thread's pinned buffer, made when first asked for; NULL: no memory. */
 char *byhand_stage(void);
-/* The thread's memory is the processor's own: no stage, no copies. */
+/* Whether this thread's buffer is host memory: no stage and no copies then. */
 bool byhand_in_place(void);
 
 static inline int byhand_fd(CUfileHandle_t fh)

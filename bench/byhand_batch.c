@@ -5,7 +5,7 @@
  * overlap; when the buffer is full the copies are waited for. Writes: as many
  * copies as the buffer holds, one wait, then the writes.
  *
- * All of it happens in submit; status only tells.
+ * All of it happens in the call that submits; status only reports.
  */
 #include "byhand.h"
 #include "gpu.h"

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * cell - runs one place of the grid: some threads, one handle and one buffer
- * each, at random places of the file for a while. The processor time is that
- * of the timed part alone; then each thread has its data checked.
+ * cell - runs one place of the grid: some threads, with a handle and a buffer
+ * each, read or write at random places of the file for a while. Processor time
+ * is that of the timed part alone; afterwards each thread has its data checked.
  */
 #include "gpu.h"
 #include "runner.h"
@@ -89,8 +89,8 @@ void choose_lots(struct runner *r)
 }
 
 /*
- * The file's pages leave the cache; none of it counts. The whole file, because
- * the kernel keeps a folio that only a part of was named.
+ * Drops the file's pages from the cache, which is not measured. All of the
+ * file, because the kernel keeps a folio of which only a part is named.
  */
 static void drop_pages(struct runner *r)
 {
@@ -103,7 +103,7 @@ static void drop_pages(struct runner *r)
 			    (double)(after.tv_nsec - before.tv_nsec) * 1e-9;
 }
 
-/* A scan has its places in order: at the first one it begins anew. */
+/* A scan goes through the places in order: at the first it begins anew. */
 static bool wants_drop(const struct runner *r)
 {
 	return r->cell->medium == MEDIUM_UNCACHED ||
@@ -115,7 +115,7 @@ static void measure(struct runner *r)
 {
 	double end = r->period->end, at = now_s();
 
-	/* what was dropped before is in no time that is told */
+	/* pages that were dropped before the period do not count */
 	r->untimed_cpu_s = 0;
 	do {
 		double before = at;
@@ -138,7 +138,7 @@ static void measure(struct runner *r)
 	r->ended = at;
 }
 
-/* Slots pinned, threads awake, pages in. */
+/* Some turns before the period: then slots are pinned, and threads awake. */
 static void warm_up(struct runner *r)
 {
 	double end = now_s() + WARM_SECONDS;
@@ -186,7 +186,7 @@ static void set_up(struct runner *r)
 	r->mem = memory_new(c->memory, cell_memory(c));
 	if (!r->mem)
 		return fail(r, "no memory", 0);
-	/* Untouched, it would be one page of zeros that stays in the cache. */
+	/* untouched memory would be one page of zeros, always in the cache */
 	if (c->memory == MEMORY_HOST || c->memory == MEMORY_PINNED)
 		memset(r->mem, 1, cell_memory(c));
 	if (c->registered) {
@@ -219,7 +219,7 @@ static void *run(void *arg)
 		r->mover->thread_begin(r->cell);
 	r->way->begin(r);
 	warm_up(r);
-	/* or a library might find the file there, and leave the disk alone */
+	/* with pages in the cache a library might leave the disk alone */
 	if (r->cell->medium == MEDIUM_DIRECT || r->cell->medium == MEDIUM_SCAN)
 		drop_pages(r);
 	pthread_barrier_wait(&r->period->ready);
@@ -236,7 +236,7 @@ static void *run(void *arg)
 	return NULL;
 }
 
-/* Scans share the file out. */
+/* Scans of several threads begin at places spread over the file. */
 static size_t first_place(const struct cell *c, unsigned thread)
 {
 	return c->file_size / c->size * thread / c->threads;

@@ -15,7 +15,7 @@
 #define BLANK 0x5a
 #define GUARD 64 /* bytes after the last request that must stay as they are */
 
-/* What the file should get, or what no read could leave. */
+/* Fills memory with what a write should bring, or no read could leave. */
 static bool prepare(struct runner *r, char *copy, uint64_t seed)
 {
 	size_t size = cell_memory(r->cell);

@@ -35,7 +35,7 @@ static int take(int fd, void *out, size_t size, double patience)
 	return 1;
 }
 
-/* A process that hangs in the kernel may not go; it is left then. */
+/* A process that hangs in the kernel may not end; it is left behind then. */
 static int reap(pid_t pid, double patience)
 {
 	double end = now_s() + patience;

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
  * counting - what statistics of level 3 cost: the same requests with and
- * without them, in turns in one process, so that what else the machine does
- * falls on both. The cost is that of a thread's processor time. What others do
- * only adds to that, so each side stands for the tenth of its turns that was
- * quickest; the two halves of the run, taken alone, show how far that can be
- * believed. Nothing but the requests is in the loop, no clock either.
+ * without them, in turns in one process, so that other work of the machine
+ * burdens both sides. The cost is processor time of a thread. Other work only
+ * adds to that, so the quickest tenth of its turns stands for a side; the same
+ * for each half of the run shows how far the number can be believed. In the
+ * loop there is nothing but requests, not even a clock.
  */
 #include "child.h"
 #include "gpu.h"
@@ -57,7 +57,7 @@ struct worker {
 	int fd;
 	CUfileHandle_t fh;
 	char *mem;
-	struct side side; /* of the turn */
+	struct side side; /* of the last turn */
 	char error[ERROR_SIZE];
 };
 
@@ -195,7 +195,7 @@ static void team_end(struct team *t)
 		pthread_join(t->workers[i].thread, NULL);
 }
 
-/* Are the requests counted, and where they should not be, none? */
+/* One turn with or without statistics; with them, are its requests counted? */
 static const char *one_side(struct team *t, const struct mover *mover,
 			    bool counted, struct side *side)
 {
@@ -221,7 +221,7 @@ static const char *one_side(struct team *t, const struct mover *mover,
 		       "requests were not counted";
 }
 
-/* As many requests as fill the time that a turn shall take. */
+/* How many requests fill the time that a turn shall take. */
 static const char *find_nr(struct team *t, double seconds)
 {
 	struct side side;

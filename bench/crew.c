@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * crew - see crew.h. Locks: lock, over all fields but the jobs, which stand
- * still while they are run; no IO under it.
+ * crew - see crew.h. Lock: lock guards all fields; the jobs do not change while
+ * they are run. No IO is done under it.
  */
 #include "crew.h"
 

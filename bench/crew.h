@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
  * crew - threads that read or write many parts of a file at once, as fio's
- * jobs do, into memory of their own. Each thread of a cell has its crew.
+ * jobs do, into memory of their own. Each thread of a cell has its own crew,
+ * which the calls below mean.
  */
 #ifndef BENCH_CREW_H
 #define BENCH_CREW_H
@@ -20,7 +21,7 @@ struct crew_job {
 };
 
 void crew_begin(unsigned helpers); /* 0: the caller alone */
-/* All jobs done: 0, or an errno. */
+/* Returns when all jobs are done: 0, or an errno; EIO: one came up short. */
 int crew_run(const struct crew_job *jobs, unsigned nr);
 void crew_end(void); /* also without a begin */
 

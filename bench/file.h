@@ -7,9 +7,10 @@
 #include <stddef.h>
 
 /*
- * Makes path, size bytes and a little more, in the page cache and on the
- * disk; takes what is there if keep is set and every byte is right. Files are
- * removed by file_remove_all and when a signal ends the program, but kept ones.
+ * Makes a file of size bytes and a little more, in the page cache and on the
+ * disk. keep: takes the file that is there if every byte is right, and leaves
+ * it there; others are removed by file_remove_all, and when a signal ends the
+ * program. False: said on stderr what went wrong.
  */
 bool file_make(const char *path, size_t size, bool keep);
 void file_remove_all(void);

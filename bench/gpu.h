@@ -6,9 +6,11 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-const char *gpu_open(void); /* NULL, or what went wrong */
-const char *gpu_use(void);  /* this thread may allocate and copy */
-/* The same on another GPU, also for each gpu_use() of this thread after it. */
+/* Opens the first GPU. Texts: NULL, or what went wrong. */
+const char *gpu_open(void);
+/* From now on this thread may allocate and copy. */
+const char *gpu_use(void);
+/* The same on GPU nr, also for each gpu_use() of this thread after it. */
 const char *gpu_use_other(unsigned nr);
 bool gpu_is_open(void);
 const char *gpu_name(void);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* grid - the kinds of measurement, over all libraries in turns. */
+/* grid - the kinds of measurement; each asks all libraries in turns. */
 #ifndef BENCH_GRID_H
 #define BENCH_GRID_H
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * limit - what no library can go past here: the one stage of a request that
- * the machine makes slowest, alone, with nothing before or after it.
+ * limit - what no library can exceed on this machine: the slowest stage of a
+ * request alone, with nothing before or after it.
  *
  * Cached reads into GPU memory: the copies over the link, out of one pinned
  * buffer. All else (O_DIRECT, writes, host memory): the file IO, by many
@@ -19,7 +19,7 @@
 #define STAGE_SIZE (16ul << 20)
 #define MAX_DEPTH 8		/* parts of one request at the disk at once */
 #define MAX_BATCH 16		/* requests of a batch at the disk at once */
-#define MIN_SHARE (256ul << 10) /* bytes worth another thread's waking */
+#define MIN_SHARE (256ul << 10) /* bytes for which one more thread is woken */
 
 static _Thread_local struct {
 	bool link;
@@ -31,7 +31,7 @@ static _Thread_local struct {
 	unsigned nr, told;
 } mine;
 
-/* How many threads do best what one request or batch asks for. */
+/* How many threads carry out one request or batch quickest. */
 static unsigned at_once(const struct cell *c)
 {
 	long processors = sysconf(_SC_NPROCESSORS_ONLN);
@@ -188,7 +188,7 @@ static void destroy(CUfileBatchHandle_t batch)
 {
 }
 
-/* The link alone: what order costs at the file is no limit of a machine. */
+/* The link alone: what stream order costs file IO is no machine's limit. */
 static CUfileError_t read_async(CUfileHandle_t fh, void *base, size_t *size,
 				off_t *file_off, off_t *buf_off, ssize_t *bytes,
 				CUstream stream)
@@ -210,7 +210,7 @@ static CUfileError_t write_async(CUfileHandle_t fh, void *base, size_t *size,
 
 void limit_load(struct mover *mover)
 {
-	byhand_load(mover); /* registrations, which are nothing */
+	byhand_load(mover); /* for registrations, which do nothing there */
 	mover->read = limit_read;
 	mover->write = limit_write;
 	mover->batch_set_up = set_up;

@@ -227,7 +227,7 @@ static void defaults(struct options *o)
 	};
 }
 
-/* Nothing would be left of a smaller one. */
+/* An unaligned size is SHORT bytes less; of a smaller one nothing is left. */
 static bool is_large_enough(const struct options *o, size_t size)
 {
 	if (size > SHORT || !list_has(&o->aligns, ALIGN_SIZE))

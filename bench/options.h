@@ -26,13 +26,13 @@ struct options {
 	bool host;	      /* the GPU is left alone */
 	bool fresh, rest, counting, keep;
 	int rounds;
-	double seconds, patience;
+	double seconds, patience; /* of a cell; beyond it, until it hangs */
 	size_t file_size;
 	const char *file, *tmpfs;
 	FILE *json; /* or NULL */
 };
 
-/* By the enums' values, each ended by NULL. */
+/* Names of the enums' values, in their order; each list ends with NULL. */
 extern const char *const op_names[],
 	*const medium_names[], *const memory_names[],
 				       *const align_names[],

@@ -2,7 +2,8 @@
 /*
  * rest - what a library holds and uses in a process that does nothing: after
  * the driver is open, while many threads read, and after they have stopped.
- * A new process each; the loop by hand shows what CUDA itself holds.
+ * Each library has a new process; the loop by hand shows what CUDA itself
+ * holds.
  */
 #include "child.h"
 #include "gpu.h"
@@ -34,7 +35,7 @@ struct stage {
 struct answer {
 	char error[ERROR_SIZE];
 	struct stage base, opened, load, after;
-	/* in REST_SECONDS, of the whole process */
+	/* spent by the whole process in REST_SECONDS */
 	double opened_cpu_ms, after_cpu_ms;
 	long opened_switches, after_switches;
 	double gb_per_s;

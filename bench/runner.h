@@ -11,7 +11,7 @@
 
 #include <pthread.h>
 
-/* One request of a turn: where in the file, where in the buffer. */
+/* One request of a turn: its places in the file and in the buffer. */
 struct lot {
 	off_t file_off, mem_off;
 	size_t size;   /* read by stream IO when it runs */
@@ -20,7 +20,8 @@ struct lot {
 
 struct runner;
 
-/* What all runners of a cell share. The times are set between two barriers. */
+/* Shared by the runners of a cell. begin and end are set after ready and before
+ * start; a runner measures between start and stop. */
 struct period {
 	pthread_barrier_t ready, start, stop;
 	double begin, end;
@@ -43,9 +44,9 @@ struct runner {
 	const struct cell *cell;
 	const struct way *way;
 	struct period *period;
-	pthread_mutex_t *writing; /* while a write is checked */
+	pthread_mutex_t *writing; /* held while a write is checked */
 	uint64_t random;
-	size_t next; /* place, of a scan */
+	size_t next; /* place of a scan's next request */
 	int fd;
 	CUfileHandle_t fh;
 	char *mem;
@@ -54,22 +55,22 @@ struct runner {
 	void *state;	/* the way's */
 	float *samples; /* us, of every turn up to MAX_SAMPLES */
 	size_t nr_samples, nr_turns;
-	size_t nr_in_time; /* turns that ended within the period */
-	double ended;	   /* the last one */
-	double seconds;	   /* of all turns */
-	double untimed_cpu_s;
+	size_t nr_in_time;    /* turns that ended within the period */
+	double ended;	      /* when the last turn ended */
+	double seconds;	      /* of all turns */
+	double untimed_cpu_s; /* spent in the period on what is not measured */
 	bool stale;
 	char error[ERROR_SIZE];
 };
 
-/* code: -1 adds errno, 0 nothing. The first failure of a runner stands. */
+/* code: -1 adds errno, 0 nothing, another itself. The first failure stands. */
 void fail(struct runner *r, const char *what, long code);
-/* For the calls of batches and streams, which a library may not have. */
+/* The same for calls of batches and streams, which a library may lack. */
 void fail_call(struct runner *r, const char *what, int code);
 
 void choose_lots(struct runner *r); /* random places for the next turn */
 void check(struct runner *r);	    /* check.c: one more turn, verified */
-/* sum.c; cpu: seconds of all processors, those untimed among them. */
+/* sum.c; cpu: processor time in the period, untimed_cpu_s included. */
 void add_up(const struct runner *runners, const struct cell *cell, double cpu,
 	    struct result *result);
 

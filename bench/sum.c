@@ -13,10 +13,11 @@ static int by_value(const void *a, const void *b)
 }
 
 /*
- * Of all together: what ended within the period, or all of it by when the last
- * one ended. Threads that wait for a processor, or for each other, are at it
- * one after another, and each one's own rate says nothing; but where pages are
- * dropped in between, which is not timed, there is no other.
+ * Requests per second of all threads: those that ended within the period, or
+ * all of them until the last one ended, if that is more. Threads that wait for
+ * a processor, or for each other, run one after another, and each one's own
+ * rate says nothing. But where pages are dropped in between, which is not
+ * timed, there are only their own rates.
  */
 static double rate_of(const struct runner *runners, const struct cell *cell)
 {
