@@ -7,8 +7,8 @@
 #include <sys/types.h>
 
 /*
- * The checksum of the first size bytes of a file, fewer where it is shorter.
- * Answers how many bytes there were, or -1 with errno.
+ * *sum: of the first size bytes of a file, of all if it is shorter. Answers how
+ * many bytes there were, or -1 with errno.
  */
 off_t checksum_file(int fd, off_t size, uint64_t *sum);
 

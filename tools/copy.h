@@ -2,8 +2,8 @@
 /*
  * copy - one file into another by cuFileRead and cuFileWrite, and the proof.
  *
- * The order is open, run, verify, close; what fails reports itself, answers
- * false, and only close follows it.
+ * The calls come in this order: open, run, verify, close. A call that fails
+ * reports why and answers false; then only close may follow.
  */
 #ifndef TOOLS_COPY_H
 #define TOOLS_COPY_H
@@ -27,12 +27,12 @@ struct copy {
 	struct chunk chunk;
 	struct file src;
 	struct file dst;
-	off_t size; /* of the source; 0 where it is empty or cannot be known */
-	off_t done;
+	off_t size; /* of the source; 0: empty, or not known */
+	off_t done; /* bytes copied */
 	double start;
-	double sync_seconds;
-	double shown; /* when progress was last drawn */
-	bool show;
+	double sync_seconds; /* in fsync */
+	double shown;	     /* when progress was last drawn */
+	bool show;	     /* progress */
 };
 
 /* Opens both, refuses one file under two names, empties the destination. */

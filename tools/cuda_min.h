@@ -35,7 +35,7 @@ const char *gpu_use(const struct gpu *gpu);
 const char *gpu_alloc(void **mem, size_t size);
 const char *gpu_free(void *mem);
 
-/* A driver call that a caller keeps for itself: slot is a function pointer. */
+/* One more driver call; slot: the address of the caller's function pointer. */
 struct gpu_call {
 	void *slot;
 	const char *name;
@@ -44,7 +44,7 @@ struct gpu_call {
 /* Fills the slots, from the driver that gpu_open has loaded. */
 const char *gpu_calls(const struct gpu_call *calls, size_t nr);
 
-/* What a call answered: NULL for success, else a text as of gpu_open. */
+/* The text for what a driver call answered: NULL for success, as gpu_open. */
 const char *gpu_answer(const char *call, int result);
 
 #endif

@@ -3,8 +3,8 @@
  * cuda_more - the rest of what a benchmark asks of the GPU driver: memory of
  * other kinds, copies, and streams.
  *
- * All of it belongs to the GPU that is current on the calling thread
- * (gpu_use). What fails answers a text, as gpu_open does.
+ * All of it belongs to the GPU that is current on the calling thread (gpu_use).
+ * Calls answer as gpu_open does: NULL, or a text of why they failed.
  */
 #ifndef TOOLS_CUDA_MORE_H
 #define TOOLS_CUDA_MORE_H
@@ -29,7 +29,7 @@ struct gpu_vmm {
 const char *gpu_alloc_vmm(struct gpu_vmm *vmm, size_t size, int dev);
 const char *gpu_free_vmm(struct gpu_vmm *vmm);
 
-/* One side is memory of the GPU. They return when the bytes are there. */
+/* To and from memory of the GPU; they return when the bytes are there. */
 const char *gpu_copy_in(void *dst, const void *src, size_t size);
 const char *gpu_copy_out(void *dst, const void *src, size_t size);
 

@@ -164,7 +164,7 @@ static void print(const struct options *o, const struct snapshot *s,
 		print_text(s, before, level_to_show(o, s));
 }
 
-/* Nobody may have waited for it yet: but its memory goes before its files. */
+/* A process that ends may still be there, but maps no library any more. */
 static bool has_ended(long pid)
 {
 	int library;

@@ -83,7 +83,7 @@ static bool is_the_file(const char *path)
 	return !strcmp(text, OCF_STATS_LINK);
 }
 
-/* The descriptor, -1 with errno 0 where there is no such link. */
+/* A descriptor of the file; -1, errno 0: the process has no such link. */
 static int open_among(long pid, DIR *dir)
 {
 	struct dirent *entry;
@@ -106,7 +106,7 @@ static bool is_sealed(int fd)
 	return (fcntl(fd, F_GET_SEALS) & need) == need;
 }
 
-/* One that is being made has no such word yet. */
+/* A file that is still being made has no such word yet. */
 static bool has_magic(int fd)
 {
 	uint64_t magic;

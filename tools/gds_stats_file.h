@@ -27,21 +27,21 @@ struct snapshot {
 	struct number *numbers;
 };
 
-/* Is a libcufile loaded there? 1, 0, or -1: that may not be known. */
+/* Has the process loaded a libcufile? 1, 0, or -1 with errno: not known. */
 int process_has_library(long pid);
-/* The descriptor of its statistics, or -1 where it keeps none to be read. */
+/* A descriptor of its statistics, the caller's; -1: there is none to read. */
 int process_file(long pid);
 
-/* False, and a line on standard error, where it cannot be had. */
+/* False, with a line on stderr: there are no statistics to be had. */
 bool snapshot_take(struct snapshot *s, long pid);
-/* The same, of that file, which it closes: the process may have ended. */
+/* The same from fd, which it closes; the process may have ended meanwhile. */
 bool snapshot_of_file(struct snapshot *s, long pid, int fd);
 void snapshot_free(struct snapshot *s);
 
-/* 0 where the library does not count such a thing. */
+/* Value nth of a number; 0 if the library has no number of that name. */
 uint64_t snapshot_get(const struct snapshot *s, const char *name, unsigned nth);
 
-/* True for numbers of GPUs, one an ordinal. */
+/* Whether its values are of GPUs, by ordinal. */
 bool number_is_of_gpus(const struct number *n);
 
 #endif

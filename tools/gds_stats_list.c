@@ -79,7 +79,7 @@ static const struct snapshot *find(const struct listing *l, long pid)
 	return NULL;
 }
 
-/* Of single requests and of batches. */
+/* The sum for single requests and for batches. */
 static uint64_t both(const struct snapshot *s, const char *op, const char *part)
 {
 	char name[64], batch[64];
@@ -97,13 +97,13 @@ static double gib_per_second(const struct snapshot *s,
 
 	if (before)
 		ns = s->now_ns - before->now_ns;
-	/* a reset in between begins at 0 again */
+	/* after a reset in between the count begins at 0 again */
 	return ns ? (double)(bytes >= old ? bytes - old : bytes) / GIB /
 			       ((double)ns / 1e9) :
 		    0;
 }
 
-/* What it was called with, one line of it. */
+/* The command line of the process, one line of it. */
 static void print_command(long pid)
 {
 	char path[64], text[80];

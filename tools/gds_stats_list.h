@@ -6,12 +6,12 @@
 #include <stdbool.h>
 
 /*
- * Prints the list; watch: seconds until it is printed again, with the rates of
- * the time between, without end; 0: once. False where /proc cannot be read.
+ * Prints the list. watch: seconds until it is printed again and again, with the
+ * rates of the time between; 0: once. False: reported; /proc cannot be read.
  */
 bool list_processes(double watch);
 
-/* Sleeps. */
+/* Sleeps for so long. */
 void wait_for(double seconds);
 
 #endif

@@ -190,7 +190,7 @@ static void metric_histogram(const struct number *n, long pid)
 	}
 }
 
-/* Without their closing brace. */
+/* Leaves the closing brace to the caller, who may have more labels. */
 static void gpu_labels(const struct snapshot *s, unsigned g, long pid)
 {
 	printf("{pid=\"%ld\",gpu=\"%u\",uuid=\"", pid, g);

@@ -2,15 +2,15 @@
 /*
  * gds_stats_print - a snapshot as text, JSON or OpenMetrics, on stdout.
  *
- * Rates are over the time from before to s; before NULL: over all that was
- * counted.
+ * Rates are of the time from snapshot before to snapshot s; if before is NULL,
+ * of all the time that was counted.
  */
 #ifndef TOOLS_GDS_STATS_PRINT_H
 #define TOOLS_GDS_STATS_PRINT_H
 
 #include "gds_stats_file.h"
 
-/* As much as level names. */
+/* The sections of statistics of this level. */
 void print_text(const struct snapshot *s, const struct snapshot *before,
 		unsigned level);
 

@@ -21,7 +21,7 @@ bool fail_errno(const char *call, const char *name);
 /* A data call's failure: errno is POSIX's or a cuFile code. */
 bool fail_io(const char *call, const char *name, off_t off, size_t size);
 
-/* The same, with the code itself. */
+/* The same, with code in place of errno. */
 bool fail_code(const char *call, const char *name, off_t off, size_t size,
 	       int code);
 

@@ -91,7 +91,7 @@ static void print_route(FILE *out, char *text)
 
 		if (next)
 			*next = '\0';
-		/* the tests' own path is nobody's hope */
+		/* no program hopes for the path that is there for tests */
 		if (strncmp(reasons, "null: ", 6) != 0)
 			fprintf(out, "%-10s   not %s\n", "", reasons);
 		reasons = next ? next + 2 : NULL;

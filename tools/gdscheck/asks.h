@@ -26,20 +26,20 @@ struct ask {
 
 struct asks {
 	const char *name;
-	bool in_directory; /* name is one: a file made there for the question */
+	bool in_directory; /* name is a directory; asked of a file made there */
 	struct stat st;
 	struct place place;
-	struct peers peers; /* the asker's, where there is a block device */
+	struct peers peers; /* check_file fills it in, if on a block device */
 	bool writable;
-	bool refused;		  /* it would not be registered */
-	char why_not_direct[128]; /* "" where O_DIRECT can be had */
-	unsigned nr;		  /* of each operation */
+	bool refused;		  /* the library would not register it */
+	char why_not_direct[128]; /* "" if O_DIRECT can be had */
+	unsigned nr;		  /* asks of each operation */
 	struct ask asks[NR_OPS][NR_ASKS];
 };
 
 /*
- * Of a directory it is a file without a name that is asked about, which is
- * gone afterwards. False: reported in why, and nothing is held.
+ * If name is a directory, asks about a file without a name that is made there
+ * and gone afterwards. False: why says so, and nothing is held.
  */
 bool asks_make(struct asks *asks, const char *name, char *why, size_t size);
 

@@ -26,8 +26,8 @@ struct peers {
 };
 
 /*
- * cuda: the driver's version, 0 for none. thorough: the kernel is looked at
- * where that takes some 40 ms, too.
+ * cuda: the driver's version, 0 for none. thorough: reads /proc/kallsyms, too,
+ * which takes some 40 ms.
  */
 void peers_find(struct peers *peers, int cuda, bool thorough);
 

@@ -21,11 +21,12 @@ struct buffer {
 	struct gpu_vmm vmm;
 };
 
-/* NULL for success; or why not, as gpu_open answers. gpu: NULL for none. */
+/* All answer as gpu_open does: NULL, or why not. gpu: NULL if there is none. */
 const char *buffer_new(struct buffer *buffer, enum memory kind, size_t size,
 		       const struct gpu *gpu);
 const char *buffer_free(struct buffer *buffer);
 
+/* Copy to and from offset at of the buffer; data is host memory. */
 const char *buffer_put(struct buffer *buffer, size_t at, const void *data,
 		       size_t size);
 const char *buffer_get(const struct buffer *buffer, size_t at, void *data,

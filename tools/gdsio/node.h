@@ -8,7 +8,7 @@
 /* Is there such a node, with CPUs? */
 bool node_exists(int node);
 
-/* This thread, and with it the memory that it touches first. errno. */
+/* Binds this thread, and so the memory that it touches first. False: errno. */
 bool node_bind(int node);
 
 #endif

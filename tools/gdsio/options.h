@@ -17,7 +17,7 @@ struct option_row {
 	const char *arg;  /* in the help; NULL: a switch */
 	const char *help; /* NULL: another name of a row above */
 	bool (*take)(struct plan *plan, struct job *job, const char *text);
-	size_t at; /* of the switch in the plan, where take is NULL */
+	size_t at; /* offset of the switch in the plan, if take is NULL */
 };
 
 extern const struct option_row option_rows[];
@@ -25,7 +25,7 @@ extern const size_t nr_option_rows;
 
 const struct option_row *option_of_letter(int letter);
 
-/* False where the text is no value for it; nothing is reported. */
+/* False: the text is no value for this option; nothing is reported. */
 bool option_take(struct plan *plan, struct job *job,
 		 const struct option_row *row, const char *text);
 

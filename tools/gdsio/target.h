@@ -19,7 +19,7 @@ struct target {
 	int fd;	      /* with O_DIRECT, unless the job says otherwise */
 	int plain_fd; /* for what O_DIRECT cannot do; may be fd itself */
 	off_t size;   /* when it was opened */
-	off_t begin;  /* what is moved of it */
+	off_t begin;  /* the range that is moved */
 	off_t end;
 	bool was_made; /* it was not there before */
 	bool has_handle;
@@ -31,8 +31,8 @@ bool target_open(struct target *target, const struct plan *plan,
 		 const struct job *job, int nr);
 
 /*
- * Random writes leave gaps, and may leave out the end: what is to be read at
- * random again is as long from the beginning.
+ * Before random writes, which may leave out the end: makes the file as long as
+ * its range, so that all of that can be read at random again. False: reported.
  */
 bool target_extend(const struct target *target);
 bool target_register(struct target *target);

@@ -2,8 +2,8 @@
 /*
  * walk - the requests of one thread on one target, one after the other.
  *
- * The same plan and seed give the same walk again, which is how what was
- * written at random is read back.
+ * The same plan and seed give the same walk again: so what was written at
+ * random can be read back.
  */
 #ifndef GDSIO_WALK_H
 #define GDSIO_WALK_H
@@ -37,10 +37,10 @@ struct request {
 	bool write;
 };
 
-/* All of the target; write counts where there is no mix. */
+/* A walk over all of the target. write: used if the plan has no mix. */
 void walk_begin(struct walk *walk, const struct plan *plan,
 		const struct job *job, const struct target *target, bool write);
-/* Only share number nr of it, in whole requests. */
+/* Cuts it down to share number nr of so many shares, in whole requests. */
 void walk_share(struct walk *walk, int nr, int shares);
 void walk_seed(struct walk *walk, uint64_t seed, unsigned job, unsigned nr);
 

@@ -2,9 +2,9 @@
 /*
  * worker - one thread of a job: its memory, its walks, its tally.
  *
- * The main thread makes workers, starts them through a gate so that all
- * begin at once, and joins them. Everything in a worker is its thread's own
- * but done, which the main thread reads while it runs.
+ * The main thread makes workers, starts them through a gate so that all begin
+ * at once, and joins them. While a worker runs, the main thread reads nothing
+ * of it but done.
  */
 #ifndef GDSIO_WORKER_H
 #define GDSIO_WORKER_H
@@ -54,7 +54,7 @@ struct worker {
 	uint64_t random;
 	void *way; /* of the transfer type (xfer.h) */
 	struct tally tally;
-	atomic_ullong done; /* bytes, for who looks on */
+	atomic_ullong done; /* bytes moved, for the watch */
 	double end;
 	pthread_t thread;
 };
