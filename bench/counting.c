@@ -195,7 +195,7 @@ static void team_end(struct team *t)
 		pthread_join(t->workers[i].thread, NULL);
 }
 
-/* One turn with or without statistics; with them, are its requests counted? */
+/* A turn with or without statistics, which must count all of it or nothing. */
 static const char *one_side(struct team *t, const struct mover *mover,
 			    bool counted, struct side *side)
 {
@@ -203,7 +203,7 @@ static const char *one_side(struct team *t, const struct mover *mover,
 		CUfileStatsLevel1_t l1;
 		char longer[1024]; /* a library of 1.19 fills more */
 	} before, after;
-	uint64_t nr = t->nr_requests * t->nr;
+	uint64_t nr = t->nr_requests * t->nr, more;
 	const char *error;
 
 	if (counted ? mover->stats_start().err : mover->stats_stop().err)
@@ -215,10 +215,10 @@ static const char *one_side(struct team *t, const struct mover *mover,
 		return error;
 	if (mover->stats_l1(&after.l1).err)
 		return "cuFileGetStatsL1 failed";
-	return after.l1.read_ops.ok - before.l1.read_ops.ok >=
-			       (counted ? nr : 0) ?
-		       NULL :
-		       "requests were not counted";
+	more = after.l1.read_ops.ok - before.l1.read_ops.ok;
+	if (counted)
+		return more >= nr ? NULL : "requests were not counted";
+	return more ? "requests were counted without a start" : NULL;
 }
 
 /* How many requests fill the time that a turn shall take. */
