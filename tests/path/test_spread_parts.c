@@ -4,27 +4,17 @@
  * for, each one at a time, and one alone where too few would come or others
  * run.
  */
-#include <errno.h>
 #include <fcntl.h>
 #include <opencufile.h>
 #include <stdatomic.h>
-#include <stdlib.h>
 #include <unistd.h>
-#include "harness.h"
 #include "seam/os.h"
+#include "spread_world.h"
 
-#define SIZE (24 * TH_MIB)
-#define LARGE (9 * TH_MIB)
 #define PATIENCE_MS 10000
 
 static struct cf_os os;
-static _Atomic unsigned mapped, here, most, wanted;
-
-static int count_map(int fd, off_t off, size_t size, void **mem)
-{
-	atomic_fetch_add(&mapped, 1);
-	return cf_os_real.map_to_write(fd, off, size, mem);
-}
+static _Atomic unsigned here, most, wanted;
 
 /* Nobody goes on before all are there that are wanted. */
 static ssize_t meet(void *mem, const void *buf, size_t size)
@@ -40,62 +30,15 @@ static ssize_t meet(void *mem, const void *buf, size_t size)
 	return cf_os_real.copy_to(mem, buf, size);
 }
 
-static int setup(void **state)
+static int setup_meeting(void **state)
 {
-	os = cf_os_real;
-	os.map_to_write = count_map;
+	int err = setup(state);
+
+	os = *cf_os;
 	os.copy_to = meet;
 	cf_os = &os;
-	mapped = here = most = wanted = 0;
-	return 0;
-}
-
-static int teardown(void **state)
-{
-	int err = th_teardown_close(state);
-
-	cf_os = &cf_os_real;
+	here = most = wanted = 0;
 	return err;
-}
-
-struct world {
-	unsigned char *model, *got;
-	struct th_file file;
-	struct th_mem mem;
-	CUfileHandle_t fh;
-};
-
-static void world_make(struct world *w, size_t workers)
-{
-	th_mem_need(TH_DEVICE);
-	assert_int_equal(cuFileSetParameterSizeT(
-				 CUFILE_PARAM_EXECUTION_MAX_IO_THREADS, workers)
-				 .err,
-			 0);
-	th_open();
-	w->model = th_bytes(SIZE);
-	w->got = malloc(SIZE);
-	assert_non_null(w->got);
-	th_file_make(&w->file, TH_TMPFS, O_RDWR, NULL, SIZE);
-	th_mem_alloc(&w->mem, TH_DEVICE, SIZE);
-	th_mem_put(&w->mem, 0, w->model, SIZE);
-	w->fh = th_handle(w->file.fd);
-}
-
-static void world_end(struct world *w)
-{
-	cuFileHandleDeregister(w->fh);
-	th_mem_free(&w->mem);
-	th_file_end(&w->file);
-	free(w->model);
-	free(w->got);
-	th_close();
-}
-
-static void check_file(const struct world *w, size_t size)
-{
-	th_file_get(&w->file, 0, w->got, size);
-	th_equal("file", w->got, w->model, size);
 }
 
 /* A carrier that took parts ahead would leave none to others. */
@@ -104,14 +47,14 @@ static void all_who_come_have_a_part(void **state)
 	ocf_explain_t e = { .struct_size = sizeof(e) };
 	struct world w;
 
-	world_make(&w, 7);
+	world_of(&w, TH_DEVICE, 7);
 	assert_int_equal(ocf_explain_write(w.fh, w.mem.ptr, SIZE, 0, 0, &e).err,
 			 0);
 	assert_int_equal(e.carriers, 8);
 	wanted = e.carriers;
-	assert_int_equal(cuFileWrite(w.fh, w.mem.ptr, SIZE, 0, 0), SIZE);
+	assert_int_equal(write_new(&w, 0, SIZE, 0), SIZE);
 	assert_int_equal(most, wanted);
-	check_file(&w, SIZE);
+	check_file(&w);
 	world_end(&w);
 }
 
@@ -121,12 +64,11 @@ static void two_are_too_few(void **state)
 	struct world w;
 
 	for (size_t workers = 0; workers < 3; workers++) {
-		world_make(&w, workers);
+		world_of(&w, TH_DEVICE, workers);
 		mapped = 0;
-		assert_int_equal(cuFileWrite(w.fh, w.mem.ptr, LARGE, 0, 0),
-				 LARGE);
+		assert_int_equal(write_new(&w, 0, LARGE, 0), LARGE);
 		assert_int_equal(mapped, maps_with[workers]);
-		check_file(&w, LARGE);
+		check_file(&w);
 		world_end(&w);
 	}
 }
@@ -137,9 +79,9 @@ static void small_slots_and_one_part_are_for_one(void **state)
 	struct world w;
 
 	th_slots_of(512 * TH_KIB);
-	world_make(&w, 7);
-	assert_int_equal(cuFileWrite(w.fh, w.mem.ptr, LARGE, 0, 0), LARGE);
-	check_file(&w, LARGE);
+	world_of(&w, TH_DEVICE, 7);
+	assert_int_equal(write_new(&w, 0, LARGE, 0), LARGE);
+	check_file(&w);
 	world_end(&w);
 	assert_int_equal(
 		cuFileSetParameterSizeT(
@@ -147,9 +89,9 @@ static void small_slots_and_one_part_are_for_one(void **state)
 			LARGE / TH_KIB + 1)
 			.err,
 		0);
-	world_make(&w, 7);
-	assert_int_equal(cuFileWrite(w.fh, w.mem.ptr, LARGE, 0, 0), LARGE);
-	check_file(&w, LARGE);
+	world_of(&w, TH_DEVICE, 7);
+	assert_int_equal(write_new(&w, 0, LARGE, 0), LARGE);
+	check_file(&w);
 	world_end(&w);
 	assert_int_equal(mapped, 0);
 }
@@ -161,7 +103,7 @@ static void so_is_what_goes_direct(void **state)
 	struct world w;
 	int fd;
 
-	world_make(&w, 7);
+	world_of(&w, TH_DEVICE, 7);
 	fd = open(w.file.path, O_RDWR | O_DIRECT | O_CLOEXEC);
 	if (fd < 0) {
 		world_end(&w);
@@ -169,9 +111,9 @@ static void so_is_what_goes_direct(void **state)
 	}
 	plain = w.fh;
 	w.fh = th_handle(fd);
-	assert_int_equal(cuFileWrite(w.fh, w.mem.ptr, LARGE, 0, 0), LARGE);
+	assert_int_equal(write_new(&w, 0, LARGE, 0), LARGE);
 	assert_int_equal(mapped, 0);
-	check_file(&w, LARGE);
+	check_file(&w);
 	cuFileHandleDeregister(w.fh);
 	assert_int_equal(close(fd), 0);
 	w.fh = plain;
@@ -221,34 +163,37 @@ static void beside_many_one_writes_alone(void **state)
 	struct world w;
 
 	for (size_t others = OTHERS - 1; others <= OTHERS; others++) {
-		world_make(&w, 15); /* three for each */
+		world_of(&w, TH_DEVICE, 15); /* three for each */
 		th_file_make(&file, TH_TMPFS, O_RDWR, w.model, TH_MIB);
 		beside = (struct beside){ .w = &w,
 					  .fh = th_handle(file.fd),
 					  .others = others };
+		th_fill(w.model, LARGE);
+		th_mem_put(&w.mem, 0, w.model, LARGE);
 		mapped = 0;
 		os.pread = hold_pread;
 		th_threads((unsigned)others + 1, run_beside, NULL);
 		os.pread = cf_os_real.pread;
 		assert_int_equal(beside.n, LARGE);
 		assert_int_equal(mapped, others < OTHERS);
-		check_file(&w, LARGE);
+		check_file(&w);
 		cuFileHandleDeregister(beside.fh);
 		th_file_end(&file);
 		world_end(&w);
 	}
 }
 
-#define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
+#define MEETING_TEST(name) \
+	cmocka_unit_test_setup_teardown(name, setup_meeting, teardown)
 
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		TEST(all_who_come_have_a_part),
-		TEST(two_are_too_few),
-		TEST(small_slots_and_one_part_are_for_one),
-		TEST(so_is_what_goes_direct),
-		TEST(beside_many_one_writes_alone),
+		MEETING_TEST(all_who_come_have_a_part),
+		MEETING_TEST(two_are_too_few),
+		MEETING_TEST(small_slots_and_one_part_are_for_one),
+		MEETING_TEST(so_is_what_goes_direct),
+		MEETING_TEST(beside_many_one_writes_alone),
 	};
 
 	th_start(60);
