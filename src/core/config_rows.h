@@ -249,6 +249,9 @@ CF_SIZE(MAPPED_USE_KB, "opencufile.mapped_use_kb", 256, 0, 268435456, 4, 0,
 CF_SIZE(MAPPED_SETTLE_MS, "opencufile.mapped_settle_ms", 100, 20, 60000, 1, 0,
 	"OCF_MAPPED_SETTLE_MS", NO_PARAM, WORKS,
 	"a file that changed so lately is not mapped")
+CF_SIZE(MAPPED_IDLE_MS, "opencufile.mapped_idle_ms", 1000, 0, 3600000, 1, 0,
+	"OCF_MAPPED_IDLE_MS", NO_PARAM, WORKS,
+	"pinned pages go when none was read for so long; 0: they do not")
 CF_BOOL(COMBINE, "opencufile.combine", true, "OCF_COMBINE", NO_PARAM, WORKS,
 	"small reads that come fast are moved by a kernel that stays on the GPU for a moment")
 CF_BOOL(APERTURE, "opencufile.aperture", true, "OCF_APERTURE", NO_PARAM, WORKS,

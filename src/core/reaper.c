@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * reaper - a thread that lives while there are windows to close, or work.
+ * reaper - a thread that lives while there are windows to close or to look
+ * after, or work.
  *
  * Lock: reaper.lock, innermost; no driver call under it.
  */
@@ -21,18 +22,21 @@ static struct {
 	pthread_cond_t gone;	 /* a window is closed, or the thread ends */
 	struct cf_window *first; /* to be closed */
 	void (*work)(void);	 /* of cf_reaper_ask; or NULL */
+	bool (*tend)(void);	 /* of cf_reaper_tend; or NULL */
+	unsigned period_ms;
+	bool more; /* cf_reaper_tend was called, maybe during the last tend */
+	pthread_cond_t news; /* for the thread that rests */
 	bool running;
+	bool resting; /* nothing is being done, until the next tend */
 	/* a thread waited in vain since a window was closed, or work runs:
 	 * waiting is no use */
 	bool stuck;
 	uint64_t nr_gone;
-} reaper = { PTHREAD_MUTEX_INITIALIZER,
-	     PTHREAD_COND_INITIALIZER,
-	     NULL,
-	     NULL,
-	     false,
-	     false,
-	     0 };
+} reaper = {
+	.lock = PTHREAD_MUTEX_INITIALIZER,
+	.gone = PTHREAD_COND_INITIALIZER,
+	.news = PTHREAD_COND_INITIALIZER,
+};
 
 /* Of windows that are still to be closed. */
 static _Atomic size_t bytes;
@@ -77,13 +81,56 @@ static void work_locked(void)
 	reaper.stuck = false;
 }
 
+static struct timespec from_now(uint64_t ns)
+{
+	struct timespec until = { 0 };
+
+	cf_os->clock_gettime(CLOCK_REALTIME, &until);
+	ns += (uint64_t)until.tv_nsec;
+	until.tv_sec += (time_t)(ns / 1000000000);
+	until.tv_nsec = (long)(ns % 1000000000);
+	return until;
+}
+
+/* True: it is time to tend. False: there is something else to be done. */
+static bool rest_locked(void)
+{
+	const struct timespec until =
+		from_now((uint64_t)reaper.period_ms * 1000000);
+	int err = 0;
+
+	reaper.resting = true;
+	while (!err && reaper.tend && !reaper.first && !reaper.work)
+		err = pthread_cond_timedwait(&reaper.news, &reaper.lock,
+					     &until);
+	reaper.resting = false;
+	return err && reaper.tend;
+}
+
+static void tend_locked(void)
+{
+	bool (*tend)(void) = reaper.tend;
+	bool more;
+
+	if (!tend || !rest_locked())
+		return;
+	reaper.more = false;
+	pthread_mutex_unlock(&reaper.lock);
+	more = tend();
+	pthread_mutex_lock(&reaper.lock);
+	if (!more && !reaper.more)
+		reaper.tend = NULL;
+}
+
 static void *run(void *unused)
 {
 	pthread_mutex_lock(&reaper.lock);
 	do {
 		close_all_locked();
 		work_locked();
-	} while (reaper.first);
+		if (!reaper.first)
+			tend_locked();
+	} while (reaper.first || reaper.work || reaper.tend);
 	reaper.running = false;
 	pthread_cond_broadcast(&reaper.gone);
 	pthread_mutex_unlock(&reaper.lock);
@@ -107,6 +154,13 @@ static void spawn_locked(void)
 	pthread_attr_destroy(&detached);
 }
 
+static void wake_locked(void)
+{
+	if (!reaper.running)
+		spawn_locked();
+	pthread_cond_signal(&reaper.news);
+}
+
 void cf_reaper_expect(size_t size)
 {
 	bytes += size;
@@ -118,8 +172,7 @@ void cf_reaper_take(struct cf_window *w)
 	pthread_mutex_lock(&reaper.lock);
 	w->next = reaper.first;
 	reaper.first = w;
-	if (!reaper.running)
-		spawn_locked();
+	wake_locked();
 	pthread_mutex_unlock(&reaper.lock);
 }
 
@@ -139,14 +192,26 @@ bool cf_reaper_ask(void (*work)(void))
 	asked = !reaper.work;
 	if (asked)
 		reaper.work = work;
-	if (!reaper.running)
-		spawn_locked();
+	wake_locked();
 	if (asked && !reaper.running) {
 		reaper.work = NULL;
 		asked = false;
 	}
 	pthread_mutex_unlock(&reaper.lock);
 	return asked;
+}
+
+void cf_reaper_tend(bool (*tend)(void), unsigned period_ms)
+{
+	pthread_mutex_lock(&reaper.lock);
+	reaper.tend = tend;
+	reaper.period_ms = period_ms;
+	reaper.more = true;
+	if (!reaper.running)
+		spawn_locked();
+	if (!reaper.running)
+		reaper.tend = NULL;
+	pthread_mutex_unlock(&reaper.lock);
 }
 
 size_t cf_reaper_bytes(void)
@@ -156,19 +221,14 @@ size_t cf_reaper_bytes(void)
 
 bool cf_reaper_wait(void)
 {
-	struct timespec until = { 0 };
+	const struct timespec until = from_now(WAIT_NS);
 	uint64_t before;
 	bool went;
 
-	cf_os->clock_gettime(CLOCK_REALTIME, &until);
-	until.tv_nsec += WAIT_NS;
-	if (until.tv_nsec >= 1000000000) {
-		until.tv_nsec -= 1000000000;
-		until.tv_sec++;
-	}
 	pthread_mutex_lock(&reaper.lock);
 	before = reaper.nr_gone;
-	while (reaper.running && !reaper.stuck && reaper.nr_gone == before)
+	while (reaper.running && !reaper.resting && !reaper.stuck &&
+	       reaper.nr_gone == before)
 		if (pthread_cond_timedwait(&reaper.gone, &reaper.lock, &until))
 			reaper.stuck = reaper.nr_gone == before;
 	went = reaper.nr_gone != before;
@@ -179,6 +239,8 @@ bool cf_reaper_wait(void)
 void cf_reaper_close(void)
 {
 	pthread_mutex_lock(&reaper.lock);
+	reaper.tend = NULL;
+	pthread_cond_signal(&reaper.news);
 	while (reaper.running)
 		pthread_cond_wait(&reaper.gone, &reaper.lock);
 	close_all_locked();
@@ -199,9 +261,12 @@ void cf_reaper_fork_parent(void)
 void cf_reaper_fork_child(void)
 {
 	pthread_cond_init(&reaper.gone, NULL);
+	pthread_cond_init(&reaper.news, NULL);
 	reaper.first = NULL;
 	reaper.work = NULL;
+	reaper.tend = NULL;
 	reaper.running = false;
+	reaper.resting = false;
 	reaper.stuck = false;
 	bytes = 0;
 	pthread_mutex_unlock(&reaper.lock);

@@ -33,6 +33,13 @@ void cf_reaper_close_here(struct cf_window *w);
  */
 bool cf_reaper_ask(void (*work)(void));
 
+/*
+ * Has the thread call tend each period_ms, until that answers false: there is
+ * nothing to look after any more. Call it again for more; tend may be told
+ * once too often. A call that cannot make the thread is forgotten.
+ */
+void cf_reaper_tend(bool (*tend)(void), unsigned period_ms);
+
 /* Bytes of windows that were expected and are not closed yet. */
 size_t cf_reaper_bytes(void);
 

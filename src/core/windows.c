@@ -221,6 +221,8 @@ static int open_announced(const struct cf_piece *piece, struct cf_window *w,
 	w->making = false;
 	counts.opened++;
 	pthread_mutex_unlock(&cf_windows_lock);
+	if (cf_window_closes_at_once(w))
+		cf_windows_tend();
 	return 0;
 }
 

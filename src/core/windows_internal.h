@@ -40,4 +40,8 @@ void cf_windows_survey(const struct cf_piece *piece, size_t size, bool reads,
 		       const struct cf_windows_limits *limits,
 		       struct cf_survey *survey);
 
+/* A pinned window was opened: has it closed when it is idle (windows_idle.c).
+ */
+void cf_windows_tend(void);
+
 #endif

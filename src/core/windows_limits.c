@@ -9,6 +9,7 @@ static struct {
 	_Atomic int mode;
 	_Atomic size_t max_bytes, chunk, open_from, use_from;
 	_Atomic uint64_t settle_ns;
+	_Atomic unsigned idle_ms;
 } bounds = { .chunk = 1 << 24 };
 
 void cf_windows_configure(const struct cf_windows_limits *to)
@@ -19,6 +20,7 @@ void cf_windows_configure(const struct cf_windows_limits *to)
 	bounds.open_from = to->open_from;
 	bounds.use_from = to->use_from;
 	bounds.settle_ns = to->settle_ns;
+	bounds.idle_ms = to->idle_ms;
 }
 
 #define NOW(member) atomic_load_explicit(&bounds.member, memory_order_relaxed)
@@ -36,6 +38,11 @@ size_t cf_windows_chunk(void)
 size_t cf_windows_max_bytes(void)
 {
 	return NOW(max_bytes);
+}
+
+unsigned cf_windows_idle_ms(void)
+{
+	return NOW(idle_ms);
 }
 
 size_t cf_windows_part(size_t size, enum cf_among among)
@@ -58,5 +65,6 @@ void cf_windows_limits_now(struct cf_windows_limits *to)
 		.open_from = NOW(open_from),
 		.use_from = NOW(use_from),
 		.settle_ns = NOW(settle_ns),
+		.idle_ms = cf_windows_idle_ms(),
 	};
 }

@@ -26,6 +26,8 @@ struct cf_windows_limits {
 	size_t open_from;   /* smallest read that opens one */
 	size_t use_from;    /* smallest read that uses an open one */
 	uint64_t settle_ns; /* for so long a file must not have changed */
+	unsigned idle_ms;   /* pinned ones all go when so long none is used; 0:
+			     * they stay */
 };
 
 /* Sets the limits. The chunk may change only while no window is open. */
@@ -36,6 +38,7 @@ void cf_windows_limits_now(struct cf_windows_limits *limits);
 enum cf_windows_mode cf_windows_mode(void);
 size_t cf_windows_chunk(void);
 size_t cf_windows_max_bytes(void);
+unsigned cf_windows_idle_ms(void);
 
 /*
  * What a read comes with. In a stream the ferry's kernel, which is there

@@ -102,6 +102,8 @@ static void configure_windows(const struct cf_config *config)
 		.use_from = kib(config, CF_CFG_MAPPED_USE_KB),
 		.settle_ns = cf_config_size(config, CF_CFG_MAPPED_SETTLE_MS) *
 			     1000000,
+		.idle_ms =
+			(unsigned)cf_config_size(config, CF_CFG_MAPPED_IDLE_MS),
 	});
 }
 

@@ -456,6 +456,8 @@ static const struct effect {
 	{ .key = "opencufile.mapped_use_kb", .elsewhere = "path/mapped_world" },
 	{ .key = "opencufile.mapped_settle_ms",
 	  .elsewhere = "path/mapped_world" },
+	{ .key = "opencufile.mapped_idle_ms",
+	  .elsewhere = "path/mapped_world" },
 	{ .key = "opencufile.stream_ferry",
 	  .elsewhere = "path/test_stream_held" },
 	{ .key = "opencufile.stream_ahead",

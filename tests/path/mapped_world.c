@@ -15,6 +15,7 @@
 
 bool mw_pins;
 size_t mw_chunk_size = 128 * TH_KIB;
+const char *mw_idle_ms = "0";
 size_t mw_open_from = 64 * TH_KIB, mw_use_from = 4 * TH_KIB;
 struct th_mem mw_mem;
 struct th_file mw_file;
@@ -43,6 +44,7 @@ static void configure(const char *mode, size_t cache)
 	set_kib("OCF_MAPPED_MIN_KB", mw_open_from);
 	set_kib("OCF_MAPPED_USE_KB", mw_use_from);
 	setenv("OCF_MAPPED_SETTLE_MS", "20", 1);
+	setenv("OCF_MAPPED_IDLE_MS", mw_idle_ms, 1);
 }
 
 void mw_hold_pages(void)

@@ -26,6 +26,8 @@ extern bool mw_pins;
 extern size_t mw_chunk_size;
 /* bytes: the next begin's opencufile.mapped_min_kb and mapped_use_kb */
 extern size_t mw_open_from, mw_use_from;
+/* its opencufile.mapped_idle_ms; "0" unless a test says otherwise */
+extern const char *mw_idle_ms;
 extern struct th_mem mw_mem; /* MW_SIZE bytes, MW_PAD before and behind */
 extern struct th_file mw_file;
 extern CUfileHandle_t mw_fh;

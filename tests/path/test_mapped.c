@@ -363,6 +363,55 @@ static void auto_maps_nothing_for_who_opens_a_file_for_each_read(void **state)
 	mw_end();
 }
 
+/* And none is being closed. */
+static void await_no_window(void)
+{
+	while (mw_counts().open || mw_counts().bytes)
+		th_sleep_ms(1);
+}
+
+static void begin_hot_for(const char *idle_ms)
+{
+	if (!mw_pins)
+		th_skip("windows that libcuda registers stay");
+	mw_idle_ms = idle_ms;
+	mw_begin_hot();
+	mw_idle_ms = "0";
+}
+
+static void windows_go_when_none_is_used(void **state)
+{
+	uint64_t opened;
+
+	(void)state;
+	begin_hot_for("50");
+	for (int i = 0; i < 3; i++) {
+		await_no_window();
+		opened = mw_counts().opened;
+		mw_read_all();
+		assert_true(mw_counts().opened > opened);
+		mw_read_is(mw_fh, TH_MIB, 8192, mw_content + 8192, TH_MIB);
+	}
+	await_no_window();
+	mw_end();
+}
+
+static void but_not_while_one_is_used(void **state)
+{
+	uint64_t opened;
+
+	(void)state;
+	begin_hot_for("1500");
+	opened = mw_counts().opened;
+	for (int i = 0; i < 200; i++) {
+		mw_read_is(mw_fh, TH_MIB, 4096, mw_content + 4096, TH_MIB);
+		th_sleep_ms(10);
+	}
+	assert_int_equal(mw_counts().opened, opened);
+	assert_true(mw_counts().open > 1);
+	mw_end();
+}
+
 static void auto_without_the_kernel_driver_maps_nothing(void **state)
 {
 	if (!mw_pins)
@@ -1423,6 +1472,8 @@ int main(void)
 		TEST(a_small_read_that_cannot_go_is_staged),
 		TEST(small_reads_are_looked_at_now_and_then),
 		TEST(auto_maps_nothing_for_who_opens_a_file_for_each_read),
+		TEST(windows_go_when_none_is_used),
+		TEST(but_not_while_one_is_used),
 		TEST(auto_without_the_kernel_driver_maps_nothing),
 		TEST(writes_host_memory_and_o_direct_are_not_mapped),
 		TEST(what_is_not_cached_is_not_mapped),

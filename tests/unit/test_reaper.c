@@ -371,6 +371,93 @@ static void without_a_thread_it_does_not(void **state)
 	assert_int_equal(atomic_load(&worked), 1);
 }
 
+/* ---------------------------------------------------------------- tending */
+
+static atomic_int tended, to_tend; /* until it is the last time */
+
+static bool tend(void)
+{
+	return atomic_fetch_add(&tended, 1) + 1 < atomic_load(&to_tend);
+}
+
+static void begin_tending(int times)
+{
+	atomic_store(&tended, 0);
+	atomic_store(&to_tend, times);
+	cf_reaper_tend(tend, 1500);
+}
+
+static void it_tends_until_there_is_nothing(void **state)
+{
+	(void)state;
+	it_is_long_ago();
+	begin_tending(3);
+	wait_for(&tended, 3);
+	cf_reaper_close();
+	assert_int_equal(atomic_load(&tended), 3);
+	assert_int_equal(waited_until.tv_sec, 1001);
+	assert_int_equal(waited_until.tv_nsec, 500000000);
+}
+
+/* And nobody who needs room waits for one that only rests. */
+static void it_closes_and_works_between_times(void **state)
+{
+	(void)state;
+	begin_tending(3);
+	wait_for(&nr_waits, 1);
+	assert_false(cf_reaper_wait());
+	assert_int_equal(atomic_load(&nr_waits), 1);
+	let(1);
+	take();
+	wait_for(&closed, 1);
+	atomic_store(&worked, 0);
+	atomic_store(&may_work, 1);
+	assert_true(cf_reaper_ask(work));
+	wait_for(&worked, 1);
+	assert_int_equal(atomic_load(&tended), 0);
+}
+
+static void the_close_does_not_wait_for_its_time(void **state)
+{
+	(void)state;
+	begin_tending(3);
+	wait_for(&nr_waits, 1);
+	cf_reaper_close();
+	assert_int_equal(atomic_load(&tended), 0);
+}
+
+static bool tend_and_hear_of_more(void)
+{
+	if (atomic_fetch_add(&tended, 1) == 0)
+		cf_reaper_tend(tend_and_hear_of_more, 1500);
+	return false;
+}
+
+static void what_comes_while_it_tends_is_tended_too(void **state)
+{
+	(void)state;
+	it_is_long_ago();
+	atomic_store(&tended, 0);
+	cf_reaper_tend(tend_and_hear_of_more, 1500);
+	wait_for(&tended, 2);
+	cf_reaper_close();
+	assert_int_equal(atomic_load(&tended), 2);
+}
+
+static void without_a_thread_it_is_forgotten(void **state)
+{
+	(void)state;
+	it_is_long_ago();
+	atomic_store(&no_thread, true);
+	begin_tending(1);
+	atomic_store(&no_thread, false);
+	let(1);
+	take();
+	wait_for(&closed, 1);
+	cf_reaper_close();
+	assert_int_equal(atomic_load(&tended), 0);
+}
+
 /* ---------------------------------------------------------------- waiting */
 
 static void where_there_is_none_nobody_waits(void **state)
@@ -488,6 +575,11 @@ int main(void)
 		TEST(it_works_when_all_is_closed),
 		TEST(who_comes_while_it_works_neither_asks_nor_waits),
 		TEST(without_a_thread_it_does_not),
+		TEST(it_tends_until_there_is_nothing),
+		TEST(it_closes_and_works_between_times),
+		TEST(the_close_does_not_wait_for_its_time),
+		TEST(what_comes_while_it_tends_is_tended_too),
+		TEST(without_a_thread_it_is_forgotten),
 		TEST(where_there_is_none_nobody_waits),
 		TEST(who_waits_hears_of_each_that_goes),
 		TEST(a_wait_is_a_moment),
