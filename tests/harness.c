@@ -304,6 +304,7 @@ static void find_fake(void)
 	FIND(alias, "fakecuda_alias");
 	FIND(writes_ordering, "fakecuda_writes_ordering");
 	FIND(descriptors, "fakecuda_descriptors");
+	FIND(restore, "fakecuda_restore");
 #undef FIND
 }
 

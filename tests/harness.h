@@ -136,6 +136,7 @@ struct th_fake {
 	void *(*alias)(CUdeviceptr ptr, size_t size);
 	void (*writes_ordering)(int order, int flush_options);
 	int (*descriptors)(void);
+	void (*restore)(void);
 };
 const struct th_fake *th_fake(void); /* NULL on a real driver */
 /* Asynchronous copies to a GPU since the start; only where the fake is. */

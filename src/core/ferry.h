@@ -127,6 +127,7 @@ struct cf_ferry {
 	bool far;    /* it may move to memory that is not its GPU's */
 	bool shared; /* in a graph: kernels of several launches may meet */
 	bool rings;  /* its kernel rings, and no gate is before it */
+	bool fresh;  /* its aperture is good for this run (core/fresh.h) */
 	/* its stream was idle at the submission, so the run begins at once, and
 	 * reads that only its kernel carries may be ordered right away */
 	bool at_once;
@@ -157,10 +158,11 @@ void cf_ferry_init(struct cf_ferry *ferry, const struct cf_ferry_ops *ops);
  */
 bool cf_ferry_reaches(CUcontext ctx, int ordinal, const struct cf_memory *mem);
 
-/* Whether state and orders are in the aperture, where bytes may be, too. */
+/* Whether state and orders of this run are in the aperture, where bytes may be,
+ * too. */
 static inline bool cf_ferry_is_near(const struct cf_ferry *ferry)
 {
-	return ferry->rings && ferry->near;
+	return ferry->rings && ferry->near && ferry->fresh;
 }
 
 /*

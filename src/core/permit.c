@@ -70,6 +70,16 @@ void cf_permit_rest(struct cf_permit *permit)
 	(void)cf_rest_begin(&permit->rest);
 }
 
+void cf_permit_suspend(struct cf_permit *permit)
+{
+	atomic_store_explicit(&permit->ready, NEVER, memory_order_relaxed);
+}
+
+void cf_permit_resume(struct cf_permit *permit)
+{
+	atomic_store_explicit(&permit->ready, READY, memory_order_release);
+}
+
 void cf_permit_renew(struct cf_permit *permit)
 {
 	cf_rest_renew(&permit->rest);

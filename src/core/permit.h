@@ -41,6 +41,9 @@ bool cf_permit_is_ready(struct cf_permit *permit);
 bool cf_permit_rests(struct cf_permit *permit); /* no launches now */
 /* Begins a rest, after a launch that went wrong. */
 void cf_permit_rest(struct cf_permit *permit);
+/* A kernel that is ready is not from now on; and is again. */
+void cf_permit_suspend(struct cf_permit *permit);
+void cf_permit_resume(struct cf_permit *permit);
 /* Launches went well: the next rest is the shortest again. */
 void cf_permit_renew(struct cf_permit *permit);
 

@@ -37,6 +37,7 @@ struct room {
 struct near {
 	struct cf_shuttle_order orders[CF_SHUTTLE_SEATS];
 	_Alignas(4096) char seats[CF_SHUTTLE_SEATS][CF_SHUTTLE_ROOM];
+	uint64_t word; /* core/fresh.h's */
 };
 
 struct cf_shuttle {
@@ -58,7 +59,7 @@ struct cf_shuttle *cf_shuttle_new(CUcontext ctx, int ordinal)
 		return NULL;
 	__builtin_memset(shuttle, 0, sizeof(*shuttle));
 	cf_trips_init(&shuttle->trips, ctx, ordinal, sizeof(struct room),
-		      sizeof(struct near));
+		      sizeof(struct near), offsetof(struct near, word));
 	return shuttle;
 }
 
@@ -84,15 +85,49 @@ bool cf_shuttle_pays(struct cf_shuttle *shuttle, int64_t gap_ns)
 			cf_trips_one_is_here(trips));
 }
 
+static bool claim(struct cf_shuttle *shuttle, unsigned nr)
+{
+	atomic_bool *taken = &shuttle->seats[nr].taken;
+
+	return !atomic_load_explicit(taken, memory_order_relaxed) &&
+	       !atomic_exchange_explicit(taken, true, memory_order_acquire);
+}
+
+static void release(struct cf_shuttle *shuttle, unsigned nr)
+{
+	atomic_store_explicit(&shuttle->seats[nr].taken, false,
+			      memory_order_release);
+}
+
+/* Nobody looks at what the trips have while one thread has all seats. */
+static bool renew(struct cf_shuttle *shuttle)
+{
+	unsigned nr = 0;
+	bool renewed;
+
+	while (nr < CF_SHUTTLE_SEATS && claim(shuttle, nr))
+		nr++;
+	renewed = nr == CF_SHUTTLE_SEATS && cf_trips_renew(&shuttle->trips);
+	while (nr)
+		release(shuttle, --nr);
+	return renewed;
+}
+
+static bool is_ready(struct cf_shuttle *shuttle)
+{
+	return cf_trips_are_ready(&shuttle->trips) ||
+	       (cf_trips_are_stale(&shuttle->trips) && renew(shuttle));
+}
+
 bool cf_shuttle_is_near(struct cf_shuttle *shuttle)
 {
-	return cf_trips_are_ready(&shuttle->trips) &&
+	return is_ready(shuttle) &&
 	       cf_shuttle_in_aperture(&shuttle->trips.words);
 }
 
 void cf_shuttle_call(struct cf_shuttle *shuttle)
 {
-	if (cf_trips_are_ready(&shuttle->trips))
+	if (is_ready(shuttle))
 		cf_trips_send_for(&shuttle->trips);
 }
 
@@ -119,14 +154,12 @@ bool cf_shuttle_take(struct cf_shuttle *shuttle, struct cf_seat *seat)
 {
 	unsigned first = cf_stripe_number();
 
-	if (!cf_trips_are_ready(&shuttle->trips))
+	if (!is_ready(shuttle))
 		return false;
 	for (unsigned i = 0; i < CF_SHUTTLE_SEATS; i++) {
 		unsigned nr = (first + i) % CF_SHUTTLE_SEATS;
-		atomic_bool *taken = &shuttle->seats[nr].taken;
 
-		if (atomic_load_explicit(taken, memory_order_relaxed) ||
-		    atomic_exchange_explicit(taken, true, memory_order_acquire))
+		if (!claim(shuttle, nr))
 			continue;
 		sit(shuttle, nr, seat);
 		return true;
@@ -154,8 +187,7 @@ void cf_shuttle_leave(struct cf_shuttle *shuttle, const struct cf_seat *seat)
 {
 	if (seat->near)
 		cf_aperture_fence();
-	atomic_store_explicit(&shuttle->seats[seat->nr].taken, false,
-			      memory_order_release);
+	release(shuttle, seat->nr);
 }
 
 /* ------------------------------------------------------------- waiting */
@@ -179,6 +211,7 @@ static int give_up(struct cf_trips *trips, const struct cf_ride *ride)
 			/* all that came are gone, so this is the last word */
 			if (is_done(trips, ride))
 				return 0;
+			cf_trips_doubt(trips);
 			if (cf_trips_one_is_here(trips))
 				cf_trips_rest(trips,
 					      "the GPU has no room for it");

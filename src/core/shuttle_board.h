@@ -60,6 +60,8 @@ struct cf_shuttle_board {
 	struct {
 		_Alignas(CF_SHUTTLE_LINE) _Atomic uint32_t number;
 	} done[CF_SHUTTLE_SEATS];
+	/* for core/fresh.h */
+	_Alignas(CF_SHUTTLE_LINE) _Atomic uint64_t answer;
 };
 
 _Static_assert(offsetof(struct cf_shuttle_board, leaves) == 64 &&

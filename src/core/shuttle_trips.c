@@ -21,12 +21,13 @@
 /* ---------------------------------------------------------------- life */
 
 void cf_trips_init(struct cf_trips *trips, CUcontext ctx, int ordinal,
-		   size_t room, size_t near)
+		   size_t room, size_t near, size_t word)
 {
 	trips->ctx = ctx;
 	trips->ordinal = ordinal;
 	trips->room = room;
 	trips->near = near;
+	trips->word = word;
 	cf_permit_init(&trips->permit);
 }
 
@@ -110,6 +111,8 @@ static void make_aperture(struct cf_trips *trips)
 		for (unsigned k = 0; k < CF_SHUTTLE_WORDS; k++)
 			atomic_init(&orders[i].words[k], 0);
 	cf_aperture_settle(&orders->words[0]);
+	cf_fresh_init(&trips->fresh, &trips->aperture, trips->word,
+		      trips->stream, &trips->words.board->answer);
 	trips->words.orders = orders;
 }
 
@@ -223,6 +226,54 @@ static CUresult launch(struct cf_trips *trips, uint32_t trip)
 	return res;
 }
 
+/* Asks once for each doubt. No trip is in the stream, to hold up the answer. */
+static bool is_stale(struct cf_trips *trips)
+{
+	enum cf_freshness found = CF_FRESH_UNKNOWN;
+	struct cf_scope scope;
+
+	if (!atomic_load_explicit(&trips->doubted, memory_order_relaxed) ||
+	    enter(trips, &scope) != CF_CU_SUCCESS)
+		return false;
+	found = cf_fresh_ask(cf_cuda_entered(), &trips->fresh);
+	cf_context_leave(&scope);
+	if (found == CF_FRESH_UNKNOWN)
+		return false;
+	atomic_store_explicit(&trips->doubted, false, memory_order_relaxed);
+	return found == CF_FRESH_STALE;
+}
+
+static void suspend(struct cf_trips *trips)
+{
+	cf_log(CF_LOG_INFO,
+	       "shuttle: the process was restored from a checkpoint, what is "
+	       "on gpu %d is made anew",
+	       trips->ordinal);
+	cf_permit_suspend(&trips->permit);
+	atomic_store_explicit(&trips->stale, true, memory_order_release);
+}
+
+bool cf_trips_renew(struct cf_trips *trips)
+{
+	const struct cf_cuda *cuda = cf_cuda_loaded();
+	struct cf_scope scope;
+	bool empty;
+
+	if (!cuda || enter(trips, &scope) != CF_CU_SUCCESS)
+		return false;
+	empty = cuda->stream_query(trips->stream) == CF_CU_SUCCESS;
+	if (empty) {
+		cf_aperture_end(&trips->aperture);
+		trips->words.orders = trips->words.board->orders;
+		make_aperture(trips);
+		atomic_store_explicit(&trips->stale, false,
+				      memory_order_relaxed);
+		cf_permit_resume(&trips->permit);
+	}
+	cf_context_leave(&scope);
+	return empty;
+}
+
 /* The number stands first, so that who looks meanwhile waits for that trip. */
 static void launch_next(struct cf_trips *trips)
 {
@@ -231,6 +282,10 @@ static void launch_next(struct cf_trips *trips)
 
 	if (!cf_shuttle_has_left(trips->words.board, trip))
 		return;
+	if (is_stale(trips)) {
+		suspend(trips);
+		return;
+	}
 	atomic_store(&trips->trip, trip + 1);
 	res = launch(trips, trip + 1);
 	if (res != CF_CU_SUCCESS)

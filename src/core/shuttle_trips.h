@@ -12,6 +12,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 #include "core/aperture.h"
+#include "core/fresh.h"
 #include "core/permit.h"
 #include "core/pinned.h"
 #include "core/shuttle_board.h"
@@ -20,11 +21,13 @@ struct cf_trips {
 	CUcontext ctx;
 	int ordinal; /* of its GPU */
 	size_t room; /* bytes to pin, the board in front */
-	size_t near; /* of an aperture, the orders in front */
+	size_t near; /* of an aperture, the orders in front, */
+	size_t word; /* and there core/fresh.h's */
 	struct cf_permit permit;
 	/* once there is the permit */
 	struct cf_pinned pinned;
 	struct cf_aperture aperture;
+	struct cf_fresh fresh;
 	struct cf_shuttle_words words;
 	CUmodule module;
 	CUfunction function;
@@ -35,12 +38,15 @@ struct cf_trips {
 	 */
 	_Atomic int64_t launched;
 	_Atomic unsigned blocked;
+	/* relaxed: a trip has not found an order, so the next launch asks
+	 * whether the aperture is fresh; and it was not */
+	atomic_bool doubted, stale;
 	/* the last one that was launched, also while it is; seq_cst */
 	_Alignas(CF_SHUTTLE_LINE) _Atomic uint32_t trip;
 };
 
 void cf_trips_init(struct cf_trips *trips, CUcontext ctx, int ordinal,
-		   size_t room, size_t near);
+		   size_t room, size_t near, size_t word);
 /* alive: the context is current and can be asked. */
 void cf_trips_fini(struct cf_trips *trips, bool alive);
 
@@ -63,6 +69,24 @@ bool cf_trips_send_for(struct cf_trips *trips);
  * bring a trip.
  */
 bool cf_trips_are_late(struct cf_trips *trips, int64_t *since);
+
+/* No trip has found an order, while it was there to be found. */
+static inline void cf_trips_doubt(struct cf_trips *trips)
+{
+	if (cf_shuttle_in_aperture(&trips->words))
+		atomic_store_explicit(&trips->doubted, true,
+				      memory_order_relaxed);
+}
+
+/*
+ * Whether it is not ready because its aperture is stale. Who has all seats may
+ * then make another; false: that must wait.
+ */
+static inline bool cf_trips_are_stale(const struct cf_trips *trips)
+{
+	return atomic_load_explicit(&trips->stale, memory_order_relaxed);
+}
+bool cf_trips_renew(struct cf_trips *trips);
 
 /* Small copies go the plain way for a while. */
 void cf_trips_rest(struct cf_trips *trips, const char *why);

@@ -159,6 +159,21 @@ void cf_chunk_bring_near(struct cf_chunk *chunk,
 	cf_aperture_settle(&sops[0].ferry.near->state);
 }
 
+void cf_berths_take_far(struct cf_berths *berths)
+{
+	for (struct cf_chunk *chunk = berths->chunks; chunk;
+	     chunk = chunk->next)
+		for (size_t i = 0; i < CHUNK_SOPS; i++)
+			chunk->sops[i].ferry.near = NULL;
+}
+
+#define ANSWER 1024 /* of the bells' page, far behind them */
+
+_Atomic uint64_t *cf_chunk_answer(const struct cf_chunk *chunk)
+{
+	return (_Atomic uint64_t *)(chunk->mem + PAGE + ANSWER);
+}
+
 /* The wait is for a word behind the bells, which stays 0. */
 CUresult cf_chunk_put_wait(const struct cf_cuda *cuda,
 			   const struct cf_chunk *chunk, CUstream stream)

@@ -52,6 +52,10 @@ void cf_berths_add(struct cf_berths *berths, struct cf_chunk *chunk);
 void cf_chunk_bring_near(struct cf_chunk *chunk,
 			 const struct cf_aperture *aperture,
 			 struct cf_near_slots *slots);
+/* No chunk's ferries use an aperture any more; all are at home. */
+void cf_berths_take_far(struct cf_berths *berths);
+/* A pinned word for core/fresh.h. */
+_Atomic uint64_t *cf_chunk_answer(const struct cf_chunk *chunk);
 /* From now on workers look at the bells of the chunk that was added last. */
 void cf_berths_list_bells(struct cf_berths *berths);
 

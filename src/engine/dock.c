@@ -11,6 +11,7 @@
 #include "core/context.h"
 #include "core/lane.h"
 #include "core/log.h"
+#include "core/log_tag.h"
 #include "engine/dock_internal.h"
 
 #define LOOK_AGAIN_NS (20 * 1000 * 1000) /* between looks at a context */
@@ -34,6 +35,43 @@ const struct cf_ferry_kernel *cf_dock_ferry(const struct cf_dock *dock)
 bool cf_dock_has_bells(const struct cf_dock *dock)
 {
 	return dock->memops && dock->bells;
+}
+
+bool cf_dock_is_fresh(const struct cf_cuda *cuda, struct cf_dock *dock)
+{
+	enum cf_freshness found = dock->stale ?
+					  CF_FRESH_UNKNOWN :
+					  cf_fresh_ask(cuda, &dock->fresh);
+
+	if (found != CF_FRESH_STALE)
+		return found == CF_FRESH;
+	pthread_mutex_lock(&cf_docks.lock);
+	dock->stale = true;
+	dock->neared = false;
+	pthread_mutex_unlock(&cf_docks.lock);
+	cf_log(CF_LOG_INFO,
+	       "stream IO: the process was restored from a checkpoint, what is "
+	       "on the GPU for context " CF_TAG " is made anew",
+	       cf_tag(dock->ctx));
+	return false;
+}
+
+/* The word on the pinned board, which nobody uses now, is what is copied. */
+void cf_dock_tell_end(const struct cf_cuda *cuda, struct cf_dock *dock,
+		      struct cf_ferry *ferry)
+{
+	_Atomic uint64_t *state = &ferry->board->state;
+	CUresult res;
+
+	atomic_store_explicit(state, ((uint64_t)ferry->run << 1 | 1) << 32,
+			      memory_order_release);
+	res = cuda->memcpy_htod_async(ferry->near_place, (const void *)state,
+				      sizeof(*state), dock->probe);
+	if (res != CF_CU_SUCCESS)
+		cf_log(CF_LOG_ERROR,
+		       "stream IO: a kernel in context " CF_TAG
+		       " cannot be told to leave: %s",
+		       cf_tag(dock->ctx), cf_cuda_error_name((int)res));
 }
 
 static bool knows_memops(const struct cf_cuda *cuda)

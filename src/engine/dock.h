@@ -54,6 +54,20 @@ bool cf_dock_has_memops(const struct cf_dock *dock);
 /* The kernel of its streams' ferries; NULL: not loaded. */
 const struct cf_ferry_kernel *cf_dock_ferry(const struct cf_dock *dock);
 
+/*
+ * Whether its aperture, which it has, is good for an operation that is
+ * submitted now; its context is current. One that is found to be stale
+ * (core/fresh.h) is not used any more, and a later lease loads another.
+ */
+bool cf_dock_is_fresh(const struct cf_cuda *cuda, struct cf_dock *dock);
+
+/*
+ * Tells the kernel of a ferry by way of the driver that its run has ended, and
+ * that nothing was ordered. The dock's context is current.
+ */
+void cf_dock_tell_end(const struct cf_cuda *cuda, struct cf_dock *dock,
+		      struct cf_ferry *ferry);
+
 /* Whether they can also ring a bell before that wait, in the same call. */
 bool cf_dock_has_bells(const struct cf_dock *dock);
 

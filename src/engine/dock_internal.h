@@ -8,6 +8,7 @@
 #define CF_ENGINE_DOCK_INTERNAL_H
 
 #include "core/aperture.h"
+#include "core/fresh.h"
 #include "engine/berths.h"
 #include "engine/dock.h"
 #include "seam/hidden.h"
@@ -25,10 +26,12 @@ struct cf_dock {
 	struct cf_ferry_kernel ferry; /* lock; stays once it is there */
 	struct cf_aperture aperture;  /* of the ferries of the first chunk */
 	struct cf_near_slots slots;   /* behind their part of the aperture */
-	CUstream probe;		      /* asks whether the context is well */
-	bool held_up;		      /* the probe was; the loader's alone */
-	struct cf_berths berths[2];   /* lock; without a ferry, and with */
-	struct cf_dock *next;	      /* lock */
+	struct cf_fresh fresh;	      /* whether it is the GPU's yet */
+	_Atomic bool stale;	    /* lock to write: it is not, make another */
+	CUstream probe;		    /* asks whether the context is well */
+	bool held_up;		    /* the probe was; the loader's alone */
+	struct cf_berths berths[2]; /* lock; without a ferry, and with */
+	struct cf_dock *next;	    /* lock */
 };
 
 struct cf_docks {

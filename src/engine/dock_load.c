@@ -11,6 +11,10 @@
 #include "core/log_tag.h"
 #include "engine/dock_internal.h"
 
+/* What an aperture has: boards and holds, slots, and core/fresh.h's word. */
+#define SLOTS CF_CHUNK_NEAR
+#define WORD (SLOTS + CF_NEAR_SLOTS * CF_NEAR_SLOT)
+
 /*
  * How long a wait that is over may take to leave the probe, also on a busy
  * machine; and how long at a later try, after the probe was held up.
@@ -62,13 +66,18 @@ static void make_aperture(const struct cf_cuda *cuda, struct cf_dock *dock,
 	struct cf_aperture *a = &dock->aperture;
 	int ordinal = cf_context_ordinal(cuda);
 
+	if (dock->stale) {
+		cf_berths_take_far(&dock->berths[true]);
+		cf_aperture_end(a);
+		dock->stale = false;
+	}
 	if (ordinal < 0 ||
-	    !cf_aperture_make(a, ordinal,
-			      CF_CHUNK_NEAR + CF_NEAR_SLOTS * CF_NEAR_SLOT,
-			      dock->probe))
+	    !cf_aperture_make(a, ordinal, WORD + sizeof(uint64_t), dock->probe))
 		return;
-	dock->slots.mem = a->mem + CF_CHUNK_NEAR;
-	dock->slots.gpu = a->gpu + CF_CHUNK_NEAR;
+	dock->slots.mem = a->mem + SLOTS;
+	dock->slots.gpu = a->gpu + SLOTS;
+	cf_fresh_init(&dock->fresh, a, WORD, dock->probe,
+		      cf_chunk_answer(chunk));
 	cf_chunk_bring_near(chunk, a, &dock->slots);
 }
 

@@ -2,6 +2,8 @@
 /* enqueue - bells, gates, marks and kernels, in the order of a stream. */
 #include "engine/enqueue.h"
 
+#include "core/clock.h"
+#include "core/fresh.h"
 #include "engine/sop.h"
 #include "engine/watch.h"
 
@@ -63,17 +65,51 @@ static int take_back(struct cf_sop *sop, CUresult res)
 	return CF_ECUDA(res);
 }
 
-/* The ferry's kernel rings, and the stream waits for it: no wait is needed. */
-static CUresult add_ringing_ferry(const struct cf_cuda *cuda,
-				  struct cf_sop *sop, CUstream stream)
+/*
+ * A launch that took very long may have been held up by a checkpoint: then its
+ * kernel looks into other memory than the CPU writes (core/fresh.h).
+ */
+static bool is_doubtful(int64_t begun)
 {
+	return cf_clock_ns() - begun >= CF_FRESH_NS;
+}
+
+/*
+ * The ferry's kernel rings, and the stream waits for it: no wait is needed.
+ * *again: nobody has heard it, and nobody may. That is decided when the launch
+ * is back, so that until then a bell near an aperture is not armed.
+ */
+static CUresult add_ringing_ferry(const struct cf_cuda *cuda,
+				  struct cf_sop *sop, CUstream stream,
+				  bool *again)
+{
+	int64_t begun = cf_clock_ns();
+	CUresult res;
+	bool later;
+
 	sop->ferry.rings = true;
+	later = cf_ferry_is_near(&sop->ferry) && !sop->ferry.at_once;
 	cf_ferry_begin(&sop->ferry);
 	if (sop->ferry.at_once)
 		cf_bell_ring(sop);
-	cf_bell_arm(sop);
-	return cf_ferry_launch(cuda, cf_dock_ferry(sop->dock), &sop->ferry,
-			       sop->door, sop->ticket, stream);
+	if (!later)
+		cf_bell_arm(sop);
+	res = cf_ferry_launch(cuda, cf_dock_ferry(sop->dock), &sop->ferry,
+			      sop->door, sop->ticket, stream);
+	*again = later && res == CF_CU_SUCCESS && is_doubtful(begun);
+	if (later && !*again)
+		cf_bell_arm(sop);
+	return res;
+}
+
+/* Its kernel leaves without a move. What the CPU writes it may not see, but
+ * what the driver does. */
+static int send_home(const struct cf_cuda *cuda, struct cf_sop *sop)
+{
+	cf_sop_wait_no_more(sop);
+	cf_dock_tell_end(cuda, sop->dock, &sop->ferry);
+	cf_sop_skip(sop);
+	return CF_ENQUEUE_AGAIN;
 }
 
 /* The bell, the wait and the mark: one entry of the stream, and no callback. */
@@ -95,9 +131,13 @@ static CUresult add_bell_and_wait(const struct cf_cuda *cuda,
 int cf_enqueue_ringing(const struct cf_cuda *cuda, struct cf_sop *sop,
 		       CUstream stream)
 {
-	CUresult res = sop->ferried ? add_ringing_ferry(cuda, sop, stream) :
-				      add_bell_and_wait(cuda, sop, stream);
+	bool again = false;
+	CUresult res = sop->ferried ?
+			       add_ringing_ferry(cuda, sop, stream, &again) :
+			       add_bell_and_wait(cuda, sop, stream);
 
+	if (again)
+		return send_home(cuda, sop);
 	if (res != CF_CU_SUCCESS)
 		return take_back(sop, res);
 	/* cannot fail: a worker was reserved */

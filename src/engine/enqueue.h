@@ -14,7 +14,11 @@
 
 struct cf_sop;
 
-/* With a bell, which the dock has. A worker was reserved. */
+/* The operation is home, and may be submitted again, without its aperture. */
+#define CF_ENQUEUE_AGAIN 1
+
+/* With a bell, which the dock has. A worker was reserved. May also answer
+ * CF_ENQUEUE_AGAIN. */
 int cf_enqueue_ringing(const struct cf_cuda *cuda, struct cf_sop *sop,
 		       CUstream stream);
 

@@ -385,6 +385,13 @@ void cf_sop_never_mind(struct cf_sop *sop)
 	cf_sops_unlock();
 }
 
+void cf_sop_skip(struct cf_sop *sop)
+{
+	cf_sops_lock();
+	go_home_locked(sop, true);
+	cf_sops_unlock();
+}
+
 void cf_sop_disarm(struct cf_sop *sop)
 {
 	cf_sops_lock();

@@ -136,12 +136,14 @@ void cf_sop_lost(struct cf_sop *sop);
 void cf_sop_shut(struct cf_sop *sop);
 
 /*
- * The submitter holds the sop until it calls one of the next three. All of the
+ * The submitter holds the sop until it calls one of the next four. All of the
  * operation is in the stream.
  */
 void cf_sop_let_go(struct cf_sop *sop);
 /* Nothing of it is. */
 void cf_sop_never_mind(struct cf_sop *sop);
+/* Its kernel alone is, and will leave. */
+void cf_sop_skip(struct cf_sop *sop);
 /*
  * It was announced, but the stream will not wait for it, for the reason res. An
  * operation that has not begun is stopped: res as a code. Else waits here until

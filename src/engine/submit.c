@@ -172,9 +172,10 @@ static bool begins_at_once(const struct cf_cuda *cuda, const struct cf_sop *sop,
 	       cuda->stream_query(stream) == CF_CU_SUCCESS;
 }
 
-/* Puts a ready operation into the stream; may wait for room there. */
+/* Puts a ready operation into the stream; may wait for room there. near: its
+ * ferry may use its aperture. */
 static int submit(const struct cf_cuda *cuda, struct cf_sop *sop,
-		  const struct cf_place *at)
+		  const struct cf_place *at, bool near)
 {
 	bool bells = cf_dock_has_bells(sop->dock);
 	int err = cf_depth_enter(
@@ -188,6 +189,8 @@ static int submit(const struct cf_cuda *cuda, struct cf_sop *sop,
 	if (cf_sop_may_write(sop))
 		cf_depth_write(sop->depth, 1);
 	sop->belled = bells;
+	sop->ferry.fresh = near && bells && sop->ferried && sop->ferry.near &&
+			   cf_dock_is_fresh(cuda, sop->dock);
 	if (bells && comes_ahead(sop)) {
 		cf_bell_twice(sop);
 		sop->ferry.at_once = begins_at_once(cuda, sop, at->stream);
@@ -207,11 +210,40 @@ static bool is_idle(const struct cf_cuda *cuda, const struct cf_place *at)
 	       cuda->stream_query(at->stream) == CF_CU_SUCCESS;
 }
 
+static int submit_at(const struct cf_cuda *cuda, const struct cf_sop_call *call,
+		     const struct cf_place *at, struct cf_stream_ref *ref,
+		     bool near)
+{
+	struct cf_sop *sop;
+	int err = cf_dock_lease(at->ctx, at->ctx_id, is_idle(cuda, at), &sop);
+
+	if (err)
+		return err;
+	fill(cuda, sop, call, at->ctx, false, ref);
+	return submit(cuda, sop, at, near);
+}
+
+static int record(const struct cf_cuda *cuda, const struct cf_sop_call *call,
+		  const struct cf_place *at, struct cf_stream_ref *ref,
+		  CUgraph graph)
+{
+	struct cf_sop *sop;
+	int err;
+
+	/* a replay would find no room in the batch, and no taker of events */
+	if (call->parcel)
+		return CF_ECUDA(CF_CU_STREAM_CAPTURE_UNSUPPORTED);
+	err = cf_dock_lease(at->ctx, at->ctx_id, false, &sop);
+	if (err)
+		return err;
+	fill(cuda, sop, call, at->ctx, true, ref);
+	return cf_enqueue_in_graph(cuda, sop, at->stream, graph);
+}
+
 int cf_sop_submit(const struct cf_sop_call *call, const struct cf_place *at,
 		  struct cf_stream_ref *ref)
 {
 	const struct cf_cuda *cuda = cf_cuda_loaded();
-	struct cf_sop *sop;
 	CUgraph graph;
 	bool captured;
 	int err;
@@ -219,15 +251,11 @@ int cf_sop_submit(const struct cf_sop_call *call, const struct cf_place *at,
 	if (!cuda)
 		return CF_ECUDA(CF_CU_DEINITIALIZED);
 	err = ask_capture(cuda, at->stream, &captured, &graph);
-	/* a replay would find no room in the batch, and no taker of events */
-	if (!err && captured && call->parcel)
-		err = CF_ECUDA(CF_CU_STREAM_CAPTURE_UNSUPPORTED);
-	if (!err)
-		err = cf_dock_lease(at->ctx, at->ctx_id,
-				    !captured && is_idle(cuda, at), &sop);
 	if (err)
 		return err;
-	fill(cuda, sop, call, at->ctx, captured, ref);
-	return captured ? cf_enqueue_in_graph(cuda, sop, at->stream, graph) :
-			  submit(cuda, sop, at);
+	if (captured)
+		return record(cuda, call, at, ref, graph);
+	err = submit_at(cuda, call, at, ref, true);
+	return err == CF_ENQUEUE_AGAIN ? submit_at(cuda, call, at, ref, false) :
+					 err;
 }

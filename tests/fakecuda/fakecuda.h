@@ -202,6 +202,13 @@ void fakecuda_let_next(void);
  */
 void *fakecuda_map(CUdeviceptr ptr, size_t size);
 
+/*
+ * As after a checkpoint and its restore: memory of cuMemCreate is other memory,
+ * at the same addresses and with the same bytes. Where the CPU has mapped what
+ * was exported, it has the memory of before. Nothing uses any of it meanwhile.
+ */
+void fakecuda_restore(void);
+
 /* Descriptors of the process that the fake has open to keep pinned pages. */
 int fakecuda_descriptors(void);
 

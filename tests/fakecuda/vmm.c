@@ -235,6 +235,31 @@ static int export(int *out, CUmemGenericAllocationHandle handle, int type)
 	return 0;
 }
 
+/* Places its own bytes over themselves, where only the GPU has them. */
+static void restore(struct fc_range *r, void *unused)
+{
+	struct fc_phys *ph = r->kind == MEM_VMM ? r->phys : NULL;
+	int fd;
+
+	(void)unused;
+	if (!ph || ph->pages)
+		return;
+	fd = fc_memfd(ph->size);
+	if (fd < 0 || pwrite(fd, ph->map, ph->size, 0) != (ssize_t)ph->size ||
+	    mmap(ph->map, ph->size, PROT_READ | PROT_WRITE,
+		 MAP_SHARED | MAP_FIXED, fd, 0) != ph->map)
+		abort();
+	close(ph->fd);
+	ph->fd = fd;
+}
+
+void fakecuda_restore(void)
+{
+	fc_lock();
+	fc_range_each(restore, NULL);
+	fc_unlock();
+}
+
 CUresult cuMemExportToShareableHandle(void *out,
 				      CUmemGenericAllocationHandle handle,
 				      int type, unsigned long long flags)

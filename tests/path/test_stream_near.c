@@ -5,6 +5,7 @@
  */
 #include <stdatomic.h>
 #include <stdlib.h>
+#include "seam/cuda.h"
 #include "stream_world.h"
 
 #define SIZE (300 * TH_KIB)
@@ -42,14 +43,33 @@ static void read_some(struct world *w, size_t size, size_t off)
 	check_all(w, ios, DEPTH);
 }
 
-/* So many look into it, where the kernel is one that counts. */
-static void read_near(struct world *w, size_t size, size_t off, unsigned nr)
+/*
+ * Where the driver was slow to answer whether the aperture is good
+ * (core/fresh.h) a read does without it, and is right all the same. So each is
+ * tried again until it goes as it should.
+ */
+#define TRIES 1000
+
+/* All look into it, where the kernel is one that counts. */
+static void read_near(struct world *w, size_t size, size_t off)
+{
+	unsigned long before;
+	int tries = 0;
+
+	do {
+		before = th_ferry_near();
+		read_some(w, size, off);
+		assert_in_range(++tries, 1, TRIES);
+	} while (th_fake() && th_ferry_near() - before != DEPTH);
+}
+
+/* None does. */
+static void read_far(struct world *w, size_t size, size_t off)
 {
 	unsigned long before = th_ferry_near();
 
 	read_some(w, size, off);
-	if (th_fake())
-		assert_int_equal(th_ferry_near() - before, nr);
+	assert_int_equal(th_ferry_near() - before, 0);
 }
 
 static void reads_of_any_size_come_to_their_places(void **state)
@@ -60,7 +80,7 @@ static void reads_of_any_size_come_to_their_places(void **state)
 	begin(&w, FIXED);
 	for (size_t i = 0; i < sizeof(sizes) / sizeof(sizes[0]); i++)
 		for (size_t off = 0; off < 32; off += off < 3 ? 1 : 13)
-			read_near(&w, sizes[i], off, DEPTH);
+			read_near(&w, sizes[i], off);
 	world_fini(&w);
 }
 
@@ -69,14 +89,16 @@ static void those_that_no_hold_has_room_for_do_too(void **state)
 	unsigned long before;
 	struct world w;
 	struct io io = { SIZE - 4 * GUARD, 7, (off_t)GUARD, -1 };
+	int tries = 0;
 
 	begin(&w, FIXED);
-	before = th_ferry_near();
-	world_blank(&w);
-	read_async(&w, &io);
-	check_all(&w, &io, 1);
-	if (th_fake())
-		assert_int_equal(th_ferry_near() - before, 1);
+	do {
+		before = th_ferry_near();
+		world_blank(&w);
+		read_async(&w, &io);
+		check_all(&w, &io, 1);
+		assert_in_range(++tries, 1, TRIES);
+	} while (th_fake() && th_ferry_near() == before);
 	world_fini(&w);
 }
 
@@ -92,6 +114,15 @@ static unsigned long read_one(struct world *w, size_t size, off_t off)
 	return th_ferry_device_bytes() - before;
 }
 
+/* Reads one until least bytes of it or more were there first. */
+static void read_one_near(struct world *w, size_t size, off_t off, size_t least)
+{
+	int tries = 0;
+
+	while (read_one(w, size, off) < least && th_fake())
+		assert_in_range(++tries, 1, TRIES);
+}
+
 /* Which others of their size would fetch over the bus. Of larger ones some of
  * the carriers have one, and give it back. */
 static void those_of_up_to_2_mib_have_slots_there(void **state)
@@ -100,20 +131,12 @@ static void those_of_up_to_2_mib_have_slots_there(void **state)
 
 	world_init(&w, LARGE + TH_KIB, LARGE + GUARD, FIXED);
 	for (int round = 0; round < 8; round++)
-		for (size_t size = 100 * TH_KIB; size <= LARGE; size *= 2) {
-			unsigned long nr = read_one(&w, size + round, round);
-
-			if (th_fake() && size < LARGE)
-				assert_int_equal(nr, size + round);
-		}
-	for (int round = 0; round < 8; round++) {
-		unsigned long nr = read_one(&w, LARGE, round);
-
-		if (th_fake())
-			assert_in_range(nr, 1, LARGE);
-	}
-	if (th_fake())
-		assert_int_equal(read_one(&w, 200 * TH_KIB, 5), 200 * TH_KIB);
+		for (size_t size = 100 * TH_KIB; size <= LARGE; size *= 2)
+			read_one_near(&w, size + round, round,
+				      size < LARGE ? size + round : 0);
+	for (int round = 0; round < 8; round++)
+		read_one_near(&w, LARGE, round, 1);
+	read_one_near(&w, 200 * TH_KIB, 5, 200 * TH_KIB);
 	world_fini(&w);
 }
 
@@ -152,7 +175,7 @@ static void there_is_none_where_none_is_wanted(void **state)
 
 	setenv("OCF_APERTURE", "0", 1);
 	begin(&w, FIXED);
-	read_near(&w, 4096, 0, 0);
+	read_far(&w, 4096, 0);
 	world_fini(&w);
 	unsetenv("OCF_APERTURE");
 }
@@ -183,8 +206,70 @@ static void it_is_made_when_the_stream_is_idle(void **state)
 	check_all(&w, &io, 1);
 	assert_int_equal(th_ferry_near() - before, 0);
 	/* the first of these finds it idle */
-	read_near(&w, 4096, 0, DEPTH);
+	read_near(&w, 4096, 0);
 	world_fini(&w);
+}
+
+/*
+ * Device memory is other memory then, at the same addresses, and where the CPU
+ * writes no kernel looks. The first read does without, and a new dock, which
+ * an idle stream gets, is near.
+ */
+static void after_a_restore_from_a_checkpoint_it_goes_on(void **state)
+{
+	struct world w;
+
+	th_need_fake();
+	begin(&w, FIXED);
+	for (int round = 0; round < 3; round++) {
+		read_near(&w, 4096, 0);
+		th_fake()->restore();
+		th_sleep_ms(60); /* a restore takes longer */
+		read_some(&w, 4096, 1);
+		read_some(&w, 100 * TH_KIB / DEPTH, 2);
+	}
+	world_fini(&w);
+}
+
+static struct cf_cuda cuda, usual;
+static atomic_int held_up; /* launches that are to be */
+static atomic_bool restores;
+
+static CUresult launch_late(const CUlaunchConfig *config, CUfunction function,
+			    void **params, void **extra)
+{
+	if (atomic_fetch_sub(&held_up, 1) > 0) {
+		if (atomic_load(&restores))
+			th_fake()->restore();
+		th_sleep_ms(60);
+	}
+	return usual.launch_kernel_ex(config, function, params, extra);
+}
+
+/*
+ * The driver holds up a launch that comes during a checkpoint until all is
+ * restored. Others are as slow, again and again, for want of room.
+ */
+static void a_launch_that_was_held_up_is_made_again(void **state)
+{
+	struct world w;
+
+	th_need_fake();
+	begin(&w, FIXED);
+	read_near(&w, 4096, 0);
+	usual = cuda = *cf_cuda_loaded();
+	cuda.launch_kernel_ex = launch_late;
+	cf_cuda_replace(&cuda);
+	for (int round = 0; round < 6; round++) {
+		atomic_store(&restores, round % 2);
+		atomic_store(&held_up, 1 + round);
+		read_some(&w, 4096, 1);
+		atomic_store(&held_up, 0);
+		read_some(&w, 100 * TH_KIB / DEPTH, 2);
+		read_near(&w, 4096, 3);
+	}
+	world_fini(&w);
+	cf_cuda_replace(NULL);
 }
 
 /* Kernels of a graph look at the board, and the next one starts anew. */
@@ -197,7 +282,7 @@ static void graphs_between_them_do_no_harm(void **state)
 
 	begin(&w, FIXED);
 	for (int i = 0; i < 70; i++) { /* each operation of a chunk, and more */
-		read_near(&w, 4096, 1, DEPTH);
+		read_near(&w, 4096, 1);
 		world_blank(&w);
 		io.n = -1;
 		assert_int_equal(
@@ -229,6 +314,8 @@ int main(void)
 		TEST(a_large_one_ends_there_too),
 		TEST(there_is_none_where_none_is_wanted),
 		TEST(it_is_made_when_the_stream_is_idle),
+		TEST(after_a_restore_from_a_checkpoint_it_goes_on),
+		TEST(a_launch_that_was_held_up_is_made_again),
 		TEST(graphs_between_them_do_no_harm),
 	};
 

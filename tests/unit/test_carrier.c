@@ -88,6 +88,7 @@ static void what_was_put_there_for_nothing_is_fenced(void **state)
 
 	(void)state;
 	ferry.rings = true;
+	ferry.fresh = true;
 	for (int near = 0; near < 2; near++) {
 		struct cf_carrier c;
 

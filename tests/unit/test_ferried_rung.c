@@ -11,6 +11,7 @@
 static void ring(struct world *w, size_t size)
 {
 	w->ferry.rings = true;
+	w->ferry.fresh = true;
 	w->ferry.blocks = 1;
 	w->piece.size = size;
 	w->piece.file_off = 4096 + 3;
@@ -27,6 +28,7 @@ static void bring_near(struct world *w)
 	w->told = w->ferry.near = (struct cf_ferry_board *)w->aperture;
 	w->ferry.near_place = (uintptr_t)w->aperture;
 	w->ferry.rings = true;
+	w->ferry.fresh = true;
 	cf_ferry_begin(&w->ferry);
 }
 

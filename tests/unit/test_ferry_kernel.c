@@ -206,8 +206,8 @@ static void one_that_is_told_so_comes_ahead(void **state)
 	assert_int_equal(seen.early, 1);
 }
 
-/* What its GPU has is looked at by a kernel of its own alone, and that rings.
- */
+/* What its GPU has is looked at by a kernel of its own alone, that rings, and
+ * where the CPU has it yet. */
 static void one_that_rings_looks_into_the_aperture(void **state)
 {
 	const struct cf_cuda cuda = new_driver();
@@ -219,13 +219,14 @@ static void one_that_rings_looks_into_the_aperture(void **state)
 	struct cf_ferry_kernel kernel;
 
 	assert_int_equal(cf_ferry_load(&cuda, &kernel), 0);
-	for (int rings = 0; rings < 2; rings++) {
-		ferry.rings = rings;
+	for (int i = 0; i < 4; i++) {
+		ferry.rings = i & 1;
+		ferry.fresh = i & 2;
 		assert_int_equal(cf_ferry_launch(&cuda, &kernel, &ferry, 0x2000,
 						 TICKET, STREAM),
 				 CF_CU_SUCCESS);
 		assert_int_equal(seen.place, 0x1000);
-		assert_int_equal(seen.near, rings ? 0x5000 : 0x1000);
+		assert_int_equal(seen.near, i == 3 ? 0x5000 : 0x1000);
 	}
 }
 

@@ -75,6 +75,7 @@ static int setup(void **state)
 	ferry.near_place = NEAR_PLACE;
 	ferry.blocks = 1;
 	ferry.rings = true;
+	ferry.fresh = true;
 	nr = settled_after = 0;
 	return 0;
 }
@@ -159,6 +160,7 @@ static void what_is_older_is_gone_before_the_kernel_comes(void **state)
 	ferry.rings = false;
 	run_once();
 	ferry.rings = true;
+	ferry.fresh = true;
 	nr = 0;
 	cf_ferry_begin(&ferry);
 	assert_int_equal(settled_after, 2);

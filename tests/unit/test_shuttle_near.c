@@ -378,12 +378,111 @@ static void who_calls_in_a_rest_has_none(void **state)
 	cf_shuttle_leave(shuttle, &seat);
 }
 
-/* ------------------------------------------------------- where none is had */
+/* ------------------------------------------------------------- restored */
 
 static int map_none(int fd, size_t size, void **mem)
 {
 	return -ENOMEM;
 }
+
+/* A trip looks in what the GPU has now, and finds nothing. */
+static void not_found(const struct cf_seat *seat)
+{
+	struct cf_ride ride;
+
+	atomic_store(&look_ns, 1000);
+	assert_int_equal(
+		cf_shuttle_begin(shuttle, seat, seat->near, at(0), SIZE, &ride),
+		0);
+	assert_int_equal(cf_shuttle_end(shuttle, &ride), -ENOTSUP);
+	atomic_store(&look_ns, 0);
+	th_shuttle_let();
+	has_nothing_at(0);
+	atomic_fetch_add(&now_ns, (int64_t)10 * 1000000000);
+}
+
+static void moves(const struct cf_seat *seat)
+{
+	unsigned char *bytes = th_bytes(SIZE);
+
+	memcpy(seat->near, bytes, SIZE);
+	assert_int_equal(
+		cf_shuttle_move(shuttle, seat, seat->near, at(2 * SIZE), SIZE),
+		0);
+	has(2 * SIZE, bytes);
+	has_nothing_at(SIZE);
+	free(bytes);
+}
+
+static void after_a_restore_another_is_made_once_all_have_left(void **state)
+{
+	struct cf_seat seat = { 0 }, other;
+
+	(void)state;
+	for (int i = 0; i < 3; i++) {
+		take(&seat);
+		moves(&seat);
+		th_shuttle_let();
+		th_fake()->restore();
+		not_found(&seat);
+		assert_true(cf_shuttle_is_near(shuttle));
+		cf_shuttle_call(shuttle);
+		assert_false(cf_shuttle_is_near(shuttle));
+		assert_false(cf_shuttle_take(shuttle, &other));
+		cf_shuttle_leave(shuttle, &seat);
+		take(&seat);
+		assert_true(cf_shuttle_is_near(shuttle));
+		moves(&seat);
+		cf_shuttle_leave(shuttle, &seat);
+		assert_int_equal(th_fake()->live("vmm_map"), 1);
+	}
+}
+
+static void one_that_cannot_be_made_again_leaves_all_pinned(void **state)
+{
+	unsigned char *bytes = th_bytes(SIZE);
+	struct cf_seat seat = { 0 };
+
+	(void)state;
+	take(&seat);
+	moves(&seat);
+	th_shuttle_let();
+	th_fake()->restore();
+	not_found(&seat);
+	cf_shuttle_call(shuttle);
+	cf_shuttle_leave(shuttle, &seat);
+	os.map_shared = map_none;
+	take(&seat);
+	assert_null(seat.near);
+	assert_false(cf_shuttle_is_near(shuttle));
+	memcpy(seat.mem, bytes, SIZE);
+	assert_int_equal(cf_shuttle_move(shuttle, &seat, seat.mem, at(0), SIZE),
+			 0);
+	has(0, bytes);
+	cf_shuttle_leave(shuttle, &seat);
+	free(bytes);
+}
+
+static void one_that_was_late_is_not_stale(void **state)
+{
+	struct cf_ride ride;
+	struct cf_seat seat = { 0 };
+
+	(void)state;
+	take(&seat);
+	for (int i = 0; i < 3; i++) {
+		not_taken(&seat, 0, &ride);
+		th_shuttle_let();
+		atomic_fetch_add(&now_ns, (int64_t)10 * 1000000000);
+		assert_int_equal(
+			cf_shuttle_move(shuttle, &seat, seat.near, at(0), SIZE),
+			0);
+	}
+	assert_false(cf_trips_are_stale(&shuttle->trips));
+	cf_shuttle_leave(shuttle, &seat);
+}
+
+/* ------------------------------------------------------- where none is had */
 
 static void without_an_aperture_all_is_pinned(void **state)
 {
@@ -429,6 +528,9 @@ int main(void)
 		TEST(its_number_is_the_next_one_s),
 		TEST(who_calls_has_one_trip_come),
 		TEST(who_calls_in_a_rest_has_none),
+		TEST(after_a_restore_another_is_made_once_all_have_left),
+		TEST(one_that_cannot_be_made_again_leaves_all_pinned),
+		TEST(one_that_was_late_is_not_stale),
 		TEST(without_an_aperture_all_is_pinned),
 		TEST(without_a_kernel_nothing_is_near),
 	};
