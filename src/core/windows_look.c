@@ -167,7 +167,7 @@ static enum cf_sight weigh(const struct cf_piece *piece, size_t size,
 	bool always = limits->mode == CF_WINDOWS_ALWAYS;
 	uint64_t room = span.to - span.from; /* bytes that it needs at once */
 
-	if (piece->size < limits->open_from)
+	if (size < limits->open_from)
 		return CF_SIGHT_SMALL;
 	if (!always && !survey->again)
 		return CF_SIGHT_FIRST_READ;
@@ -278,7 +278,7 @@ static CF_APART void note(const struct cf_piece *piece)
 
 	limits_for(piece->view.among, &limits);
 	size = size_in_windows(piece, &limits);
-	if (piece->size < limits.open_from || !size)
+	if (size < limits.open_from || !size)
 		return;
 	cf_windows_survey(piece, size, true, &limits, &before);
 	if (stands_for_others(piece, piece->view.among))

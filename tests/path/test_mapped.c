@@ -77,6 +77,20 @@ static void a_small_read_uses_a_window_but_opens_none(void **state)
 	mw_end();
 }
 
+/* Of a read across the end of what windows show only the front can be there. */
+static void a_read_counts_by_what_windows_can_show_of_it(void **state)
+{
+	size_t end = mw_pins ? MW_SIZE & -CF_PIN_GRANULE : MW_SIZE;
+	size_t at = end - 1000, size = 2 * mw_open_from;
+	size_t n = size < MW_SIZE - at ? size : MW_SIZE - at;
+
+	mw_begin();
+	for (int i = 0; i < 4; i++)
+		mw_read_is(mw_fh, size, at, mw_content + at, n);
+	assert_int_equal(mw_counts().opened, 0);
+	mw_end();
+}
+
 /* In sequence each byte is read for the first time, chunk or no chunk. */
 static void a_first_pass_in_small_steps_is_no_second_read(void **state)
 {
@@ -1461,6 +1475,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		TEST(the_second_read_maps_and_the_third_uses_what_is_kept),
 		TEST(a_small_read_uses_a_window_but_opens_none),
+		TEST(a_read_counts_by_what_windows_can_show_of_it),
 		TEST(a_first_pass_in_small_steps_is_no_second_read),
 		TEST(asking_for_the_route_is_no_read),
 		TEST(an_element_of_a_vector_is_read_once),
