@@ -36,19 +36,20 @@ static bool follows(const struct cf_copies *c, unsigned a, unsigned b)
 	       mem->addr + size == next->addr && c->at[a] + size == c->at[b];
 }
 
-/* How many pieces from i on are one copy; *size: its bytes. */
-static unsigned run_from(const struct cf_copies *c, unsigned i, size_t *size)
+/* How many pieces from i on are one copy, none moved; *size: its bytes. */
+static unsigned run_from(const struct cf_copies *c, const bool *moved,
+			 unsigned i, size_t *size)
 {
 	unsigned end = i + 1;
 
 	*size = (size_t)c->results[i];
-	while (end < c->nr && follows(c, end - 1, end))
+	while (end < c->nr && !moved[end] && follows(c, end - 1, end))
 		*size += (size_t)c->results[end++];
 	return end - i;
 }
 
 /* Whether sharing a launch pays: enough copies, and none of a large piece. */
-static bool are_many_small(const struct cf_copies *c)
+static bool are_many_small(const struct cf_copies *c, const bool *moved)
 {
 	unsigned runs = 0;
 	size_t size;
@@ -60,7 +61,7 @@ static bool are_many_small(const struct cf_copies *c)
 		}
 		if (c->pieces[i]->size > MAX_SHARED)
 			return false;
-		i += run_from(c, i, &size);
+		i += run_from(c, moved, i, &size);
 	}
 	return runs >= MIN_SHARED;
 }
@@ -140,7 +141,6 @@ static int copy_each(const struct cf_cuda *cuda, const struct cf_copies *c,
 	return err;
 }
 
-/* A run may have pieces that the launch has moved: copied again, but seldom. */
 static int move_rest(const struct cf_copies *c, const bool *moved)
 {
 	const struct cf_cuda *cuda = cf_cuda_loaded();
@@ -155,7 +155,7 @@ static int move_rest(const struct cf_copies *c, const bool *moved)
 		nr = 1;
 		if (c->results[i] <= 0 || moved[i])
 			continue;
-		nr = run_from(c, i, &size);
+		nr = run_from(c, moved, i, &size);
 		res = copy(cuda, c, i, size);
 		begun++;
 		if (res != CF_CU_SUCCESS && nr == 1)
@@ -172,7 +172,8 @@ static int move_rest(const struct cf_copies *c, const bool *moved)
 int cf_copies_move(const struct cf_copies *c)
 {
 	bool moved[CF_COPIES_MAX] = { false };
-	int err = c->slot && are_many_small(c) ? share_launch(c, moved) : 0;
+	int err = c->slot && are_many_small(c, moved) ? share_launch(c, moved) :
+							0;
 
 	return err ? fail_rest(c, moved, err) : move_rest(c, moved);
 }

@@ -306,6 +306,32 @@ static void a_launch_that_fails_fails_all_that_were_due(void **state)
 #define REFUSED(rows, plain) \
 	"cuMemcpy2DAsync_v2:" rows "=1,cuMemcpyHtoDAsync_v2:" plain "=1"
 
+/*
+ * The launch moves all but piece 2, and so its neighbour, too. A copy of both
+ * that is refused is no news for the neighbour.
+ */
+static void a_copy_that_is_refused_fails_none_that_the_launch_has_moved(
+	void **state)
+{
+	const ssize_t refused = CF_ECUDA(CF_CU_INVALID_VALUE);
+	const size_t at = 2 * STEP + SIZE;
+	struct many m;
+
+	many_make(&m, TH_DEVICE);
+	m.piece[2].mem.ctx = th_second_ctx();
+	add_piece(&m, 3, &m.mem, at);
+	m.at[3] = m.slot->mem + at;
+	assert_int_equal(th_fake()->plan(REFUSED("*", "*")), 0);
+	assert_int_equal(many_move(&m), refused);
+	th_fake()->plan_clear();
+	for (unsigned i = 0; i < MANY; i++)
+		assert_int_equal(m.results[i], i == 2 ? refused : SIZE);
+	th_mem_get(&m.mem, 2 * STEP, m.got, STEP);
+	th_all("refused", m.got, 0xa5, SIZE);
+	th_equal("its neighbour", m.got + SIZE, m.bytes + at, SIZE);
+	many_end(&m);
+}
+
 /* Neighbours in both memories are one copy, unless the driver refuses it. */
 static void a_copy_of_neighbours_that_is_refused_is_made_one_by_one(
 	void **state)
@@ -435,6 +461,8 @@ int main(void)
 		MANY_TEST(
 			a_wait_that_fails_fails_what_was_copied_beside_the_kernel),
 		MANY_TEST(a_launch_that_fails_fails_all_that_were_due),
+		MANY_TEST(
+			a_copy_that_is_refused_fails_none_that_the_launch_has_moved),
 		MANY_TEST(
 			a_copy_of_neighbours_that_is_refused_is_made_one_by_one),
 		MANY_TEST(what_lies_apart_is_a_copy_of_its_own),
