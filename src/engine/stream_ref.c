@@ -162,13 +162,13 @@ void cf_stream_ref_leave(struct cf_stream_ref *ref)
 {
 	if (--ref->out == 0 && !ref->listed)
 		free(ref);
+	cf_sops_tell();
 }
 
 void cf_stream_ref_put(struct cf_stream_ref *ref)
 {
 	cf_sops_lock();
 	cf_stream_ref_leave(ref);
-	cf_sops_tell();
 	cf_sops_unlock();
 }
 

@@ -1,7 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 /* The list of registered streams: who is found, and who waits for whom. */
 #include <cufile.h>
+#include <pthread.h>
+#include <sched.h>
 #include <stdatomic.h>
+#include <time.h>
 #include "engine/sops.h"
 #include "engine/stream_ref.h"
 #include "harness.h"
@@ -124,6 +127,47 @@ static void a_deregistration_waits_for_a_submission_that_is_slow(void **state)
 	assert_false(cf_stream_refs_any());
 }
 
+static atomic_bool is_patient, waits;
+
+/* In place of libc's. Patient: it comes back only if it is told. */
+int pthread_cond_timedwait(pthread_cond_t *cond, pthread_mutex_t *lock,
+			   const struct timespec *until)
+{
+	if (!atomic_load(&is_patient))
+		return pthread_cond_clockwait(cond, lock, CLOCK_REALTIME,
+					      until);
+	atomic_store(&waits, true);
+	return pthread_cond_wait(cond, lock);
+}
+
+static void leave_or_forget(void *arg, unsigned i)
+{
+	if (i) {
+		cf_stream_ref_wait(arg);
+		return;
+	}
+	while (!atomic_load(&waits))
+		sched_yield();
+	/* free only when the other thread sleeps */
+	cf_sops_lock();
+	cf_stream_ref_leave(arg);
+	cf_sops_unlock();
+}
+
+/* As an operation does that goes home without a run. */
+static void who_leaves_tells_who_waits_for_it(void **state)
+{
+	struct cf_stream_ref *ref;
+
+	(void)state;
+	assert_int_equal(cf_stream_ref_list(&known, 0), 0);
+	ref = cf_stream_ref_get(&known);
+	assert_ptr_equal(cf_stream_ref_unlist(&known), ref);
+	atomic_store(&is_patient, true);
+	th_threads(2, leave_or_forget, ref);
+	atomic_store(&is_patient, false);
+}
+
 #define TEST(name) cmocka_unit_test_setup_teardown(name, begin, end)
 
 int main(void)
@@ -133,6 +177,7 @@ int main(void)
 		TEST(a_handle_given_away_anew_takes_the_place_of_the_old),
 		TEST(a_default_stream_is_one_for_each_context),
 		TEST(a_deregistration_waits_for_a_submission_that_is_slow),
+		TEST(who_leaves_tells_who_waits_for_it),
 	};
 
 	return cmocka_run_group_tests_name("stream_ref", tests, NULL, NULL);
