@@ -228,9 +228,8 @@ static int try_with(const struct cf_cuda *cuda, char *mem, int ordinal,
 		return err;
 	memset(mem, 0, CF_PIN_GRANULE); /* else all may be the zero page */
 	err = make_entered(&pin, mem, ordinal);
-	if (err)
-		return err;
-	err = compare(cuda, &pin, mem, stream);
+	if (!err)
+		err = compare(cuda, &pin, mem, stream);
 	return cf_pin_end(&pin) ? err : -EBUSY;
 }
 

@@ -463,6 +463,15 @@ static void what_libcuda_does_not_unmap_is_not_let_go(void **state)
 	assert_true(cf_pin_end(&pin));
 }
 
+/* While libcuda has the trial's pages they are not let go, either. */
+static void a_trial_asks_twice_to_unmap_what_it_could_not_use(void **state)
+{
+	(void)state;
+	assert_int_equal(th_fake()->plan("cuMemSetAccess:1=2,cuMemUnmap:1=2"),
+			 0);
+	are_none();
+}
+
 /* ---------------------------------------------------------------- threads */
 
 struct side {
@@ -524,6 +533,7 @@ int main(void)
 		test(a_driver_short_of_memory_says_so),
 		test(what_is_no_whole_granule_is_refused),
 		test(what_libcuda_does_not_unmap_is_not_let_go),
+		test(a_trial_asks_twice_to_unmap_what_it_could_not_use),
 		test(who_comes_while_another_pins_does_without),
 	};
 
