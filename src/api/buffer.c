@@ -49,7 +49,7 @@ static int register_buffer(uintptr_t base, size_t length, int flags)
 	cf_session_end_register(counted, err);
 	/* without the session's lock, as it calls the NICs */
 	if (!err)
-		cf_reach(&mem, length, relaxed);
+		cf_reach(&mem);
 	return err;
 }
 

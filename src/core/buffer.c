@@ -122,13 +122,23 @@ void cf_buffer_set_alias(uintptr_t base, enum cf_alias_state state,
 	cf_alias_put(alias);
 }
 
-void cf_buffer_set_remote(const struct cf_memory *mem, struct cf_remote *remote)
+/* Meanwhile another one may have the base, even of the same memory. */
+static bool is_it(const struct cf_range *range,
+		  const struct cf_buffer_range *reg)
+{
+	return range && range->end == reg->end &&
+	       range->buffer_id == reg->buffer_id &&
+	       range->relaxed == reg->relaxed;
+}
+
+void cf_buffer_set_remote(const struct cf_buffer_range *reg,
+			  struct cf_remote *remote)
 {
 	struct cf_range *range;
 
 	cf_stripes_lock(&stripes);
-	range = cf_ranges_at(&ranges, mem->addr);
-	if (range && !range->remote && range->buffer_id == mem->buffer_id) {
+	range = cf_ranges_at(&ranges, reg->base);
+	if (is_it(range, reg) && !range->remote) {
 		range->remote = remote;
 		atomic_fetch_add_explicit(&nr_remote, 1, memory_order_relaxed);
 		remote = NULL;

@@ -38,20 +38,20 @@ struct cf_alias *cf_buffer_alias(const struct cf_memory *mem, size_t size,
 /* False: cf_buffer_alias would answer NULL and NOBODY for any range. */
 bool cf_buffer_may_have_alias(void);
 
-/*
- * The same for NICs that reach the memory. set takes the reference over, and
- * puts it if the registration has gone or has one already.
- */
-void cf_buffer_set_remote(const struct cf_memory *mem,
-			  struct cf_remote *remote);
-struct cf_remote *cf_buffer_remote(const struct cf_memory *mem, size_t size);
-
 /* A registration. */
 struct cf_buffer_range {
 	uintptr_t base, end; /* half open */
 	uint64_t buffer_id;  /* of the allocation; 0: host, or not known */
 	bool relaxed;
 };
+
+/*
+ * The same for NICs that reach the memory. set takes the reference over, and
+ * puts it if the registration has gone or has one already.
+ */
+void cf_buffer_set_remote(const struct cf_buffer_range *reg,
+			  struct cf_remote *remote);
+struct cf_remote *cf_buffer_remote(const struct cf_memory *mem, size_t size);
 
 /*
  * The registration of GPU memory with the lowest base, from this one on, that

@@ -6,35 +6,37 @@
 #include "core/nic.h"
 #include "core/remote.h"
 
-static bool is_unreached(const struct cf_memory *mem)
+static void reach(const struct cf_memory *mem,
+		  const struct cf_buffer_range *reg)
 {
-	struct cf_buffer_range range;
+	struct cf_remote *remote =
+		reg->buffer_id == mem->buffer_id ?
+			cf_remote_make(mem, reg->end - reg->base,
+				       reg->relaxed) :
+			NULL;
 
-	return cf_buffer_unreached(mem->addr, &range) &&
-	       range.base == mem->addr;
+	if (remote)
+		cf_buffer_set_remote(reg, remote);
 }
 
-void cf_reach(const struct cf_memory *mem, size_t size, bool relaxed)
+void cf_reach(const struct cf_memory *mem)
 {
-	struct cf_remote *remote;
+	struct cf_buffer_range reg;
 
-	if (!cf_nics_wanted() || !is_unreached(mem))
-		return;
-	remote = cf_remote_make(mem, size, relaxed);
-	if (remote)
-		cf_buffer_set_remote(mem, remote);
+	if (cf_nics_wanted() && cf_buffer_unreached(mem->addr, &reg) &&
+	    reg.base == mem->addr)
+		reach(mem, &reg);
 }
 
 void cf_reach_all(void)
 {
-	struct cf_buffer_range range;
+	struct cf_buffer_range reg;
 	struct cf_memory mem;
 	uintptr_t from = 0;
 
-	while (cf_buffer_unreached(from, &range)) {
-		cf_memory_facts(range.base, &mem);
-		if (mem.buffer_id == range.buffer_id)
-			cf_reach(&mem, range.end - range.base, range.relaxed);
-		from = range.base + 1;
+	while (cf_buffer_unreached(from, &reg)) {
+		cf_memory_facts(reg.base, &mem);
+		reach(&mem, &reg);
+		from = reg.base + 1;
 	}
 }

@@ -9,14 +9,13 @@
 #ifndef CF_CORE_REACH_H
 #define CF_CORE_REACH_H
 
-#include <stdbool.h>
 #include "core/memory.h"
 
 /*
- * Registers size bytes of mem, a registered buffer, at the NICs that are open,
- * unless that is done. Calls the driver and the NICs; the caller holds no lock.
+ * Has the NICs that are open reach the buffer that is registered at mem, unless
+ * they do. Calls the driver and the NICs; the caller holds no lock.
  */
-void cf_reach(const struct cf_memory *mem, size_t size, bool relaxed);
+void cf_reach(const struct cf_memory *mem);
 
 /* The same for all registered buffers, when NICs are new. */
 void cf_reach_all(void);

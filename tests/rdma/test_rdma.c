@@ -513,10 +513,10 @@ static void the_first_buffer_is_registered_once(void **state)
 	store_end(&s);
 }
 
-/* One that comes late, or is of the memory that was there before, ends. */
+/* One that comes late, or was made for one that was there before, ends. */
 static void a_registration_has_the_first_that_is_its_own(void **state)
 {
-	struct cf_buffer_range range;
+	struct cf_buffer_range reg, range;
 	struct cf_memory facts;
 	struct th_mem mem;
 	struct store s;
@@ -526,14 +526,19 @@ static void a_registration_has_the_first_that_is_its_own(void **state)
 	th_mem_alloc(&mem, TH_DEVICE, SIZE);
 	cf_memory_facts((uintptr_t)mem.ptr, &facts);
 	assert_int_equal(cf_buffer_register(&facts, SIZE, false), 0);
-	facts.buffer_id++;
-	cf_buffer_set_remote(&facts, cf_remote_make(&facts, SIZE, false));
-	assert_int_equal(fake_verbs_live_mrs(), 0);
-	assert_true(cf_buffer_unreached(0, &range));
-	facts.buffer_id--;
-	for (int i = 0; i < 2; i++) {
-		cf_buffer_set_remote(&facts,
+	assert_true(cf_buffer_unreached(0, &reg));
+	for (int i = 0; i < 3; i++) {
+		range = reg;
+		range.buffer_id += i == 0;
+		range.end -= i == 1;
+		range.relaxed = i == 2;
+		cf_buffer_set_remote(&range,
 				     cf_remote_make(&facts, SIZE, false));
+		assert_int_equal(fake_verbs_live_mrs(), 0);
+		assert_true(cf_buffer_unreached(0, &range));
+	}
+	for (int i = 0; i < 2; i++) {
+		cf_buffer_set_remote(&reg, cf_remote_make(&facts, SIZE, false));
 		assert_int_equal(fake_verbs_live_mrs(), 1);
 		assert_false(cf_buffer_unreached(0, &range));
 	}
