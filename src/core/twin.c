@@ -70,7 +70,8 @@ static void log_refusal(const struct cf_handle *handle, int flags, int err,
 
 /*
  * Opens the same file once more with O_DIRECT flipped. /proc/self/fd reaches
- * unlinked and renamed files too.
+ * unlinked and renamed files too. Not where the client has a write lease on its
+ * descriptor: any open would break that, and wait for up to 45 s.
  */
 static int reopen(const struct cf_handle *handle, enum cf_log_level level)
 {
@@ -86,7 +87,9 @@ static int reopen(const struct cf_handle *handle, enum cf_log_level level)
 		return -EBADF;
 	}
 	snprintf(path, sizeof(path), "/proc/self/fd/%d", handle->fd);
-	fd = open_beside_streams(path, flags);
+	fd = cf_os->get_lease(handle->fd) == F_WRLCK ?
+		     -EBUSY :
+		     open_beside_streams(path, flags);
 	if (fd < 0) {
 		log_refusal(handle, flags, fd, level);
 		return fd;

@@ -121,6 +121,13 @@ static int os_get_flags(int fd)
 	return flags < 0 ? -errno : flags;
 }
 
+static int os_get_lease(int fd)
+{
+	int lease = fcntl(fd, F_GETLEASE);
+
+	return lease < 0 ? -errno : lease;
+}
+
 static int os_ioctl(int fd, unsigned long request, void *arg)
 {
 	int answer = ioctl(fd, request, arg);
@@ -361,6 +368,7 @@ const struct cf_os cf_os_real = {
 	.file_id = os_file_id,
 	.fstatfs = os_fstatfs,
 	.get_flags = os_get_flags,
+	.get_lease = os_get_lease,
 	.ioctl = os_ioctl,
 	.cachestat = os_cachestat,
 	.read_ahead = os_read_ahead,

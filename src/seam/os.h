@@ -41,6 +41,7 @@ struct cf_os {
 	int (*file_id)(int fd, dev_t *dev, ino_t *ino);
 	int (*fstatfs)(int fd, struct statfs *fs);
 	int (*get_flags)(int fd); /* fcntl(F_GETFL) */
+	int (*get_lease)(int fd); /* fcntl(F_GETLEASE) */
 	int (*ioctl)(int fd, unsigned long request, void *arg);
 	/* what is in the page cache of [off, off + len); len 0: to the end */
 	int (*cachestat)(int fd, off_t off, size_t len,

@@ -46,6 +46,7 @@ const char *fault_name(enum fault_call call)
 		[FAULT_FILE_ID] = "file_id",
 		[FAULT_FSTATFS] = "fstatfs",
 		[FAULT_GET_FLAGS] = "get_flags",
+		[FAULT_GET_LEASE] = "get_lease",
 		[FAULT_IOCTL] = "ioctl",
 		[FAULT_CACHESTAT] = "cachestat",
 		[FAULT_READ_AHEAD] = "read_ahead",
@@ -214,6 +215,11 @@ static int fault_fstatfs(int fd, struct statfs *fs)
 static int fault_get_flags(int fd)
 {
 	return should_fail(FAULT_GET_FLAGS) ? -rule.err : behind->get_flags(fd);
+}
+
+static int fault_get_lease(int fd)
+{
+	return should_fail(FAULT_GET_LEASE) ? -rule.err : behind->get_lease(fd);
 }
 
 static int fault_cachestat(int fd, off_t off, size_t len,
@@ -421,6 +427,7 @@ static const struct cf_os faulty = {
 	.file_id = fault_file_id,
 	.fstatfs = fault_fstatfs,
 	.get_flags = fault_get_flags,
+	.get_lease = fault_get_lease,
 	.ioctl = fault_ioctl,
 	.cachestat = fault_cachestat,
 	.read_ahead = fault_read_ahead,

@@ -17,7 +17,7 @@
 static struct cf_os sly;
 static int swap_fd, swap_with; /* at the next open, if not -1 */
 static int opened, closed;
-static int id_err;
+static int id_err, lease;
 
 /* The client is quicker than the open, and has another file there. */
 static int open_late(const char *path, int flags, mode_t mode)
@@ -39,6 +39,12 @@ static int maybe_file_id(int fd, dev_t *dev, ino_t *ino)
 	return id_err ? id_err : cf_os_real.file_id(fd, dev, ino);
 }
 
+static int answer_lease(int fd)
+{
+	(void)fd;
+	return lease;
+}
+
 static int setup(void **state)
 {
 	(void)state;
@@ -46,8 +52,10 @@ static int setup(void **state)
 	sly.open = open_late;
 	sly.close = note_close;
 	sly.file_id = maybe_file_id;
+	sly.get_lease = answer_lease;
 	cf_os = &sly;
 	id_err = 0;
+	lease = F_UNLCK;
 	swap_with = opened = closed = -1;
 	return 0;
 }
@@ -175,6 +183,20 @@ static void another_file_of_that_number_is_not_opened(void **state)
 	assert_int_equal(opened, -1);
 	assert_false(cf_twin_ready(w.handle, CF_VIA_DIRECT, true));
 	assert_int_equal(opened, -1);
+	world_end(&w);
+}
+
+/* An open would take it from the client, and wait until it is gone. */
+static void a_file_with_a_write_lease_is_not_opened(void **state)
+{
+	struct world w;
+
+	world_make(&w);
+	lease = F_WRLCK;
+	assert_int_equal(cf_twin_fd(w.handle, CF_VIA_DIRECT, true), -EBUSY);
+	assert_int_equal(opened, -1);
+	lease = F_RDLCK; /* the file is open to be read only, and so is it */
+	assert_true(twin_of(&w) >= 0);
 	world_end(&w);
 }
 
@@ -319,6 +341,7 @@ int main(void)
 		TEST(only_the_twin_is_closed_at_the_end),
 		TEST(the_twin_takes_no_number_of_a_standard_stream),
 		TEST(another_file_of_that_number_is_not_opened),
+		TEST(a_file_with_a_write_lease_is_not_opened),
 		TEST(one_that_comes_while_it_is_opened_is_closed_again),
 		TEST(what_got_the_twins_number_is_not_written),
 		TEST(nor_is_it_by_way_of_the_page_cache),
