@@ -363,11 +363,14 @@ int cf_request_init(struct cf_request *req, const struct cf_call *call)
 
 int cf_request_look_again(struct cf_request *req)
 {
+	const struct cf_cuda *cuda = cf_cuda_look_again();
 	struct cf_memory mem;
 
-	if (cf_devices_lost_in_fork())
+	/* no child of a fork can begin with a driver that its parent used */
+	if (cf_devices_lost_in_fork() ||
+	    (cuda && cuda->init(0) == CF_CU_NOT_INITIALIZED))
 		return CF_ECUDA(CF_CU_NOT_INITIALIZED);
-	if (!cf_cuda_look_again())
+	if (!cuda)
 		return -EFAULT;
 	cf_memory_facts(req->piece.mem.addr, &mem);
 	if (mem.kind == CF_MEMORY_HOST)

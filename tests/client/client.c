@@ -356,6 +356,36 @@ static void fork_gpu(void)
 	say_done();
 }
 
+static void check_child_of_a_stranger(void *mem)
+{
+	pid_t pid = fork();
+
+	if (!pid) {
+		CUfileHandle_t fh = make_handle(make_file());
+
+		alarm(100);
+		CHECK(cuFileRead(fh, mem, DATA_SIZE, 0, 0) == -1);
+		CHECK(errno == CU_FILE_CUDA_DRIVER_ERROR);
+		host_round(fh);
+		exit(0);
+	}
+	CHECK(child_status(pid) == 0);
+}
+
+/* The library saw nothing of the GPU in the parent, or was not even open. */
+static void fork_gpu_unseen(void)
+{
+	void *mem;
+
+	gpu_open();
+	mem = gpu_alloc();
+	check_child_of_a_stranger(mem);
+	OK(cuFileDriverOpen());
+	check_child_of_a_stranger(mem);
+	OK(cuFileDriverClose_v2());
+	say_done();
+}
+
 /* A child may use the GPU by itself when its parent never did. */
 static void fork_before_the_gpu(void)
 {
@@ -469,6 +499,7 @@ static const struct scenario scenarios[] = {
 	SCENARIO(foreign_close_at_exit),
 	SCENARIO(fork_host),
 	SCENARIO(fork_gpu),
+	SCENARIO(fork_gpu_unseen),
 	SCENARIO(fork_before_the_gpu),
 	SCENARIO(fork_busy),
 };

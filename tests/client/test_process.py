@@ -245,6 +245,9 @@ class Forks(Case):
     def test_a_child_may_use_a_gpu_that_its_parent_never_used(self):
         self.run_client("fork_before_the_gpu", fake=True)
 
+    def test_gpu_memory_that_we_never_saw_is_a_clear_error_too(self):
+        self.run_client("fork_gpu_unseen", fake=True)
+
     def test_a_child_of_a_busy_parent_does_not_hang(self):
         self.run_client("fork_busy", fake=True)
 
