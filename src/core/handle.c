@@ -22,8 +22,10 @@
 #include <fcntl.h>
 #include <pthread.h>
 #include <stdatomic.h>
+#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include "core/file_facts.h"
 #include "core/log.h"
 #include "core/log_tag.h"
@@ -220,45 +222,21 @@ static void retire_locked(struct entry *entry)
 	free_entries = entry;
 }
 
+/* All but the state, which lookups read at any time; nobody has the rest. */
 static void publish(struct entry *entry, const struct cf_handle *made,
 		    CUfileHandle_t *value)
 {
-	uint64_t state = atomic_load_explicit(&entry->handle.state,
-					      memory_order_relaxed);
+	const size_t rest = offsetof(struct cf_handle, fd);
 	struct cf_handle *handle = &entry->handle;
+	uint64_t state =
+		atomic_load_explicit(&handle->state, memory_order_relaxed);
 
-	handle->fd = made->fd;
-	handle->open_flags = made->open_flags;
-	handle->direct = made->direct;
-	handle->dio_align = made->dio_align;
-	handle->page_align = made->page_align;
-	handle->dev = made->dev;
-	handle->disk = made->disk;
-	handle->ino = made->ino;
-	handle->fs_magic = made->fs_magic;
-	handle->denied = made->denied;
-	handle->nvfs = made->nvfs;
-	handle->nvfs_target = made->nvfs_target;
-	if (made->fs_ops)
+	memcpy((char *)handle + rest, (const char *)made + rest,
+	       sizeof(*handle) - rest);
+	if (made->fs_ops) {
 		handle->fs_table = *made->fs_ops;
-	handle->fs_ops = made->fs_ops ? &handle->fs_table : NULL;
-	handle->fs_handle = made->fs_handle;
-	handle->hosts = made->hosts;
-	atomic_store_explicit(&handle->twin, -1, memory_order_relaxed);
-	atomic_store_explicit(&handle->no_twin, false, memory_order_relaxed);
-	atomic_store_explicit(&handle->dio_refused, false,
-			      memory_order_relaxed);
-	atomic_store_explicit(&handle->lost, false, memory_order_relaxed);
-	atomic_store_explicit(&handle->rdma_refused, false,
-			      memory_order_relaxed);
-	atomic_store_explicit(&handle->nvfs_refused, false,
-			      memory_order_relaxed);
-	atomic_store_explicit(&handle->wants_pages, false,
-			      memory_order_relaxed);
-	atomic_store_explicit(&handle->pace, 0, memory_order_relaxed);
-	atomic_store_explicit(&handle->read_end, 0, memory_order_relaxed);
-	atomic_store_explicit(&handle->reread, 0, memory_order_relaxed);
-	atomic_store_explicit(&handle->drawn, 0, memory_order_relaxed);
+		handle->fs_ops = &handle->fs_table;
+	}
 	*value = value_of(entry);
 	atomic_store_explicit(&handle->state, state | LIVE,
 			      memory_order_release);
@@ -308,7 +286,7 @@ void cf_handle_took_fd(int fd)
 int cf_handle_register(const CUfileDescr_t *descr, bool force_direct,
 		       CUfileHandle_t *value)
 {
-	struct cf_handle made = { .fd = -1 };
+	struct cf_handle made = { .fd = -1, .twin = -1 };
 	int err;
 
 	err = cf_file_facts(descr, &made);

@@ -38,7 +38,8 @@ struct cf_nic_hosts {
 struct cf_handle {
 	/* generation, liveness and references in one word; see handle.c */
 	_Atomic uint64_t state;
-	/* all is written before it is published; then only atomics change */
+	/* all from here on is written before it is published; then only
+	 * atomics change */
 	int fd;		    /* the client's own, never closed by us */
 	int open_flags;	    /* of fd */
 	bool direct;	    /* requests go O_DIRECT if they can */
