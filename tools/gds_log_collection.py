@@ -255,7 +255,9 @@ class Archive:
 # ----------------------------------------------------------- the machine
 
 def first_line(path, otherwise):
-    with contextlib.suppress(OSError), open(path, encoding="utf-8") as file:
+    # bytes that are no text: a long name of a process ends within a letter
+    with contextlib.suppress(OSError), open(path, encoding="utf-8",
+                                            errors="surrogateescape") as file:
         return file.readline().strip()
     return otherwise
 

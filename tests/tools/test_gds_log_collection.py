@@ -274,6 +274,15 @@ def test_a_process_is_shown_from_all_sides(collector, folder):
     assert library in archive.told("library", process.pid)
 
 
+def test_a_process_whose_name_is_cut_within_a_letter_is_shown_too(collector, folder):
+    program = folder / "процессоры"  # of which the kernel keeps 15 bytes
+    program.symlink_to(LOAD)
+    with running([program, "."], cwd=folder, env=environment()) as process:
+        archive = collector.archive()
+    assert re.search(rf"^process +{process.pid} of user \d+: процесс\?$",
+                     archive.text("summary.txt"), re.M)
+
+
 def test_a_process_that_counts_nothing_says_so(collector, folder):
     with load(folder) as process:
         archive = collector.archive()
