@@ -23,6 +23,7 @@
 #define MAX_ROWS 4096
 #define MAX_COUNT 4096
 #define MAX_SHARDS 65536
+#define MAX_SIZE ((off_t)64 << 20) /* bytes; ours has one of them */
 
 struct file {
 	int fd;
@@ -83,7 +84,10 @@ static bool is_the_file(const char *path)
 	return !strcmp(text, OCF_STATS_LINK);
 }
 
-/* A descriptor of the file; -1, errno 0: the process has no such link. */
+/*
+ * A descriptor of the file; -1, errno 0: the process has no such link. Where
+ * the link leads is for the process to say: the open of a pipe would wait.
+ */
 static int open_among(long pid, DIR *dir)
 {
 	struct dirent *entry;
@@ -93,7 +97,8 @@ static int open_among(long pid, DIR *dir)
 		snprintf(path, sizeof(path), "/proc/%ld/fd/%.20s", pid,
 			 entry->d_name);
 		if (is_the_file(path))
-			return open(path, O_RDONLY | O_CLOEXEC);
+			return open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK |
+						  O_NOCTTY);
 	}
 	errno = 0;
 	return -1;
@@ -102,8 +107,9 @@ static int open_among(long pid, DIR *dir)
 static bool is_sealed(int fd)
 {
 	int need = F_SEAL_SHRINK | F_SEAL_GROW;
+	int seals = fcntl(fd, F_GET_SEALS); /* -1: no memory file */
 
-	return (fcntl(fd, F_GET_SEALS) & need) == need;
+	return seals >= 0 && (seals & need) == need;
 }
 
 /* A file that is still being made has no such word yet. */
@@ -184,7 +190,8 @@ static bool is_sound(const struct file *file)
 {
 	const struct ocf_stats_head *head = &file->head;
 
-	return head->nr_rows <= MAX_ROWS && head->nr_shards <= MAX_SHARDS &&
+	return (off_t)file->size <= MAX_SIZE && head->nr_rows <= MAX_ROWS &&
+	       head->nr_shards <= MAX_SHARDS &&
 	       head->row_size >= sizeof(struct ocf_stats_row) &&
 	       head->row_size % sizeof(uint64_t) == 0 &&
 	       head->shard_size % sizeof(uint64_t) == 0 &&
@@ -217,8 +224,13 @@ static bool map_file(struct file *file, long pid)
 			    "version %u, this tool reads version %d: use the "
 			    "tool that came with the library",
 			    pid, file->head.version, OCF_STATS_VERSION);
-	return is_sound(file) ||
-	       fail("process %ld: its statistics file is damaged", pid);
+	if (is_sound(file))
+		return true;
+	return fail("process %ld: its statistics file of %zu bytes is damaged: "
+		    "%u rows of %u bytes at %u, %u shards of %u bytes at %u",
+		    pid, file->size, file->head.nr_rows, file->head.row_size,
+		    file->head.rows_at, file->head.nr_shards,
+		    file->head.shard_size, file->head.shards_at);
 }
 
 /* ------------------------------------------------------------- reading it */
@@ -240,13 +252,15 @@ static uint64_t sum(const struct file *file, size_t at)
 	return n;
 }
 
+/* room: values that there may still be, or adding up would take for ever. */
 static bool read_row(struct number *n, const struct file *file,
-		     const struct ocf_stats_row *row)
+		     const struct ocf_stats_row *row, uint64_t *room)
 {
 	struct ocf_stats_row r = *row;
 
-	if (!row_is_sound(file, &r))
+	if (!row_is_sound(file, &r) || r.count > *room)
 		return false;
+	*room -= r.count;
 	memcpy(n->name, r.name, sizeof(n->name));
 	n->values = calloc(r.count, sizeof(*n->values));
 	if (!n->values)
@@ -275,8 +289,9 @@ static void read_head(struct snapshot *s, const struct ocf_stats_head *head)
 				word((const uint64_t *)&head->gpu[i] + w);
 }
 
-static bool read_file(struct snapshot *s, const struct file *file)
+static bool read_file(struct snapshot *s, const struct file *file, long pid)
 {
+	uint64_t room = file->head.shard_size / sizeof(uint64_t);
 	unsigned nr = file->head.nr_rows;
 
 	read_head(s, (const struct ocf_stats_head *)file->at);
@@ -284,8 +299,11 @@ static bool read_file(struct snapshot *s, const struct file *file)
 	if (!s->numbers || nr > MAX_ROWS)
 		return fail("out of memory");
 	for (; s->nr < nr; s->nr++)
-		if (!read_row(&s->numbers[s->nr], file, row_at(file, s->nr)))
-			return fail("row %u cannot be read", s->nr);
+		if (!read_row(&s->numbers[s->nr], file, row_at(file, s->nr),
+			      &room))
+			return fail("process %ld: row %u of its statistics "
+				    "file is damaged",
+				    pid, s->nr);
 	return true;
 }
 
@@ -295,7 +313,7 @@ bool snapshot_of_file(struct snapshot *s, long pid, int fd)
 	bool ok;
 
 	memset(s, 0, sizeof(*s));
-	ok = map_file(&file, pid) && read_file(s, &file);
+	ok = map_file(&file, pid) && read_file(s, &file, pid);
 	if (file.at)
 		munmap((void *)(uintptr_t)file.at, file.size);
 	close(fd);
