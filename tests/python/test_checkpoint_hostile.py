@@ -69,6 +69,8 @@ TENSOR = b"ctorch._utils\n_rebuild_tensor_v2\n"
 SET = b"c__builtin__\nset\n"
 ENCODE = b"c_codecs\nencode\n"
 DEEP = b"(" * 50_000 + b"t" * 50_000
+# a tuple of ten, of the tuple before it ten times, and so on
+WIDE = b"(" + b"N" * 10 + b"tq\x00" + (b"0(" + b"h\x00" * 10 + b"tq\x00") * 7
 STORE = (b"(" + push(b"storage") + b"ctorch\nFloatStorage\n" + push(b"0") +
          push(b"cpu") + b"K\x0atQ")
 
@@ -112,6 +114,13 @@ PICKLES = {
     "odd items": (P + b"}(Nu.", "key without a value"),
     "a list as a key": (P + b"}]Ns.", "a list as a key"),
     "a dict in a set": (b"\x80\x04\x8f(}\x90.", "a dict as a key"),
+    "a key of a billion": (P + b"}" + WIDE + b"Ns.", "many more values than"),
+    "a set of a billion": (b"\x80\x04\x8f(" + WIDE + b"\x90.", "many more values than"),
+    "a frozen billion": (b"\x80\x04(" + WIDE + b"\x91.", "many more values than"),
+    "a set made of a billion": (P + SET + b"(" + WIDE + b"t\x85R.",
+                                "many more values than"),
+    "keys again and again": (P + b"N" * 999 + b"(" + b"N" * 999 + b"tq\x000}(" +
+                             b"h\x00N" * 99 + b"u.", "many more values than"),
     "a deep key": (P + b"}" + DEEP + b"Ns.", "a tuple as a key"),
     "a deep frozen key": (b"\x80\x04(" + DEEP + b"\x91.", "a tuple as a key"),
     "a deep set": (P + SET + b"(" + DEEP + b"t\x85R.", "a tuple as a key"),

@@ -5,25 +5,18 @@ from collections import OrderedDict
 from typing import Any, Callable, Dict, Tuple
 
 from .._dtypes import DTYPES
-from ._values import (Bad, Builder, Storage, Word, count, counts, is_empty, is_key,
+from ._values import (Bad, Builder, Keys, Storage, Word, count, counts, is_empty,
                       shown, truth)
 
 _CONTAINERS = (list, tuple, dict, set, frozenset)
-
-
-def key_of(key: Any) -> Any:
-    """The value, if it may be a key or in a set."""
-    if not is_key(key):
-        raise Bad(f"a {type(key).__name__} as a key")
-    return key
 
 
 class Calls:
     """call() does what a name stands for; room bounds what it may copy, for a
     few bytes of a pickle could ask for it often."""
 
-    def __init__(self, builder: Builder, room: int) -> None:
-        self._builder, self._left = builder, room
+    def __init__(self, builder: Builder, keys: Keys, room: int) -> None:
+        self._builder, self._keys, self._left = builder, keys, room
 
     def call(self, word: Word, arguments: Tuple[Any, ...]) -> Any:
         call = _CALLS.get(word.name)  # a storage's class is none
@@ -81,7 +74,7 @@ class Calls:
         if type(values) not in (list, tuple):
             raise Bad("a set of no list")
         self._spend(len(values))
-        return set(map(key_of, values))
+        return set(map(self._keys.check, values))
 
     def _frozenset(self, values: Any = ()) -> Any:
         return frozenset(self._set(values))

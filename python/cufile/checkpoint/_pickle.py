@@ -10,10 +10,11 @@ import struct
 from collections import OrderedDict
 from typing import Any, Callable, Dict, List, NoReturn
 
-from ._calls import NAMES, Calls, key_of
+from ._calls import NAMES, Calls
 from .._dtypes import DTYPES
 from ._dtypes import STORAGES
-from ._values import MARK, TOKENS, Arguments, Bad, Builder, Storage, Word, count, shown
+from ._values import (MARK, TOKENS, Arguments, Bad, Builder, Keys, Storage, Word, count,
+                      shown)
 
 
 class Machine:
@@ -26,7 +27,9 @@ class Machine:
         self._stack: List[Any] = []
         self._memo: Dict[int, Any] = {}
         self._stopped = False
-        self._calls = Calls(builder, 2 * len(text) + 1000)
+        # PyTorch writes a tuple once, and may then name it by two bytes
+        self._keys = Keys(16 * len(text) + 1000)
+        self._calls = Calls(builder, self._keys, 2 * len(text) + 1000)
 
     def load(self) -> Any:
         begin, text = 0, self._text
@@ -131,11 +134,11 @@ class Machine:
         if len(values) % 2:
             raise Bad("a key without a value")
         for key, value in zip(values[::2], values[1::2]):
-            target[key_of(key)] = self._plain(value)
+            target[self._keys.check(key)] = self._plain(value)
 
     def _add_items(self) -> None:
         values = self._pop_mark()
-        self._top(set, "set").update(map(key_of, values))
+        self._top(set, "set").update(map(self._keys.check, values))
 
     # --------------------------------------------------------------- memo
 
@@ -232,7 +235,7 @@ _STEPS: Dict[int, _Step] = {ord(code): step for code, step in {
     "}": lambda m: m._push({}), "u": lambda m: m._set_items(m._pop_mark()),
     "s": lambda m: m._set_items([m._pop(), m._pop()][::-1]),
     "\x8f": lambda m: m._push(set()), "\x90": Machine._add_items,
-    "\x91": lambda m: m._push(frozenset(map(key_of, m._pop_mark()))),
+    "\x91": lambda m: m._push(frozenset(map(m._keys.check, m._pop_mark()))),
     "q": lambda m: m._put(m._byte()), "r": lambda m: m._put(m._number(4)),
     "h": lambda m: m._get(m._byte()), "j": lambda m: m._get(m._number(4)),
     "\x94": lambda m: m._put(len(m._memo)),

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """What a checkpoint's pickle is made of, and what its values may be."""
-from typing import Any, NamedTuple, Protocol, Tuple
+from typing import Any, Callable, NamedTuple, Protocol, Tuple
 
 _MAX_KEY_DEPTH = 8
 
@@ -49,12 +49,36 @@ class Bad(Exception):
     """What is wrong at the byte that is being looked at."""
 
 
-def is_key(value: Any, depth: int = 0) -> bool:
+def is_key(value: Any, depth: int = 0,
+           spend: Callable[[int], None] = lambda number: None) -> bool:
+    """spend is told of the values in each tuple before they are looked at."""
     # a hash of what is nested deep would end the process
     if value is None or type(value) in (str, int, float, bool, bytes, complex):
         return True
-    return (type(value) is tuple and depth < _MAX_KEY_DEPTH
-            and all(is_key(each, depth + 1) for each in value))
+    if type(value) is not tuple or depth >= _MAX_KEY_DEPTH:
+        return False
+    spend(len(value))
+    return all(is_key(each, depth + 1, spend) for each in value)
+
+
+class Keys:
+    """Tells what may be a key or in a set; room bounds the values of all of them
+    together, for a few bytes of a pickle make a tuple of tuples, each the same
+    one many times, and a hash goes through every one of them."""
+
+    def __init__(self, room: int) -> None:
+        self._left = room
+
+    def check(self, key: Any) -> Any:
+        """The key."""
+        if not is_key(key, spend=self._spend):
+            raise Bad(f"a {type(key).__name__} as a key")
+        return key
+
+    def _spend(self, number: int) -> None:
+        self._left -= number
+        if self._left < 0:
+            raise Bad("the keys have many more values than the pickle has bytes")
 
 
 def shown(value: Any) -> str:
