@@ -127,6 +127,9 @@ class FormatError(ValueError):
     """
 
     def __init__(self, path: Path, what: str) -> None:
+        # names and numbers in it are the file's, which may be a stranger's
+        if len(what) > 1000:
+            what = f"{what[:700]} ... {what[-280:]}"
         name = path if isinstance(path, int) else os.fsdecode(path)
         super().__init__(f"{name}: {what}")
         self.path = path

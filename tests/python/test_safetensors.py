@@ -232,6 +232,12 @@ HOSTILE = {
     "gap at the front": ({"a": entry("U8", (7,), (1, 8))}, bytes(8), None, "gap of 1"),
     "rest": ({"a": entry("U8", (7,), (0, 7))}, bytes(8), None,
              "1 bytes of data belong to no tensor, behind tensor 'a'"),
+    "a long shape": ({"a": entry(shape=[-1] * 100_000)}, bytes(8), None,
+                     r"^.*'a': the shape .* -1, .* \.\.\. .*\] is no list of extents$"),
+    "a long dtype": ({"a": entry("F" * 100_000)}, bytes(8), None, "is not known"),
+    "a long name": ({"n" * 100_000: 5}, b"", None, "has not exactly"),
+    "a long name twice": (b'{"' + b"n" * 100_000 + b'":1,"' + b"n" * 100_000 + b'":1}',
+                          b"", None, "stands twice"),
     "metadata no table": ({"__metadata__": [1]}, b"", None, "__metadata__"),
     "metadata no texts": ({"__metadata__": {"a": 1}}, b"", None, "__metadata__"),
 }
@@ -249,6 +255,7 @@ def test_a_hostile_header_is_refused_by_file_and_number_and_leaves_nothing(
     with pytest.raises(st.SafetensorsError, match=says) as caught:
         st.load_file(path, framework=blocks)
     assert str(path) in str(caught.value)
+    assert len(str(caught.value)) < 1000 + len(str(path))
     assert not blocks.made
     assert not descriptors_of(path)
 
