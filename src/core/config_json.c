@@ -188,7 +188,9 @@ static int apply_member(struct json *json, const char *section, yyjson_val *obj,
 	if (id >= 0 && cf_row_has_json_key(&cf_config_rows[id]))
 		return apply_row(json, (enum cf_cfg)id, key, val);
 	if (is_section(name)) {
-		if (yyjson_obj_getn(obj, yyjson_get_str(key),
+		/* goes through the object up to the key's first place */
+		if (!cf_config_notes_full(json->c) &&
+		    yyjson_obj_getn(obj, yyjson_get_str(key),
 				    yyjson_get_len(key)) != val)
 			note(json, CF_LOG_WARN, key, name,
 			     "given twice, the last one counts");
