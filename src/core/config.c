@@ -8,6 +8,7 @@
 #include <stdlib.h>
 
 #include "core/config_internal.h"
+#include "core/log_line.h"
 
 struct cf_config *cf_config_new(void)
 {
@@ -119,6 +120,7 @@ void cf_config_note(struct cf_config *c, enum cf_log_level level,
 	va_end(args);
 	if (n < 0)
 		return;
+	cf_log_plain(note->text, (size_t)n);
 	note->level = level;
 	c->nr_notes++;
 }

@@ -78,22 +78,31 @@ static int stem_of(const char *file, const char **stem)
 	return (int)strcspn(*stem, ".");
 }
 
+void cf_log_plain(char *text, size_t len)
+{
+	for (size_t i = 0; i < len; i++)
+		if ((unsigned char)text[i] < ' ' || text[i] == 127)
+			text[i] = '?';
+}
+
 size_t cf_log_line(char *buf, size_t size, long utc_offset,
 		   const struct cf_log_place *place, const char *fmt,
 		   va_list args)
 {
 	const char *stem;
 	int stem_len = stem_of(place->file, &stem);
-	size_t n = (size_t)print_time(buf, size, utc_offset);
+	size_t n = (size_t)print_time(buf, size, utc_offset), head;
 
 	/* the head is short, so it always fits */
 	n += (size_t)snprintf(buf + n, size - n,
 			      " [pid=%d tid=%d] %-6s %.*s:%d ", (int)getpid(),
 			      (int)gettid(), level_names[place->level],
 			      stem_len, stem, place->line);
+	head = n;
 	n += (size_t)vsnprintf(buf + n, size - n, fmt, args);
 	if (n > size - 2)
 		n = size - 2;
+	cf_log_plain(buf + head, n - head);
 	buf[n++] = '\n';
 	return n;
 }

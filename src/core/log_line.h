@@ -26,4 +26,10 @@ __attribute__((format(printf, 5, 0))) size_t cf_log_line(
 	char *buf, size_t size, long utc_offset,
 	const struct cf_log_place *place, const char *fmt, va_list args);
 
+/*
+ * Puts a ? for each control character: a name of somebody else's must not begin
+ * a line of its own, nor tell a terminal what to do.
+ */
+void cf_log_plain(char *text, size_t len);
+
 #endif

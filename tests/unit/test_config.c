@@ -779,6 +779,19 @@ static void the_last_of_duplicate_keys_wins_and_is_reported(void **state)
 	cf_config_free(c);
 }
 
+/* Notes are lines of the log, and gdscheck prints them. */
+static void a_note_of_what_was_read_is_one_plain_line(void **state)
+{
+	struct cf_config *c = load_text(
+		"{\"a\\nb\": 1, \"logging\": {\"level\": \"\\u001b[2J\"}}");
+
+	(void)state;
+	assert_note(c, 0, ":1:2: a?b: unknown key, ignored");
+	assert_note(c, 1, "logging.level: \"?[2J\" ignored: expected one of");
+	assert_null(cf_config_note_text(c, 2));
+	cf_config_free(c);
+}
+
 static void old_spellings_are_understood(void **state)
 {
 	const char *const *names;
@@ -1283,6 +1296,7 @@ int main(int argc, char **argv)
 		test(a_key_that_looks_like_another_is_told_which),
 		test(a_variable_that_looks_like_another_is_told_which),
 		test(the_last_of_duplicate_keys_wins_and_is_reported),
+		test(a_note_of_what_was_read_is_one_plain_line),
 		test(old_spellings_are_understood),
 		test(mount_tables_are_accepted_in_silence),
 		test(a_mount_table_of_another_form_is_reported),

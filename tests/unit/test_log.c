@@ -552,6 +552,20 @@ static void without_a_limit_the_log_grows(void **state)
 	assert_true(st.st_size > 1 << 20);
 }
 
+static void a_name_begins_no_line_and_commands_no_terminal(void **state)
+{
+	char *text;
+
+	(void)state;
+	env_path = path;
+	configure();
+	cf_log(CF_LOG_ERROR, "%s", "a\n 27-11-2026\r\t\033[2J\177\303\244");
+	text = content(path);
+	assert_non_null(strstr(text, " a? 27-11-2026???[2J?\303\244\n"));
+	assert_null(strchr(strchr(text, '\n') + 1, '\n'));
+	free(text);
+}
+
 static void a_long_line_is_cut_and_still_ends(void **state)
 {
 	static char filler[10000];
@@ -778,6 +792,7 @@ int main(void)
 		test(dev_stderr_is_our_own_stderr_and_stays_open),
 		test(a_full_log_starts_over),
 		test(without_a_limit_the_log_grows),
+		test(a_name_begins_no_line_and_commands_no_terminal),
 		test(a_long_line_is_cut_and_still_ends),
 		test(the_log_takes_no_number_that_a_file_could_get),
 		test(a_file_that_gets_the_number_of_the_log_is_not_written),
