@@ -4,6 +4,7 @@
 
 #include <errno.h>
 #include <inttypes.h>
+#include <limits.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -107,10 +108,11 @@ static bool find_path(struct cf_pci *item)
 
 static void find_facts(struct cf_pci *item)
 {
+	long long node =
+		cf_sysfs_number(-1, DEVICES "/%s/numa_node", item->address);
 	char text[2048];
 
-	item->node = (int)cf_sysfs_number(-1, DEVICES "/%s/numa_node",
-					  item->address);
+	item->node = node >= 0 && node <= INT_MAX ? (int)node : -1;
 	if (!cf_sysfs_text(text, sizeof(text), DEVICES "/%s/resource",
 			   item->address))
 		item->bar_kib = cf_pci_largest_kib(text);

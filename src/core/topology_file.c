@@ -21,6 +21,11 @@
 
 #define COMMENT "// PCIe topology file for cuFile, written by opencufile\n"
 
+/* A network may be called any bytes; as JSON they are what can be shown. */
+#define WRITE_FLAGS \
+	(YYJSON_WRITE_PRETTY | YYJSON_WRITE_ALLOW_INVALID_UNICODE | \
+	 YYJSON_WRITE_ESCAPE_UNICODE)
+
 static const char *const kinds[] = {
 	[CF_PCI_GPU] = "gpu",
 	[CF_PCI_NVME] = "nvme",
@@ -117,7 +122,7 @@ static char *json_of(const struct cf_pci *list, unsigned nr, size_t *size)
 
 	if (peers && doc) {
 		yyjson_mut_doc_set_root(doc, root_value(doc, list, nr, peers));
-		text = yyjson_mut_write(doc, YYJSON_WRITE_PRETTY, size);
+		text = yyjson_mut_write(doc, WRITE_FLAGS, size);
 	}
 	yyjson_mut_doc_free(doc);
 	free(peers);
