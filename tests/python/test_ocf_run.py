@@ -18,9 +18,9 @@ SAY = ("import os; print(os.environ['LD_PRELOAD']); "
        "if 'libcufile' in line}))")
 
 
-def run(*command, **environment):
+def run(*command, timeout=None, **environment):
     env = plain_environment(**{"OPENCUFILE_LIBRARY": LIBRARY, **environment})
-    return subprocess.run([RUN, *command], env=env, check=False,
+    return subprocess.run([RUN, *command], env=env, check=False, timeout=timeout,
                           capture_output=True, text=True)
 
 
@@ -93,6 +93,16 @@ def test_scripts_and_commands_on_the_path_run(tmp_path):
     script.chmod(0o755)
     done = run("script", PATH=f"{tmp_path}:{os.environ['PATH']}")
     assert os.path.realpath(LIBRARY) in done.stdout, done.stderr
+
+
+@pytest.mark.parametrize("first", ["#!{0}", "#!/usr/bin/env {0}", "#!", "#! ",
+                                   "#!/usr/bin/env -S", "#!/no/such"])
+def test_a_script_that_leads_nowhere_is_left_to_the_kernel(tmp_path, first):
+    script = tmp_path / "script"
+    script.write_text(first.format(script) + "\n")
+    script.chmod(0o755)
+    done = run("-n", script, timeout=60)
+    assert (done.returncode, done.stdout, done.stderr) == (0, LIBRARY + "\n", "")
 
 
 def test_only_telling_names_the_library_and_starts_nothing(tmp_path):
