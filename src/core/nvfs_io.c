@@ -268,6 +268,17 @@ static void hole_range(const struct cf_nvfs_op *op, size_t n, unsigned i,
 	*end = last < 0 ? 0 : (size_t)last < n ? (size_t)last : n;
 }
 
+/* Whether the page, which says that there are holes, says where. */
+static bool is_understood(const struct cf_nvfs_op *op, size_t n)
+{
+	const struct cf_nvfs_fence *fence = op->map->fence;
+
+	return fence->magic == CF_NVFS_FENCE_MAGIC &&
+	       fence->version == CF_NVFS_FENCE_VERSION && fence->nr_holes &&
+	       fence->nr_holes <= CF_NVFS_MAX_HOLES && fence->start >= 0 &&
+	       fence->start <= op->off + (int64_t)n;
+}
+
 bool cf_nvfs_next_hole(const struct cf_nvfs_op *op, size_t n, size_t *at,
 		       size_t *size)
 {
@@ -276,10 +287,7 @@ bool cf_nvfs_next_hole(const struct cf_nvfs_op *op, size_t n, size_t *at,
 
 	if (op->write || *at >= n || fence->state != CF_NVFS_SPARSE)
 		return false;
-	/* the page is not understood: all bytes may be holes */
-	if (fence->magic != CF_NVFS_FENCE_MAGIC ||
-	    fence->version != CF_NVFS_FENCE_VERSION ||
-	    fence->nr_holes > CF_NVFS_MAX_HOLES) {
+	if (!is_understood(op, n)) { /* all bytes may be holes */
 		*size = n - *at;
 		return true;
 	}

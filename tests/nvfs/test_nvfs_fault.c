@@ -8,6 +8,8 @@
 #include <stdlib.h>
 #include <string.h>
 #include "common.h"
+#include "core/nvfs_io.h"
+#include "core/nvfs_mapping.h"
 
 #define SIZE (3 * TH_MIB)
 
@@ -99,11 +101,68 @@ static void an_unmap_that_fails_stops_nobody(void **state)
 	assert_int_equal(fake_nvfs_violations(), 0);
 }
 
+/* How many of the bytes of a read are holes by this fence. */
+static size_t holes_in(struct cf_nvfs_op *op, size_t n)
+{
+	size_t at = 0, size, sum = 0, before = 0;
+
+	while (cf_nvfs_next_hole(op, n, &at, &size)) {
+		if (at < before || !size || size > n - at)
+			fail_msg("a hole of %zu at %zu, behind %zu of %zu",
+				 size, at, before, n);
+		before = at += size;
+		sum += size;
+	}
+	return sum;
+}
+
+static int64_t any_start(off_t off)
+{
+	static const int64_t starts[] = { INT64_MIN, -1, 0, INT64_MAX - 4095,
+					  INT64_MAX };
+	size_t i = th_random() % 8;
+
+	return i < 5 ? starts[i] : off + (int64_t)(i - 6) * 8192;
+}
+
+/*
+ * Whatever the page of a fence says, holes are bytes of the read, each once;
+ * where it does not say which, all of them are.
+ */
+static void a_fence_of_any_bytes_names_bytes_of_the_read(void **state)
+{
+	static struct cf_nvfs_fence fence;
+	struct cf_nvfs_mapping map = { .fence = &fence };
+	struct cf_nvfs_op op = { .map = &map, .off = 1 << 20 };
+	size_t n = 64 * TH_KIB;
+
+	for (int i = 0; i < 20000; i++) {
+		for (unsigned k = 0; k < CF_NVFS_MAX_HOLES && !(i & 0xff); k++)
+			fence.holes[k] =
+				(struct cf_nvfs_hole){ (uint16_t)th_random(),
+						       (uint16_t)th_random() };
+		fence.holes[i % 4].first = (uint16_t)(i % 20);
+		fence.holes[i % 4].nr = (uint16_t)(i % 3);
+		fence.state = CF_NVFS_SPARSE;
+		fence.magic = CF_NVFS_FENCE_MAGIC;
+		fence.version = CF_NVFS_FENCE_VERSION;
+		fence.nr_holes =
+			(uint32_t)(th_random() % (CF_NVFS_MAX_HOLES + 3));
+		fence.start = any_start(op.off);
+		if (!fence.nr_holes || fence.nr_holes > CF_NVFS_MAX_HOLES ||
+		    fence.start < 0 || fence.start > op.off + (int64_t)n)
+			assert_int_equal(holes_in(&op, n), n);
+		else
+			assert_true(holes_in(&op, n) <= n);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		RIG_TEST(any_call_of_the_path_may_fail),
 		RIG_TEST(an_unmap_that_fails_stops_nobody),
+		RIG_TEST(a_fence_of_any_bytes_names_bytes_of_the_read),
 	};
 
 	th_start(250);
