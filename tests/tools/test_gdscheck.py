@@ -439,6 +439,18 @@ GPU 1 0000:81:00.0 - NUMA 1
     def test_distances_are_those_of_the_tree(self, root):
         assert run("-t", "--root", root).stdout == self.EXPECTED
 
+    @pytest.mark.parametrize("beside", ["x", "root-and-a-name-that-is-longer"])
+    def test_what_a_link_finds_outside_of_the_tree_is_not_the_machine_s(
+            self, root, tmp_path, beside):
+        """Of a tree that was copied without what its links lead to."""
+        disk = root / "sys/bus/pci/devices/0000:04:00.0"
+        disk.resolve().rename(tmp_path / beside)
+        disk.unlink()
+        disk.symlink_to(tmp_path / beside)
+        expected = [line for line in self.EXPECTED.splitlines()
+                    if "0000:04:00.0" not in line]
+        assert run("-t", "--root", root).stdout.splitlines() == expected
+
     def test_it_may_go_to_a_file(self, root, tmp_path):
         out = tmp_path / "out"
         done = run("-t", "-e", "sysfs", "-o", out, "--root", root)

@@ -95,13 +95,21 @@ bool sys_exists(const char *fmt, ...)
 	return access(path, F_OK) == 0;
 }
 
+/* Links of a copied tree may lead out of it, to where its machine is not. */
+static const char *below_root(const char *path)
+{
+	size_t len = strlen(root);
+
+	return !strncmp(path, root, len) && path[len] == '/' ? path + len : "";
+}
+
 bool sys_real(char *real, size_t size, const char *fmt, ...)
 {
 	char *found;
 	MAKE_PATH(path, fmt);
 
 	found = realpath(path, NULL);
-	snprintf(real, size, "%s", found ? found + strlen(root) : "");
+	snprintf(real, size, "%s", found ? below_root(found) : "");
 	free(found);
 	return *real;
 }
