@@ -681,6 +681,23 @@ class TestMounts:
         assert f" {kind} " in line and "staged" in line
 
 
+    def test_a_name_makes_no_line_and_commands_no_terminal(self, tmp_path):
+        at = tmp_path / "a\nb\033[2J"
+        at.mkdir()
+        script = (f"mount -t tmpfs 'c\nd\033[2J' '{at}' && '{GDSCHECK}' -V && "
+                  f"touch '{at}/f' && cd '{at}' && '{GDSCHECK}' -f f")
+        if subprocess.run(["unshare", "-m", "true"], check=False,
+                          capture_output=True).returncode:
+            pytest.skip("no mount namespace of one's own")
+        done = subprocess.run(["unshare", "-m", "sh", "-c", script],
+                              env=environment(), capture_output=True, text=True,
+                              check=False, timeout=60)
+        assert done.returncode == 0, done.stderr
+        assert "\033" not in done.stdout
+        for line in (f"{tmp_path}/a?b?[2J tmpfs    c?d?[2J ",
+                     f"file system  tmpfs on {tmp_path}/a?b?[2J ("):
+            assert f"\n{line}" in done.stdout
+
     def test_a_mount_under_another_is_left_out(self, tmp_path):
         at = tmp_path / "at"
         at.mkdir()

@@ -228,6 +228,7 @@ int check_file(const char *name, bool json)
 		if (!json_file(&asks))
 			return GDSCHECK_CANNOT;
 	} else {
+		place_make_plain(&asks.place);
 		print_facts(&asks);
 		print_table(&asks, OCF_READ);
 		print_table(&asks, OCF_WRITE);

@@ -38,6 +38,7 @@ static void print_answer(const struct asks *asks)
 
 static bool print_mount(const struct place *p, void *arg)
 {
+	struct place shown = *p;
 	struct asks asks;
 	char why[256];
 	bool asked;
@@ -49,8 +50,9 @@ static bool print_mount(const struct place *p, void *arg)
 	if (asked && asks.place.id != p->id &&
 	    !strcmp(asks.place.mount, p->mount))
 		return true;
-	printf("%-24s %-8s %-16s ", p->mount, p->type,
-	       p->name[0] ? p->name : p->source);
+	place_make_plain(&shown);
+	printf("%-24s %-8s %-16s ", shown.mount, shown.type,
+	       p->name[0] ? p->name : shown.source);
 	if (asked)
 		print_answer(&asks);
 	else

@@ -188,6 +188,21 @@ bool place_of_file(int fd, struct place *place)
 	return found;
 }
 
+static void make_plain(char *text)
+{
+	for (; *text; text++)
+		if (iscntrl((unsigned char)*text))
+			*text = '?';
+}
+
+void place_make_plain(struct place *place)
+{
+	make_plain(place->type);
+	make_plain(place->mount);
+	make_plain(place->source);
+	make_plain(place->options);
+}
+
 void place_each(bool (*each)(const struct place *place, void *arg), void *arg)
 {
 	FILE *mounts = sys_open("/proc/self/mountinfo");

@@ -24,6 +24,10 @@ struct place {
 /* False: it is in no mount that can be seen. */
 bool place_of_file(int fd, struct place *place);
 
+/* Puts a ? for control characters in what users may have called as they like.
+ */
+void place_make_plain(struct place *place);
+
 /* Calls each for every mount until it answers false. */
 void place_each(bool (*each)(const struct place *place, void *arg), void *arg);
 
