@@ -8,6 +8,7 @@ buffer protocol lacks) and DLPack. What it refuses it refuses with a TypeError
 for the kind of object, and a ValueError for its shape or layout.
 """
 import ctypes
+import operator
 import re
 import sys
 from typing import Any, Callable, Optional, Sequence, Union
@@ -150,8 +151,12 @@ def _from_interface(thing: Any, interface: Any, name: str) -> Memory:
     try:
         shape, typestr = interface["shape"], interface["typestr"]
         address, readonly = interface["data"]
-        shape = tuple(int(extent) for extent in shape)
-    except (KeyError, TypeError, ValueError) as error:
+        shape = tuple(map(operator.index, shape))
+        strides = interface.get("strides")
+        if strides is not None:
+            strides = tuple(map(operator.index, strides))
+        address = operator.index(address or 0)
+    except (AttributeError, KeyError, TypeError, ValueError) as error:
         raise ValueError(f"{kind_of(thing)}: {name} is not complete: "
                          f"{error!r}") from None
     itemsize = _itemsize(thing, typestr)
@@ -160,8 +165,8 @@ def _from_interface(thing: Any, interface: Any, name: str) -> Memory:
                          "can be negative")
     if interface.get("mask") is not None:
         raise _masked(thing)
-    strides = interface.get("strides")
-    if strides is not None and not is_contiguous(shape, strides, itemsize):
+    if strides is not None and (len(strides) != len(shape) or
+                                not is_contiguous(shape, strides, itemsize)):
         raise _not_contiguous(thing, shape, strides)
     stream = interface.get("stream")
     ready = None
@@ -172,8 +177,7 @@ def _from_interface(thing: Any, interface: Any, name: str) -> Memory:
 
         def ready() -> None:
             _cuda.synchronize(stream, address)
-    return Memory(int(address or 0), _product(shape) * itemsize, bool(readonly),
-                  thing, ready)
+    return Memory(address, _product(shape) * itemsize, bool(readonly), thing, ready)
 
 
 def _from_buffer(thing: Any, view: memoryview) -> Memory:

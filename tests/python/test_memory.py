@@ -228,9 +228,20 @@ def test_fields_may_have_any_name(file, numpy):
     dict(shape=(4,), typestr="u", data=(1, False)),
     dict(shape=(-4,), typestr="|u1", data=(1, False)),
     dict(shape=(4,), typestr="|u1", data=(0, False)),
+    dict(shape=(2.5,), typestr="|u1", data=(4096, False)),
+    dict(shape=("4",), typestr="|u1", data=(4096, False)),
+    dict(shape=(4,), typestr="|u1", data=("4096", False)),
+    dict(shape=(4,), typestr="|u1", data=(4096.5, False)),
+    dict(shape=(2, 2), typestr="|u1", data=(4096, False), strides=(1,)),
+    dict(shape=(4,), typestr="|u1", data=(4096, False), strides=(4, 1)),
+    dict(shape=(4,), typestr="|u1", data=(4096, False), strides=1),
+    dict(shape=(4,), typestr="|u1", data=(4096, False), strides="a"),
+    [("shape", (4,))],
 ])
 def test_interfaces_that_are_not_whole_are_refused(file, broken):
-    refuse(file, Interface(**broken), ValueError)
+    thing = Interface()
+    thing.__cuda_array_interface__ = broken
+    refuse(file, thing, ValueError)
 
 
 def test_masked_arrays_are_refused(file):
