@@ -10,7 +10,7 @@
 #include "core/sysfs.h"
 
 #define ROOT "/sys/fs/cgroup"
-#define MAX_PATH 256
+#define MAX_PATH 768 /* Kubernetes in a container has 300 */
 
 static unsigned cpus_of(long long quota_us, long long period_us)
 {
@@ -88,7 +88,7 @@ static unsigned cpus_of_line(char *line)
 unsigned cf_quota_cpus(void)
 {
 	unsigned least = UINT_MAX;
-	char text[4096];
+	char text[8192]; /* version 1 has a line for each of a dozen groups */
 	char *rest = text, *line;
 
 	(void)cf_sysfs_text(text, sizeof(text), "/proc/self/cgroup");

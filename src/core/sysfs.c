@@ -11,7 +11,7 @@
 #include <string.h>
 #include "seam/os.h"
 
-#define MAX_PATH 512
+#define MAX_PATH 1024
 
 static int read_text(const char *path, char *text, size_t size)
 {

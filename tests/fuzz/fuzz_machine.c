@@ -49,7 +49,7 @@ static struct {
 
 /* A file or a folder that is open; path empty: free. */
 static struct {
-	char path[512];
+	char path[1024];
 	struct text left; /* of a file */
 	unsigned next;	  /* of a folder: the first file not looked at */
 	bool is_output;

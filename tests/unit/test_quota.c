@@ -112,6 +112,32 @@ static void a_container_has_its_group_at_the_root(void **state)
 			 5);
 }
 
+/* As of a cluster that runs in a container, seen from outside of both. */
+static void a_group_may_have_a_long_name(void **state)
+{
+#define UPPER \
+	"/docker/0123456789abcdef0123456789abcdef0123456789abcdef0123456789" \
+	"abcdef/kubelet.slice/kubelet-kubepods.slice/kubelet-kubepods-" \
+	"burstable.slice"
+#define LONG \
+	UPPER \
+	"/kubelet-kubepods-burstable-pod01234567_89ab_cdef_0123_456789abcdef" \
+	".slice/cri-containerd-0123456789abcdef0123456789abcdef0123456789" \
+	"abcdef0123456789abcdef.scope"
+#define OTHERS LONG "\n9:net_cls:" LONG "\n8:memory:" LONG "\n7:blkio:" LONG
+
+	assert_true(strlen(LONG) > 300);
+	assert_int_equal(QUOTA({ SELF, "0::" LONG "\n" },
+			       { CG LONG "/cpu.max", "300000 100000\n" }),
+			 3);
+	assert_int_equal(
+		QUOTA({ SELF, "12:pids:" OTHERS OTHERS OTHERS OTHERS
+			      "\n3:cpu,cpuacct:" LONG "\n" },
+		      { CG "/cpu" UPPER "/cpu.cfs_quota_us", "200000\n" },
+		      { CG "/cpu" UPPER "/cpu.cfs_period_us", "100000\n" }),
+		2);
+}
+
 static void version_1_has_it_in_two(void **state)
 {
 	assert_int_equal(QUOTA({ SELF, "2:cpuacct,cpu:/a/b\n1:cpuset:/\n" },
@@ -187,6 +213,7 @@ int main(void)
 		TEST(version_2_has_it_in_one_file),
 		TEST(the_least_of_all_groups_above_counts),
 		TEST(a_container_has_its_group_at_the_root),
+		TEST(a_group_may_have_a_long_name),
 		TEST(version_1_has_it_in_two),
 		TEST(what_makes_no_sense_is_no_quota),
 		TEST(there_are_no_more_workers_than_it_is_for),
