@@ -395,8 +395,11 @@ def take_process(archive, pid, maps):
     status = archive.take_file(f"{folder}/status", f"/proc/{pid}/status")
     if not status:
         return
-    user = [int(re.search(rb"^%s:\s+(\d+)" % key, status, re.M)[1])
-            for key in (b"Uid", b"Gid")]
+    ids = [re.search(rb"^%s:\s+(\d+)" % key, status, re.M) for key in (b"Uid", b"Gid")]
+    if not all(ids):  # by whose rights its files may be opened is not known
+        archive.lack(f"process {pid}", f"/proc/{pid}/status has no Uid and Gid")
+        return
+    user = [int(found[1]) for found in ids]
     archive.tell("process", f"{pid} of user {user[0]}: "
                  + first_line(f"/proc/{pid}/comm", "ended"))
     tell_libraries(archive, pid, maps)

@@ -283,6 +283,20 @@ def test_a_process_whose_name_is_cut_within_a_letter_is_shown_too(collector, fol
                      archive.text("summary.txt"), re.M)
 
 
+def test_a_process_whose_user_is_not_told_is_noted(collector, folder):
+    """Emulated kernels have a /proc of their own."""
+    with load(folder) as process:
+        archive = collector.archive(patch=FEW + """
+real = g.read_end
+def read_end(path, user=None):
+    data, before = real(path, user)
+    return data.replace(b"Uid:", b"Sid:") if path.endswith("/status") else data, before
+g.read_end = read_end""")
+    status = f"/proc/{process.pid}/status"
+    assert archive.lacks(f"process {process.pid}") == f"{status} has no Uid and Gid"
+    assert not archive.anywhere(f"processes/{process.pid}/environ")
+
+
 def test_a_process_that_counts_nothing_says_so(collector, folder):
     with load(folder) as process:
         archive = collector.archive()
