@@ -13,6 +13,7 @@ root=$PWD
 . scripts/deb/control.sh
 
 arch=$(dpkg --print-architecture)
+api=$(sed -n 's/^#define API_VERSION \(.\)\(..\)0$/\1.\2/p' src/api/driver.c)
 multiarch=$(dpkg-architecture -qDEB_HOST_MULTIARCH)
 export SOURCE_DATE_EPOCH=${SOURCE_DATE_EPOCH:-$(git log -1 --format=%ct 2>/dev/null || date +%s)}
 stage=$tree/stage # the installed tree, all packages together

@@ -6,7 +6,8 @@
 # Sourced by scripts/package.sh. A package is a name, the patterns of the
 # files it takes from the installed tree, its relations, and two texts.
 # libcufile0, libcufile-dev and gds-tools are what Debian and Ubuntu call their
-# own packages of NVIDIA's files; ours take their places. NVIDIA's packages
+# own packages of NVIDIA's files; ours take their places, in the version of the
+# interface, for packages of programs ask for a version. NVIDIA's packages
 # (libcufile-13-0 and the like) live under /usr/local/cuda and need no relation.
 # shellcheck disable=SC2034,SC2154 # package.sh reads these and gives those
 
@@ -50,7 +51,7 @@ deb_fields() {
 		echo "Multi-Arch: same"
 		echo "Section: libs"
 		echo "Depends: $shlibs"
-		echo "Provides: libcufile0"
+		echo "Provides: libcufile0 (= $api)"
 		echo "Conflicts: libcufile0"
 		echo "Replaces: libcufile0"
 		;;
@@ -58,7 +59,7 @@ deb_fields() {
 		echo "Architecture: $arch"
 		echo "Section: libdevel"
 		echo "Depends: $ours"
-		echo "Provides: libcufile-dev"
+		echo "Provides: libcufile-dev (= $api)"
 		echo "Conflicts: libcufile-dev"
 		echo "Replaces: libcufile-dev"
 		;;

@@ -196,6 +196,15 @@ def test_the_package_of_the_same_library_gives_way(machine, tmp_path, other_libr
     assert machine.is_ours(machine.found())
 
 
+def test_a_package_that_asks_for_a_version_of_the_library_is_content(
+        machine, tmp_path):
+    """What is built on Debian's libcufile-dev asks so."""
+    machine.install(*machine.ours("libcufile0-opencufile"))
+    program = foreign(tmp_path, "program", {}, "Depends: libcufile0 (>= 1.4)\n")
+    run("dpkg", f"--root={machine.root}", "--force-script-chrootless", "-i", program,
+        env=plain_environment(LC_ALL="C"))
+
+
 def test_both_packages_of_the_library_at_once_are_refused(
         machine, tmp_path, other_library):
     machine.install(*machine.ours("libcufile0-opencufile"))
