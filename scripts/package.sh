@@ -41,8 +41,10 @@ add_rest() {
 	(cd python && find cufile -name '*.py' -o -name py.typed) |
 		(cd python && xargs cp --parents -t "$python")
 	find "$stage/usr/share/man" -type f -exec gzip -9n {} +
-	strip --strip-unneeded "$lib"/libcufile.so.*.*.*
-	find "$stage/usr/bin" -type f ! -name ocf-run ! -name '*.py' -exec strip {} +
+	# names of functions stay, for gdb, perf and valgrind to show
+	strip --strip-debug "$lib"/libcufile.so.*.*.*
+	find "$stage/usr/bin" -type f ! -name ocf-run ! -name '*.py' \
+		-exec strip --strip-debug {} +
 }
 
 # shlibs_of PACKAGE-FOLDER : the distribution's packages that its files need
@@ -150,7 +152,7 @@ bundle_of() {
 		owner=$(dpkg -S "$(realpath "$path")" | cut -d: -f1)
 		install -m 644 "/usr/share/doc/$owner/copyright" "$folder/licenses/$owner"
 	done <"$tree/needed"
-	strip --strip-unneeded "$folder"/*.so.*
+	strip --strip-debug "$folder"/*.so.*
 }
 
 # platform_of FOLDER : the wheel's tag, with the oldest libc that will do

@@ -148,6 +148,21 @@ def test_the_library_package_depends_on_what_it_is_linked_to(packages):
     assert "cuda" not in depends
 
 
+def function_names(path):
+    return {line.split()[-1] for line in run("readelf", "-sW", path).splitlines()
+            if " FUNC " in line}
+
+
+def test_what_is_packed_keeps_the_names_for_a_backtrace(
+        packages, machine, wheel_installed):
+    need("readelf")
+    machine.install(*machine.ours("libcufile0-opencufile", "opencufile-tools"))
+    for library in (f"{machine.root}{machine.lib}/libcufile.so.0",
+                    wheel_installed / "libcufile.so.0"):
+        assert "cf_request_run" in function_names(library)
+    assert "main" in function_names(machine.root / "usr/bin/gdscp")
+
+
 def test_packing_twice_gives_the_same_bytes(packages, tmp_path):
     before = {deb.name: deb.read_bytes() for deb in packages.iterdir()}
     run(ROOT / "scripts/package.sh", OUT / "tree", tmp_path / "again")
