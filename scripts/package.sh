@@ -170,7 +170,8 @@ build_wheel() {
 	bundle_of "$tree/src/wheel/libcufile.so.0.1.0" "$bundle"
 	rm -rf "$copy"
 	mkdir -p "$copy"
-	git ls-files -z python 2>/dev/null | xargs -0 cp --parents -t "$copy" ||
+	# without git, or in a tree that is not its own, all that is there
+	{ git ls-files -z python | xargs -0 cp --parents -t "$copy"; } 2>/dev/null ||
 		cp -r python "$copy"
 	install -m 755 tools/ocf-run "$copy/python/ocf-run"
 	(cd "$copy/python" && OPENCUFILE_BUNDLE=$bundle OPENCUFILE_RUN=ocf-run \
