@@ -13,18 +13,17 @@ die() {
 	exit 1
 }
 
+have() { command -v "$1" >/dev/null; }
+
+is_root() { [ "$(id -u)" = 0 ]; }
 as_root() {
-	if [ "$(id -u)" = 0 ]; then
+	if is_root; then
 		"$@"
-	elif command -v sudo >/dev/null; then
+	else
 		# sudo drops the environment, apt must stay silent.
 		sudo DEBIAN_FRONTEND=noninteractive "$@"
-	else
-		die "neither root nor sudo: as root, run: $*"
 	fi
 }
-
-have() { command -v "$1" >/dev/null; }
 have_library() { have pkg-config && pkg-config --exists "$1"; }
 have_pytest() {
 	/usr/bin/python3 -c 'import pytest' 2>/dev/null ||
@@ -140,6 +139,8 @@ meson_is_new_enough() {
 install_packages() {
 	[ $# -gt 0 ] || return 0
 	have apt-get || die "missing, and there is no apt-get to install it: $*"
+	is_root || have sudo || die "neither root nor sudo to install what is" \
+		"missing: as root, run: apt-get install --no-install-recommends $*"
 	say "missing: $*; installing with apt-get"
 	export DEBIAN_FRONTEND=noninteractive
 	as_root apt-get update -qq || say "apt-get update failed; going on with the lists there are"
