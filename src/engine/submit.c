@@ -81,6 +81,20 @@ static int ordinal_of(const struct cf_cuda *cuda, const struct cf_memory *mem)
 						mem->ordinal;
 }
 
+/*
+ * Memory that is freed in stream order may be so behind the operation, and from
+ * that call on the driver may not tell any more what it was. (A graph may be
+ * launched when other memory has its addresses; a batch has entries.)
+ */
+static void learn_memory(struct cf_sop *sop)
+{
+	struct cf_errand *errand = &sop->errand;
+	bool stays = !sop->captured && !sop->parcel;
+
+	cf_memory_facts((uintptr_t)errand->call.base, &errand->facts.mem);
+	errand->facts.base = stays ? errand->call.base : NULL;
+}
+
 static bool find_ferry(const struct cf_cuda *cuda, struct cf_sop *sop,
 		       CUcontext ctx)
 {
@@ -91,13 +105,11 @@ static bool find_ferry(const struct cf_cuda *cuda, struct cf_sop *sop,
 	const struct cf_gpu *gpu;
 
 	errand->ferry = NULL;
-	errand->facts.base = NULL;
 	sop->ferry.rings = false;
 	sop->ferry.at_once = false;
 	sop->ferry.begun = NULL;
 	if (!cf_dock_ferry(sop->dock) || !sop->ferry.place)
 		return false;
-	cf_memory_facts((uintptr_t)errand->call.base, mem);
 	if (!reaches(ctx, mem, &gpu))
 		return false;
 	errand->facts.base = errand->call.base;
@@ -129,6 +141,7 @@ static void fill(const struct cf_cuda *cuda, struct cf_sop *sop,
 	sop->errand = call->errand;
 	if (!call->parcel)
 		cf_errand_accept(&sop->errand);
+	learn_memory(sop);
 	sop->ferried = find_ferry(cuda, sop, ctx);
 	sop->ref = NULL;
 	if (!ref)

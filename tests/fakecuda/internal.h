@@ -236,10 +236,11 @@ struct fc_range {
 	uint64_t buffer_id;
 	unsigned int sync_memops;
 	unsigned int in_flight; /* operations queued that touch it */
-	bool freeing;		/* cuMemFreeAsync was called */
-	bool dead;		/* kept to recognise a use after free */
-	bool evicted;		/* no longer in the table */
-	bool accessible;	/* VMM: cuMemSetAccess was called */
+	bool freeing;		/* cuMemFreeAsync was called, or it goes */
+	const struct fc_stream *freed_in; /* that cuMemFreeAsync; to compare */
+	bool dead;	 /* kept to recognise a use after free */
+	bool evicted;	 /* no longer in the table */
+	bool accessible; /* VMM: cuMemSetAccess was called */
 	struct fc_range *next_tomb;
 	struct fc_phys *phys;
 	struct fc_pool *pool;
@@ -329,6 +330,7 @@ struct fc_op {
 	struct fc_op *next;
 	enum fc_opcode code;
 	struct fc_ctx *ctx;
+	const struct fc_stream *stream; /* to compare; NULL: in none yet */
 	uint64_t seq;
 	uint64_t order; /* among those of all streams */
 	unsigned int delay_us;

@@ -94,6 +94,16 @@ static int refuse(const char *why, uint64_t addr, size_t size)
 	return CF_CU_INVALID_VALUE;
 }
 
+/*
+ * A free is queued: what its stream is given from then on comes too late. What
+ * others are given may be in order, and so is a kernel that runs.
+ */
+static bool comes_too_late(const struct fc_op *op, const struct fc_range *r)
+{
+	return !r->freed_in || (op->code != OP_KERNEL &&
+				(!op->stream || op->stream == r->freed_in));
+}
+
 /* Holds what [addr, addr + size) is in; known: it must be in something. */
 int fc_op_cover(struct fc_op *op, uint64_t addr, size_t size, bool known,
 		bool write)
@@ -106,7 +116,7 @@ int fc_op_cover(struct fc_op *op, uint64_t addr, size_t size, bool known,
 	while (r) {
 		size_t n = r->size - (addr - r->base);
 
-		if (r->dead || r->freeing)
+		if (r->dead || (r->freeing && comes_too_late(op, r)))
 			return refuse("use after free", addr, size);
 		if (r->kind == MEM_VMM && !r->accessible)
 			return refuse("no access was set", addr, size);

@@ -3,7 +3,9 @@
  * pool - memory pools, and allocation in stream order.
  *
  * Memory is usable from the allocating call on; the free takes place in the
- * order of its stream, and a use that is queued after it is a misuse.
+ * order of its stream, and a use that is queued there after it is a misuse.
+ * Pointers to it are unknown from the call on: what a real driver says of them
+ * is not documented.
  */
 #include <stdlib.h>
 
@@ -176,8 +178,10 @@ static int free_async(CUdeviceptr ptr, CUstream h)
 	op->dst = ptr;
 	fc_op_hold(op, r);
 	result = fc_submit(s, op, NULL);
-	if (!result)
+	if (!result) {
 		r->freeing = true;
+		r->freed_in = s;
+	}
 	return result;
 }
 

@@ -192,6 +192,7 @@ int fc_submit(struct fc_stream *s, struct fc_op *op, uint64_t *seq)
 	if (s->cap)
 		return fc_capture_append(s, op);
 	await_room(s);
+	op->stream = s;
 	r = fc_op_resolve(op);
 	if (r) {
 		fc_op_free(op);

@@ -272,10 +272,39 @@ static void a_reset_of_the_primary_context_harms_no_other(void **state)
 	th_pair_end(&p);
 }
 
+/* The driver knows nothing more of memory whose free is queued. */
+static void memory_may_be_freed_in_stream_order_behind_a_read(void **state)
+{
+	struct th_gate gate = { false };
+	struct io io = { .size = 64 * TH_KIB, .n = -7 };
+	struct th_mem pool, out;
+	CUstream stream;
+	struct th_pair p;
+
+	th_mem_need(TH_POOL);
+	th_pair_make(&p, TH_BUFFERED, io.size, 0);
+	th_mem_alloc(&pool, TH_POOL, io.size);
+	th_mem_alloc(&out, TH_PINNED, io.size);
+	assert_int_equal(cuStreamCreate(&stream, CF_CU_STREAM_NON_BLOCKING), 0);
+	th_gate_put(&gate, stream);
+	ok(cuFileReadAsync(p.fh, pool.ptr, &io.size, &io.file_off, &io.buf_off,
+			   &io.n, stream));
+	assert_int_equal(
+		cuMemcpyDtoHAsync(out.ptr, dev(&pool), io.size, stream), 0);
+	assert_int_equal(cuMemFreeAsync(dev(&pool), stream), 0);
+	gate.open = true;
+	assert_int_equal(cuStreamSynchronize(stream), 0);
+	assert_int_equal(io.n, io.size);
+	th_equal("copied before the free", out.ptr, p.bytes, io.size);
+	assert_int_equal(cuStreamDestroy(stream), 0);
+	th_mem_free(&out);
+	th_pair_end(&p);
+}
+
 int main(void)
 {
 	static char names[NR_WAYS][120];
-	static struct CMUnitTest tests[NR_WAYS + 3];
+	static struct CMUnitTest tests[NR_WAYS + 4];
 	size_t nr = 0;
 
 	th_start(120);
@@ -296,6 +325,9 @@ int main(void)
 		events_order_operations_between_streams, th_teardown_close);
 	tests[nr++] = (struct CMUnitTest)cmocka_unit_test_teardown(
 		a_held_stream_holds_no_other, th_teardown_close);
+	tests[nr++] = (struct CMUnitTest)cmocka_unit_test_teardown(
+		memory_may_be_freed_in_stream_order_behind_a_read,
+		th_teardown_close);
 	tests[nr++] = (struct CMUnitTest)cmocka_unit_test_teardown(
 		a_reset_of_the_primary_context_harms_no_other,
 		th_teardown_close);
