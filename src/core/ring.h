@@ -30,6 +30,8 @@ struct cf_flight {
  * answer. False stands until the next cf_rings_configure.
  */
 bool cf_rings_usable(void);
+/* The same, for this file: with some the kernel's answers would be wrong. */
+bool cf_rings_suit(const struct cf_handle *handle);
 /* At open: whether to use rings; and the kernel will be asked again. */
 void cf_rings_configure(bool wanted);
 /* Ends the idle rings; no flight is under way any more. */

@@ -7,6 +7,7 @@
 #include "core/ring.h"
 
 #include <errno.h>
+#include <linux/magic.h>
 #include <pthread.h>
 #include <stdatomic.h>
 #include <string.h>
@@ -119,6 +120,21 @@ bool cf_rings_usable(void)
 	if (ring)
 		cf_ring_give_back(ring);
 	return ring;
+}
+
+/*
+ * After a short read or write of a regular file io_uring goes on by itself.
+ * With a file of FUSE that bypasses the page cache (FOPEN_DIRECT_IO), of a
+ * server without FUSE_ASYNC_DIO, it goes on at the old offset: a read gets the
+ * same bytes again, and beyond the end of the file, too. Seen with Linux 6.18.
+ * What the server does cannot be asked; one without statfs may hide that it is
+ * FUSE.
+ */
+bool cf_rings_suit(const struct cf_handle *handle)
+{
+	unsigned long magic = (unsigned long)handle->fs_magic;
+
+	return magic && magic != FUSE_SUPER_MAGIC && cf_rings_usable();
 }
 
 void cf_rings_configure(bool wanted)

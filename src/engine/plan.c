@@ -193,7 +193,7 @@ static unsigned flights_for(const struct cf_piece *piece,
 	    ((path != &cf_path_host && path != &cf_path_alias) ||
 	     !cf_piece_blocks_match(piece)))
 		return 0;
-	if (!cf_rings_usable() ||
+	if (!cf_rings_suit(piece->handle) ||
 	    (piece->op == CF_WRITE && parts_tear_pages(piece)))
 		return 0;
 	return (unsigned)cf_clamp(RING_TOTAL / company, 2, RING_FLIGHTS);

@@ -125,7 +125,8 @@ struct cf_crew_plan cf_plan_crews(unsigned nr, unsigned long long cost_ns,
 
 bool cf_plan_has_fleets(const struct cf_piece *piece)
 {
-	return cf_fleet_need(piece) <= cf_plan_bound(step) && cf_rings_usable();
+	return cf_fleet_need(piece) <= cf_plan_bound(step) &&
+	       cf_rings_suit(piece->handle);
 }
 
 bool cf_plan_is_large(const struct cf_piece *piece)

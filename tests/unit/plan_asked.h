@@ -7,6 +7,7 @@
 #define TESTS_UNIT_PLAN_ASKED_H
 
 #include <fcntl.h>
+#include <linux/magic.h>
 #include "core/handle.h"
 #include "engine/plan.h"
 #include "engine/plan_limits.h"
@@ -65,7 +66,8 @@ static inline struct cf_plan plan_of(const struct cf_piece *piece,
 static inline void make_files(struct cf_handle *file,
 			      struct cf_handle *direct_file)
 {
-	*file = (struct cf_handle){ .open_flags = O_RDWR,
+	*file = (struct cf_handle){ .fs_magic = EXT4_SUPER_MAGIC,
+				    .open_flags = O_RDWR,
 				    .dio_align = 4096,
 				    .page_align = 4096 };
 	*direct_file = *file;
