@@ -62,6 +62,24 @@ static struct cf_device *device_find(const struct cf_cuda *cuda,
 	return NULL;
 }
 
+/*
+ * Device memory outlives the context that it was made in. A driver without ids
+ * cannot tell a context that is gone from one that has its handle now.
+ */
+static void retire_gone_locked(const struct cf_cuda *cuda)
+{
+	struct cf_device *dev =
+		atomic_load_explicit(&devices, memory_order_relaxed);
+
+	for (; dev && cuda->ctx_get_id; dev = dev->next) {
+		if (dev->retired ||
+		    cf_context_id(cuda, dev->ctx) == dev->ctx_id)
+			continue;
+		atomic_store_explicit(&dev->dead, true, memory_order_relaxed);
+		dev->retired = cf_shuttle_retire(dev->shuttle);
+	}
+}
+
 /* make_lock held */
 static int device_make_locked(const struct cf_cuda *cuda,
 			      const struct cf_memory *mem,
@@ -74,6 +92,7 @@ static int device_make_locked(const struct cf_cuda *cuda,
 
 	if (err)
 		return err;
+	retire_gone_locked(cuda);
 	id = cf_context_id(cuda, context_of(mem, gpu));
 	if (!id)
 		return CF_ECUDA(CF_CU_CONTEXT_IS_DESTROYED);

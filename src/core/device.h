@@ -29,6 +29,7 @@ struct cf_device {
 	struct cf_device *next;
 	CUdeviceptr trial; /* memory for core/alias_test.c, or 0 */
 	_Atomic bool dead; /* relaxed: a hint that saves a failing call */
+	bool retired;	   /* make_lock */
 };
 
 /*

@@ -99,17 +99,38 @@ static void release(struct cf_shuttle *shuttle, unsigned nr)
 			      memory_order_release);
 }
 
-/* Nobody looks at what the trips have while one thread has all seats. */
-static bool renew(struct cf_shuttle *shuttle)
+/* False: others have some; who has all is alone with what the trips have. */
+static bool claim_all(struct cf_shuttle *shuttle)
 {
 	unsigned nr = 0;
-	bool renewed;
 
 	while (nr < CF_SHUTTLE_SEATS && claim(shuttle, nr))
 		nr++;
-	renewed = nr == CF_SHUTTLE_SEATS && cf_trips_renew(&shuttle->trips);
+	if (nr == CF_SHUTTLE_SEATS)
+		return true;
 	while (nr)
 		release(shuttle, --nr);
+	return false;
+}
+
+bool cf_shuttle_retire(struct cf_shuttle *shuttle)
+{
+	bool alone = claim_all(shuttle);
+
+	if (alone)
+		cf_aperture_end(&shuttle->trips.aperture);
+	return alone;
+}
+
+static bool renew(struct cf_shuttle *shuttle)
+{
+	bool renewed;
+
+	if (!claim_all(shuttle))
+		return false;
+	renewed = cf_trips_renew(&shuttle->trips);
+	for (unsigned nr = 0; nr < CF_SHUTTLE_SEATS; nr++)
+		release(shuttle, nr);
 	return renewed;
 }
 

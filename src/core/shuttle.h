@@ -42,6 +42,11 @@ struct cf_seat {
 struct cf_shuttle *cf_shuttle_new(CUcontext ctx, int ordinal);
 /* No seat is taken. alive: the context is current and can be asked. */
 void cf_shuttle_free(struct cf_shuttle *shuttle, bool alive);
+/*
+ * The context is gone: nobody gets a seat any more, and device memory, which
+ * outlives it, is freed. False: somebody has a seat yet.
+ */
+bool cf_shuttle_retire(struct cf_shuttle *shuttle);
 
 /* The gap between small copies that come fast. */
 #define CF_SHUTTLE_GAP_NS (20 * 1000)

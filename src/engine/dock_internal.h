@@ -82,6 +82,13 @@ static inline bool cf_dock_may_load_locked(const struct cf_dock *dock)
  */
 bool cf_dock_load(const struct cf_cuda *cuda, struct cf_dock *dock);
 
+/*
+ * Device memory outlives the context that it was made in, and of one that is
+ * gone nobody leases any more: ends the apertures of those, of which no
+ * operation is out. Their docks stay, for others may know them.
+ */
+void cf_docks_end_apertures(const struct cf_cuda *cuda);
+
 bool cf_dock_is_gone(const struct cf_cuda *cuda, const struct cf_dock *dock);
 
 /*

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
  * dock_load - loads what the ferries of a context need: their kernel, and then
- * an aperture.
+ * an aperture, which is ended when the context is gone.
  *
  * To load either may be to wait for the context, or for a stream of ours in it.
  */
@@ -109,4 +109,49 @@ bool cf_dock_load(const struct cf_cuda *cuda, struct cf_dock *dock)
 	pthread_cond_broadcast(&cf_docks.settled);
 	pthread_mutex_unlock(&cf_docks.lock);
 	return done;
+}
+
+/* The first dock from there on that has an aperture, or is about to. */
+static struct cf_dock *with_aperture_locked(struct cf_dock *dock)
+{
+	while (dock && !dock->loading && !dock->aperture.gpu)
+		dock = dock->next;
+	return dock;
+}
+
+static struct cf_dock *with_aperture(struct cf_dock *after)
+{
+	pthread_mutex_lock(&cf_docks.lock);
+	after = with_aperture_locked(after ? after->next : cf_docks.first);
+	pthread_mutex_unlock(&cf_docks.lock);
+	return after;
+}
+
+/* Without an operation that is out nobody looks there. */
+static struct cf_aperture take_aperture(struct cf_dock *dock)
+{
+	struct cf_aperture a = { 0 };
+
+	pthread_mutex_lock(&cf_docks.lock);
+	if (!dock->loading && cf_berths_where(&dock->berths[true]) != CF_OUT) {
+		a = dock->aperture;
+		dock->aperture = (struct cf_aperture){ 0 };
+	}
+	pthread_mutex_unlock(&cf_docks.lock);
+	return a;
+}
+
+/* A driver without ids takes a context that has the handle now for the old. */
+void cf_docks_end_apertures(const struct cf_cuda *cuda)
+{
+	struct cf_dock *dock = cuda->ctx_get_id ? with_aperture(NULL) : NULL;
+
+	for (; dock; dock = with_aperture(dock)) {
+		struct cf_aperture a;
+
+		if (!cf_dock_is_gone(cuda, dock))
+			continue;
+		a = take_aperture(dock);
+		cf_aperture_end(&a);
+	}
 }

@@ -231,7 +231,7 @@ static void after_a_restore_from_a_checkpoint_it_goes_on(void **state)
 	world_fini(&w);
 }
 
-static struct cf_cuda cuda, usual;
+static struct cf_cuda cuda, unhindered;
 static atomic_int held_up; /* launches that are to be */
 static atomic_bool restores;
 
@@ -243,7 +243,7 @@ static CUresult launch_late(const CUlaunchConfig *config, CUfunction function,
 			th_fake()->restore();
 		th_sleep_ms(60);
 	}
-	return usual.launch_kernel_ex(config, function, params, extra);
+	return unhindered.launch_kernel_ex(config, function, params, extra);
 }
 
 /*
@@ -257,7 +257,7 @@ static void a_launch_that_was_held_up_is_made_again(void **state)
 	th_need_fake();
 	begin(&w, FIXED);
 	read_near(&w, 4096, 0);
-	usual = cuda = *cf_cuda_loaded();
+	unhindered = cuda = *cf_cuda_loaded();
 	cuda.launch_kernel_ex = launch_late;
 	cf_cuda_replace(&cuda);
 	for (int round = 0; round < 6; round++) {
@@ -302,6 +302,52 @@ static void graphs_between_them_do_no_harm(void **state)
 	world_fini(&w);
 }
 
+/* The first read loads the kernel, the second the aperture. */
+static void read_in_a_context(struct world *w)
+{
+	struct th_mem usual = w->mem;
+	CUstream stream = w->stream;
+	CUdeviceptr mem;
+	CUcontext ctx;
+
+	assert_int_equal(cuCtxCreate_v2(&ctx, 0, 0), 0);
+	assert_int_equal(cuMemAlloc(&mem, SIZE), 0);
+	assert_int_equal(cuStreamCreate(&w->stream, CF_CU_STREAM_NON_BLOCKING),
+			 0);
+	w->mem.ptr = (void *)(uintptr_t)mem;
+	for (int i = 0; i < 2; i++) {
+		struct io io = { .size = 4096, .n = -1 };
+
+		read_async(w, &io);
+		synchronise(w);
+		assert_int_equal(io.n, io.size);
+	}
+	read_near(w, 4096, 1);
+	assert_int_equal(cuStreamDestroy(w->stream), 0);
+	assert_int_equal(cuMemFree(mem), 0);
+	assert_int_equal(cuCtxDestroy(ctx), 0);
+	w->mem = usual;
+	w->stream = stream;
+}
+
+static void contexts_that_are_gone_have_none(void **state)
+{
+	const struct th_fake *fake = th_need_fake();
+	struct world w;
+
+	begin(&w, 0);
+	read_in_a_context(&w);
+	for (int i = 0; i < 3; i++) {
+		int fds = th_count_fds();
+
+		read_in_a_context(&w);
+		assert_int_equal(fake->live("vmm_map"), 1);
+		assert_int_equal(fake->live("vmm_reserve"), 1);
+		assert_int_equal(th_count_fds(), fds);
+	}
+	world_fini(&w);
+}
+
 #define TEST(name) cmocka_unit_test_teardown(name, th_teardown_close)
 
 int main(void)
@@ -317,6 +363,7 @@ int main(void)
 		TEST(after_a_restore_from_a_checkpoint_it_goes_on),
 		TEST(a_launch_that_was_held_up_is_made_again),
 		TEST(graphs_between_them_do_no_harm),
+		TEST(contexts_that_are_gone_have_none),
 	};
 
 	setenv("FAKECUDA_VERSION", "13030", 0);

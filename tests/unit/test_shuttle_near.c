@@ -514,6 +514,24 @@ static void without_a_kernel_nothing_is_near(void **state)
 	assert_int_equal(launches(), 0);
 }
 
+static void a_seat_that_is_taken_keeps_the_memory(void **state)
+{
+	struct cf_seat seat = { 0 }, other = { 0 };
+
+	(void)state;
+	take(&seat);
+	assert_false(cf_shuttle_retire(shuttle));
+	assert_int_equal(th_fake()->live("vmm_map"), 1);
+	seat.near[0] = 1;
+	take(&other);
+	cf_shuttle_leave(shuttle, &other);
+	cf_shuttle_leave(shuttle, &seat);
+	assert_true(cf_shuttle_retire(shuttle));
+	assert_int_equal(th_fake()->live("vmm_map"), 0);
+	assert_int_equal(th_fake()->live("vmm_reserve"), 0);
+	assert_false(cf_shuttle_take(shuttle, &seat));
+}
+
 #define TEST(test) cmocka_unit_test_setup_teardown(test, begin, end)
 
 int main(void)
@@ -533,6 +551,7 @@ int main(void)
 		TEST(one_that_was_late_is_not_stale),
 		TEST(without_an_aperture_all_is_pinned),
 		TEST(without_a_kernel_nothing_is_near),
+		TEST(a_seat_that_is_taken_keeps_the_memory),
 	};
 
 	th_start(60);

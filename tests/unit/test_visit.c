@@ -3,6 +3,7 @@
 #include "core/visit.h"
 
 #include <errno.h>
+#include <stdlib.h>
 #include "harness.h"
 #include "path/path.h"
 #include "seam/cuda.h"
@@ -161,6 +162,38 @@ static void a_write_is_settled_where_its_memory_is_now(void **state)
 			 CF_ECUDA(CF_CU_UNKNOWN));
 }
 
+/* Device memory that the library has in a context of its own. */
+static bool has_an_aperture(struct cf_device **dev)
+{
+	struct cf_memory there;
+	CUdeviceptr ptr;
+	CUcontext ctx;
+	bool has;
+
+	assert_int_equal(cuCtxCreate_v2(&ctx, 0, 0), 0);
+	assert_int_equal(cuMemAlloc(&ptr, 4096), 0);
+	cf_memory_facts(ptr, &there);
+	assert_int_equal(cf_device_find(&there, dev), 0);
+	has = cf_shuttle_is_near((*dev)->shuttle);
+	assert_int_equal(th_fake()->live("vmm_map"), has);
+	assert_int_equal(cuMemFree(ptr), 0);
+	assert_int_equal(cuCtxDestroy(ctx), 0);
+	return has;
+}
+
+static void what_outlives_a_context_goes_when_the_next_comes(void **state)
+{
+	struct cf_device *gone, *dev;
+
+	(void)state;
+	if (!has_an_aperture(&gone))
+		th_skip("no apertures here");
+	assert_int_equal(cf_device_find(&facts, &dev), 0);
+	assert_ptr_not_equal(dev, gone);
+	assert_int_equal(th_fake()->live("vmm_map"), 0);
+	assert_int_equal(th_fake()->live("vmm_reserve"), 0);
+}
+
 #define TEST(name) cmocka_unit_test_setup_teardown(name, begin, end)
 
 int main(void)
@@ -174,8 +207,10 @@ int main(void)
 		TEST(one_that_cannot_be_had_is_not_visited),
 		TEST(who_calls_is_in_its_own_context_again),
 		TEST(a_write_is_settled_where_its_memory_is_now),
+		TEST(what_outlives_a_context_goes_when_the_next_comes),
 	};
 
+	setenv("FAKECUDA_VERSION", "13030", 0); /* it maps device memory */
 	th_start(60);
 	return th_finish(
 		cmocka_run_group_tests_name("visit", tests, NULL, NULL));
