@@ -7,18 +7,26 @@
 
 #define PATIENCE_NS (2 * 1000 * 1000)
 
-void cf_fresh_init(struct cf_fresh *fresh, const struct cf_aperture *aperture,
-		   size_t at, CUstream stream, _Atomic uint64_t *answer)
+static void write_near(struct cf_fresh *fresh, uint64_t word)
 {
-	fresh->word = (_Atomic uint64_t *)(aperture->mem + at);
-	fresh->gpu_word = aperture->gpu + at;
+	struct cf_fresh_words *near = fresh->near;
+
+	atomic_store_explicit(&near->word, word, memory_order_release);
+	atomic_store_explicit(&near->inverse, ~word, memory_order_release);
+	cf_aperture_settle(&near->inverse);
+}
+
+void cf_fresh_init(struct cf_fresh *fresh, const struct cf_aperture *aperture,
+		   size_t at, CUstream stream, struct cf_fresh_words *answer)
+{
+	fresh->near = (struct cf_fresh_words *)(aperture->mem + at);
+	fresh->gpu_near = aperture->gpu + at;
 	fresh->stream = stream;
 	fresh->answer = answer;
 	atomic_init(&fresh->asking, false);
 	fresh->question = 0;
-	/* an answer of 0 would be none */
-	atomic_store_explicit(fresh->word, 1, memory_order_release);
-	cf_aperture_settle(fresh->word);
+	/* until a question is */
+	write_near(fresh, 1);
 	atomic_init(&fresh->known, cf_clock_ns());
 }
 
@@ -31,11 +39,12 @@ static bool is_known(const struct cf_fresh *fresh, int64_t now)
 /* The time is a question that was never asked before. */
 static bool put(const struct cf_cuda *cuda, struct cf_fresh *fresh, int64_t now)
 {
-	atomic_store_explicit(fresh->answer, 0, memory_order_relaxed);
-	atomic_store_explicit(fresh->word, (uint64_t)now, memory_order_release);
-	cf_aperture_settle(fresh->word);
-	if (cuda->memcpy_dtoh_async((void *)fresh->answer, fresh->gpu_word,
-				    sizeof(*fresh->word),
+	struct cf_fresh_words *answer = fresh->answer;
+
+	atomic_store_explicit(&answer->word, 0, memory_order_relaxed);
+	atomic_store_explicit(&answer->inverse, 0, memory_order_relaxed);
+	write_near(fresh, (uint64_t)now);
+	if (cuda->memcpy_dtoh_async(answer, fresh->gpu_near, sizeof(*answer),
 				    fresh->stream) != CF_CU_SUCCESS)
 		return false;
 	fresh->question = (uint64_t)now;
@@ -46,7 +55,14 @@ static bool put(const struct cf_cuda *cuda, struct cf_fresh *fresh, int64_t now)
 /* What the GPU has, or 0: it is not known yet. */
 static uint64_t look(const struct cf_fresh *fresh)
 {
-	return atomic_load_explicit(fresh->answer, memory_order_acquire);
+	struct cf_fresh_words *answer = fresh->answer;
+	uint64_t word =
+		atomic_load_explicit(&answer->word, memory_order_acquire);
+
+	return word == ~atomic_load_explicit(&answer->inverse,
+					     memory_order_acquire) ?
+		       word :
+		       0;
 }
 
 /* One that was asked before may have been held up: a look is enough. */

@@ -24,11 +24,16 @@
 
 #define CF_FRESH_NS (50 * 1000 * 1000ll)
 
+/* A word, and all its bits the other way round: half an answer is none. */
+struct cf_fresh_words {
+	_Atomic uint64_t word, inverse;
+};
+
 struct cf_fresh {
-	_Atomic uint64_t *word;	  /* in the aperture, for the CPU */
-	CUdeviceptr gpu_word;	  /* the same for the GPU */
-	CUstream stream;	  /* ours */
-	_Atomic uint64_t *answer; /* pinned, a word of ours alone */
+	struct cf_fresh_words *near;   /* in the aperture, for the CPU */
+	CUdeviceptr gpu_near;	       /* the same for the GPU */
+	CUstream stream;	       /* ours */
+	struct cf_fresh_words *answer; /* pinned */
 	atomic_bool asking; /* a thread has what follows, acquire, release */
 	uint64_t question;  /* 0: none is open */
 	int64_t asked;
@@ -42,11 +47,11 @@ enum cf_freshness {
 };
 
 /*
- * The aperture was made just now, and thus tried; the eight bytes at `at` are
- * nobody else's.
+ * The aperture was made just now, and thus tried; the words at `at` there
+ * and at answer are nobody else's.
  */
 void cf_fresh_init(struct cf_fresh *fresh, const struct cf_aperture *aperture,
-		   size_t at, CUstream stream, _Atomic uint64_t *answer);
+		   size_t at, CUstream stream, struct cf_fresh_words *answer);
 
 /* Any thread; the stream's context is current. May wait for some 10 us, and if
  * the stream is held up once for 2 ms. */

@@ -37,7 +37,7 @@ struct room {
 struct near {
 	struct cf_shuttle_order orders[CF_SHUTTLE_SEATS];
 	_Alignas(4096) char seats[CF_SHUTTLE_SEATS][CF_SHUTTLE_ROOM];
-	uint64_t word; /* core/fresh.h's */
+	struct cf_fresh_words words;
 };
 
 struct cf_shuttle {
@@ -59,7 +59,7 @@ struct cf_shuttle *cf_shuttle_new(CUcontext ctx, int ordinal)
 		return NULL;
 	__builtin_memset(shuttle, 0, sizeof(*shuttle));
 	cf_trips_init(&shuttle->trips, ctx, ordinal, sizeof(struct room),
-		      sizeof(struct near), offsetof(struct near, word));
+		      sizeof(struct near), offsetof(struct near, words));
 	return shuttle;
 }
 

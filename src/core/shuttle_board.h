@@ -28,6 +28,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include "core/fresh.h"
 
 #define CF_SHUTTLE_SEATS 32 /* warps of the kernel */
 #define CF_SHUTTLE_LINE 64
@@ -61,7 +62,7 @@ struct cf_shuttle_board {
 		_Alignas(CF_SHUTTLE_LINE) _Atomic uint32_t number;
 	} done[CF_SHUTTLE_SEATS];
 	/* for core/fresh.h */
-	_Alignas(CF_SHUTTLE_LINE) _Atomic uint64_t answer;
+	_Alignas(CF_SHUTTLE_LINE) struct cf_fresh_words answer;
 };
 
 _Static_assert(offsetof(struct cf_shuttle_board, leaves) == 64 &&

@@ -21,13 +21,13 @@
 /* ---------------------------------------------------------------- life */
 
 void cf_trips_init(struct cf_trips *trips, CUcontext ctx, int ordinal,
-		   size_t room, size_t near, size_t word)
+		   size_t room, size_t near, size_t fresh_at)
 {
 	trips->ctx = ctx;
 	trips->ordinal = ordinal;
 	trips->room = room;
 	trips->near = near;
-	trips->word = word;
+	trips->fresh_at = fresh_at;
 	cf_permit_init(&trips->permit);
 }
 
@@ -111,7 +111,7 @@ static void make_aperture(struct cf_trips *trips)
 		for (unsigned k = 0; k < CF_SHUTTLE_WORDS; k++)
 			atomic_init(&orders[i].words[k], 0);
 	cf_aperture_settle(&orders->words[0]);
-	cf_fresh_init(&trips->fresh, &trips->aperture, trips->word,
+	cf_fresh_init(&trips->fresh, &trips->aperture, trips->fresh_at,
 		      trips->stream, &trips->words.board->answer);
 	trips->words.orders = orders;
 }

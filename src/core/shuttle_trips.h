@@ -19,10 +19,10 @@
 
 struct cf_trips {
 	CUcontext ctx;
-	int ordinal; /* of its GPU */
-	size_t room; /* bytes to pin, the board in front */
-	size_t near; /* of an aperture, the orders in front, */
-	size_t word; /* and there core/fresh.h's */
+	int ordinal;	 /* of its GPU */
+	size_t room;	 /* bytes to pin, the board in front */
+	size_t near;	 /* of an aperture, the orders in front, */
+	size_t fresh_at; /* and there core/fresh.h's words */
 	struct cf_permit permit;
 	/* once there is the permit */
 	struct cf_pinned pinned;
@@ -46,7 +46,7 @@ struct cf_trips {
 };
 
 void cf_trips_init(struct cf_trips *trips, CUcontext ctx, int ordinal,
-		   size_t room, size_t near, size_t word);
+		   size_t room, size_t near, size_t fresh_at);
 /* alive: the context is current and can be asked. */
 void cf_trips_fini(struct cf_trips *trips, bool alive);
 

@@ -169,9 +169,9 @@ void cf_berths_take_far(struct cf_berths *berths)
 
 #define ANSWER 1024 /* of the bells' page, far behind them */
 
-_Atomic uint64_t *cf_chunk_answer(const struct cf_chunk *chunk)
+struct cf_fresh_words *cf_chunk_answer(const struct cf_chunk *chunk)
 {
-	return (_Atomic uint64_t *)(chunk->mem + PAGE + ANSWER);
+	return (struct cf_fresh_words *)(chunk->mem + PAGE + ANSWER);
 }
 
 /* The wait is for a word behind the bells, which stays 0. */

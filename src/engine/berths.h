@@ -18,6 +18,7 @@
 #include <stdbool.h>
 #include "core/aperture.h"
 #include "core/ferry.h"
+#include "core/fresh.h"
 #include "engine/bell.h"
 #include "seam/cuda.h"
 
@@ -54,8 +55,8 @@ void cf_chunk_bring_near(struct cf_chunk *chunk,
 			 struct cf_near_slots *slots);
 /* No chunk's ferries use an aperture any more; all are at home. */
 void cf_berths_take_far(struct cf_berths *berths);
-/* A pinned word for core/fresh.h. */
-_Atomic uint64_t *cf_chunk_answer(const struct cf_chunk *chunk);
+/* Pinned words for core/fresh.h. */
+struct cf_fresh_words *cf_chunk_answer(const struct cf_chunk *chunk);
 /* From now on workers look at the bells of the chunk that was added last. */
 void cf_berths_list_bells(struct cf_berths *berths);
 

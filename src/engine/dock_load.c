@@ -11,9 +11,9 @@
 #include "core/log_tag.h"
 #include "engine/dock_internal.h"
 
-/* What an aperture has: boards and holds, slots, and core/fresh.h's word. */
+/* What an aperture has: boards and holds, slots, and core/fresh.h's words. */
 #define SLOTS CF_CHUNK_NEAR
-#define WORD (SLOTS + CF_NEAR_SLOTS * CF_NEAR_SLOT)
+#define WORDS (SLOTS + CF_NEAR_SLOTS * CF_NEAR_SLOT)
 
 /*
  * How long a wait that is over may take to leave the probe, also on a busy
@@ -72,11 +72,12 @@ static void make_aperture(const struct cf_cuda *cuda, struct cf_dock *dock,
 		dock->stale = false;
 	}
 	if (ordinal < 0 ||
-	    !cf_aperture_make(a, ordinal, WORD + sizeof(uint64_t), dock->probe))
+	    !cf_aperture_make(a, ordinal, WORDS + sizeof(struct cf_fresh_words),
+			      dock->probe))
 		return;
 	dock->slots.mem = a->mem + SLOTS;
 	dock->slots.gpu = a->gpu + SLOTS;
-	cf_fresh_init(&dock->fresh, a, WORD, dock->probe,
+	cf_fresh_init(&dock->fresh, a, WORDS, dock->probe,
 		      cf_chunk_answer(chunk));
 	cf_chunk_bring_near(chunk, a, &dock->slots);
 }

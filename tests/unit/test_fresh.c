@@ -7,7 +7,7 @@
 #include "seam/os.h"
 
 #define SIZE ((size_t)256)
-#define AT (SIZE - 8)
+#define AT (SIZE - sizeof(struct cf_fresh_words))
 #define GPU 0x7000
 #define STREAM ((CUstream)0x99)
 
@@ -16,11 +16,11 @@ static struct cf_cuda cuda;
 static _Alignas(8) char mem[SIZE];
 static struct cf_aperture aperture;
 static struct cf_fresh fresh;
-static _Atomic uint64_t answer;
+static struct cf_fresh_words answer;
 static long long now_ns, look_ns;
 static unsigned asked; /* of the driver */
 
-static uint64_t first; /* what was there when it was made */
+static struct cf_fresh_words first; /* what was there when it was made */
 static enum { TRUE, FALSE, FIRST, LATER, NO } reply;
 static CUresult (*meanwhile)(void);
 
@@ -33,7 +33,7 @@ static int clock_of_the_test(clockid_t clock, struct timespec *ts)
 
 static void has_answered(void)
 {
-	memcpy((void *)&answer, mem + AT, sizeof(answer));
+	memcpy(&answer, mem + AT, sizeof(answer));
 }
 
 static CUresult copy(void *dst, CUdeviceptr src, size_t size, CUstream stream)
@@ -48,7 +48,7 @@ static CUresult copy(void *dst, CUdeviceptr src, size_t size, CUstream stream)
 	if (reply == TRUE)
 		has_answered();
 	else if (reply == FALSE)
-		answer = 0x1234;
+		answer = (struct cf_fresh_words){ 0x1234, ~(uint64_t)0x1234 };
 	else if (reply == FIRST)
 		answer = first;
 	return reply == NO ? CF_CU_INVALID_CONTEXT : CF_CU_SUCCESS;
@@ -140,6 +140,23 @@ static void one_that_is_held_up_is_not_waited_for_twice(void **state)
 	assert_int_equal(asked, 1);
 }
 
+/* Byte by byte, in whatever order. */
+static void half_an_answer_is_none(void **state)
+{
+	(void)state;
+	now_ns += CF_FRESH_NS;
+	reply = LATER;
+	look_ns = 1000;
+	finds(CF_FRESH_UNKNOWN);
+	for (size_t i = 0; i < sizeof(answer); i++) {
+		const size_t at = i * 5 % sizeof(answer);
+
+		((char *)&answer)[at] = mem[AT + at];
+		finds(i < sizeof(answer) - 1 ? CF_FRESH_UNKNOWN : CF_FRESH);
+	}
+	assert_int_equal(asked, 1);
+}
+
 /* It was so then, and nobody knows for how long. */
 static void an_answer_may_come_too_late(void **state)
 {
@@ -192,6 +209,7 @@ int main(void)
 		TEST(what_is_not_what_was_written_is_stale),
 		TEST(bytes_in_use_stay),
 		TEST(one_that_is_held_up_is_not_waited_for_twice),
+		TEST(half_an_answer_is_none),
 		TEST(an_answer_may_come_too_late),
 		TEST(a_driver_that_refuses_leaves_it_unknown),
 		TEST(one_asks_at_a_time),
