@@ -80,12 +80,15 @@ struct cf_shuttle_copy {
 /* Both sides' words, wherever they are. */
 struct cf_shuttle_words {
 	struct cf_shuttle_board *board;
-	struct cf_shuttle_order *orders; /* the board's, or in an aperture */
+	/* the board's, or in an aperture; atomic, for who has no seat may ask
+	 * which, and knows no more than that */
+	_Atomic(struct cf_shuttle_order *) orders;
 };
 
 static inline bool cf_shuttle_in_aperture(const struct cf_shuttle_words *words)
 {
-	return words->orders != words->board->orders;
+	return atomic_load_explicit(&words->orders, memory_order_relaxed) !=
+	       words->board->orders;
 }
 
 /*

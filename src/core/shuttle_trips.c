@@ -253,7 +253,7 @@ static void suspend(struct cf_trips *trips)
 	atomic_store_explicit(&trips->stale, true, memory_order_release);
 }
 
-bool cf_trips_renew(struct cf_trips *trips)
+static bool make_anew(struct cf_trips *trips)
 {
 	const struct cf_cuda *cuda = cf_cuda_loaded();
 	struct cf_scope scope;
@@ -272,6 +272,21 @@ bool cf_trips_renew(struct cf_trips *trips)
 	}
 	cf_context_leave(&scope);
 	return empty;
+}
+
+/* Who launches needs no seat: a kernel must not get addresses that go. */
+bool cf_trips_renew(struct cf_trips *trips)
+{
+	bool renewed;
+
+	if (!cf_trips_are_stale(trips))
+		return true;
+	if (atomic_exchange_explicit(&trips->launching, true,
+				     memory_order_acquire))
+		return false;
+	renewed = make_anew(trips);
+	atomic_store_explicit(&trips->launching, false, memory_order_release);
+	return renewed;
 }
 
 /* The number stands first, so that who looks meanwhile waits for that trip. */

@@ -438,6 +438,39 @@ static void after_a_restore_another_is_made_once_all_have_left(void **state)
 	}
 }
 
+static struct cf_trips *to_call; /* while another aperture is made */
+
+/* By a thread that saw all ready before. */
+static int map_and_call(int fd, size_t size, void **mem)
+{
+	if (to_call)
+		cf_trips_send_for(to_call);
+	return note_map(fd, size, mem);
+}
+
+static void while_it_is_made_nobody_launches(void **state)
+{
+	struct cf_seat seat = { 0 };
+	unsigned long before;
+
+	(void)state;
+	take(&seat);
+	moves(&seat);
+	th_shuttle_let();
+	th_fake()->restore();
+	not_found(&seat);
+	cf_shuttle_call(shuttle);
+	cf_shuttle_leave(shuttle, &seat);
+	before = launches();
+	to_call = &shuttle->trips;
+	os.map_shared = map_and_call;
+	take(&seat);
+	assert_int_equal(launches(), before);
+	to_call = NULL;
+	moves(&seat);
+	cf_shuttle_leave(shuttle, &seat);
+}
+
 static void one_that_cannot_be_made_again_leaves_all_pinned(void **state)
 {
 	unsigned char *bytes = th_bytes(SIZE);
@@ -547,6 +580,7 @@ int main(void)
 		TEST(who_calls_has_one_trip_come),
 		TEST(who_calls_in_a_rest_has_none),
 		TEST(after_a_restore_another_is_made_once_all_have_left),
+		TEST(while_it_is_made_nobody_launches),
 		TEST(one_that_cannot_be_made_again_leaves_all_pinned),
 		TEST(one_that_was_late_is_not_stale),
 		TEST(without_an_aperture_all_is_pinned),
