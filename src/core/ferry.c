@@ -42,6 +42,9 @@ uint64_t cf_ferry_addr(const struct cf_ferry *ferry, const char *at)
 {
 	const struct cf_near_slots *slots = ferry->near_slots;
 
+	/* where an aperture was, anything may lie */
+	if (!cf_ferry_is_near(ferry))
+		return (uintptr_t)at;
 	if (lies_in(at, ferry->near, CF_FERRY_NEAR))
 		return ferry->near_place + (uintptr_t)at -
 		       (uintptr_t)ferry->near;

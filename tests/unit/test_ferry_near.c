@@ -185,6 +185,19 @@ static void orders_call_bytes_as_the_gpu_does(void **state)
 	assert_int_equal(cf_ferry_addr(&ferry, aperture), (uintptr_t)aperture);
 }
 
+/* The aperture is gone by then, and others may have its addresses. */
+static void where_it_was_others_call_theirs_as_the_cpu_does(void **state)
+{
+	static char slot[16];
+	struct cf_near_slots slots = { .mem = slot, .gpu = NEAR_PLACE };
+
+	(void)state;
+	ferry.near_slots = &slots;
+	assert_int_equal(cf_ferry_addr(&ferry, slot + 1), NEAR_PLACE + 1);
+	ferry.near = NULL;
+	assert_int_equal(cf_ferry_addr(&ferry, slot + 1), (uintptr_t)slot + 1);
+}
+
 #define TEST(name) cmocka_unit_test_setup(name, setup)
 
 int main(void)
@@ -196,6 +209,7 @@ int main(void)
 		TEST(what_the_last_run_left_stays_there),
 		TEST(what_is_older_is_gone_before_the_kernel_comes),
 		TEST(orders_call_bytes_as_the_gpu_does),
+		TEST(where_it_was_others_call_theirs_as_the_cpu_does),
 	};
 
 	th_start(30);
