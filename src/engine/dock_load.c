@@ -59,6 +59,16 @@ static bool probe_gets_on(const struct cf_cuda *cuda, struct cf_dock *dock,
 	return !dock->held_up;
 }
 
+/* Another thread may add a chunk meanwhile, but leases nothing of it. */
+static void end_stale(struct cf_dock *dock)
+{
+	pthread_mutex_lock(&cf_docks.lock);
+	cf_berths_take_far(&dock->berths[true]);
+	dock->stale = false;
+	pthread_mutex_unlock(&cf_docks.lock);
+	cf_aperture_end(&dock->aperture);
+}
+
 /* Without an aperture the kernels look at their boards over the bus. */
 static void make_aperture(const struct cf_cuda *cuda, struct cf_dock *dock,
 			  struct cf_chunk *chunk)
@@ -66,11 +76,8 @@ static void make_aperture(const struct cf_cuda *cuda, struct cf_dock *dock,
 	struct cf_aperture *a = &dock->aperture;
 	int ordinal = cf_context_ordinal(cuda);
 
-	if (dock->stale) {
-		cf_berths_take_far(&dock->berths[true]);
-		cf_aperture_end(a);
-		dock->stale = false;
-	}
+	if (dock->stale)
+		end_stale(dock);
 	if (ordinal < 0 ||
 	    !cf_aperture_make(a, ordinal, WORDS + sizeof(struct cf_fresh_words),
 			      dock->probe))
@@ -128,13 +135,15 @@ static struct cf_dock *with_aperture(struct cf_dock *after)
 	return after;
 }
 
-/* Without an operation that is out nobody looks there. */
+/* Without an operation that is out nobody looks there; and who leases one yet,
+ * of a context that goes just now, shall not either. */
 static struct cf_aperture take_aperture(struct cf_dock *dock)
 {
 	struct cf_aperture a = { 0 };
 
 	pthread_mutex_lock(&cf_docks.lock);
 	if (!dock->loading && cf_berths_where(&dock->berths[true]) != CF_OUT) {
+		cf_berths_take_far(&dock->berths[true]);
 		a = dock->aperture;
 		dock->aperture = (struct cf_aperture){ 0 };
 	}
