@@ -66,12 +66,12 @@ static int take_back(struct cf_sop *sop, CUresult res)
 }
 
 /*
- * A launch that took very long may have been held up by a checkpoint: then its
+ * A launch that is back so late may have been held up by a checkpoint: then its
  * kernel looks into other memory than the CPU writes (core/fresh.h).
  */
-static bool is_doubtful(int64_t begun)
+static bool is_doubtful(int64_t asked)
 {
-	return cf_clock_ns() - begun >= CF_FRESH_NS;
+	return cf_clock_ns() - asked >= CF_FRESH_NS;
 }
 
 /*
@@ -81,9 +81,8 @@ static bool is_doubtful(int64_t begun)
  */
 static CUresult add_ringing_ferry(const struct cf_cuda *cuda,
 				  struct cf_sop *sop, CUstream stream,
-				  bool *again)
+				  int64_t asked, bool *again)
 {
-	int64_t begun = cf_clock_ns();
 	CUresult res;
 	bool later;
 
@@ -96,7 +95,7 @@ static CUresult add_ringing_ferry(const struct cf_cuda *cuda,
 		cf_bell_arm(sop);
 	res = cf_ferry_launch(cuda, cf_dock_ferry(sop->dock), &sop->ferry,
 			      sop->door, sop->ticket, stream);
-	*again = later && res == CF_CU_SUCCESS && is_doubtful(begun);
+	*again = later && res == CF_CU_SUCCESS && is_doubtful(asked);
 	if (later && !*again)
 		cf_bell_arm(sop);
 	return res;
@@ -129,12 +128,12 @@ static CUresult add_bell_and_wait(const struct cf_cuda *cuda,
 }
 
 int cf_enqueue_ringing(const struct cf_cuda *cuda, struct cf_sop *sop,
-		       CUstream stream)
+		       CUstream stream, int64_t asked)
 {
 	bool again = false;
-	CUresult res = sop->ferried ?
-			       add_ringing_ferry(cuda, sop, stream, &again) :
-			       add_bell_and_wait(cuda, sop, stream);
+	CUresult res = sop->ferried ? add_ringing_ferry(cuda, sop, stream,
+							asked, &again) :
+				      add_bell_and_wait(cuda, sop, stream);
 
 	if (again)
 		return send_home(cuda, sop);

@@ -17,10 +17,12 @@ struct cf_sop;
 /* The operation is home, and may be submitted again, without its aperture. */
 #define CF_ENQUEUE_AGAIN 1
 
-/* With a bell, which the dock has. A worker was reserved. May also answer
- * CF_ENQUEUE_AGAIN. */
+/*
+ * With a bell, which the dock has. A worker was reserved. asked: a time before
+ * the question whether the aperture is fresh. May also answer CF_ENQUEUE_AGAIN.
+ */
 int cf_enqueue_ringing(const struct cf_cuda *cuda, struct cf_sop *sop,
-		       CUstream stream);
+		       CUstream stream, int64_t asked);
 
 /* With a host function, and a gate where streams can wait for a word. */
 int cf_enqueue_gated(const struct cf_cuda *cuda, struct cf_sop *sop,

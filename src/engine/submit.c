@@ -5,6 +5,7 @@
  * What the driver has to be asked for an operation is asked here and in
  * enqueue.c, by the thread that submits; but for cf_ferry_look_at_gpu.
  */
+#include "core/clock.h"
 #include "core/device.h"
 #include "engine/depth.h"
 #include "engine/drawn.h"
@@ -191,6 +192,7 @@ static int submit(const struct cf_cuda *cuda, struct cf_sop *sop,
 		  const struct cf_place *at, bool near)
 {
 	bool bells = cf_dock_has_bells(sop->dock);
+	int64_t asked;
 	int err = cf_depth_enter(
 		at, sop->dock, bells ? CF_DEPTH_BELLS : CF_DEPTH_HOST_FUNCTIONS,
 		&sop->depth);
@@ -202,13 +204,14 @@ static int submit(const struct cf_cuda *cuda, struct cf_sop *sop,
 	if (cf_sop_may_write(sop))
 		cf_depth_write(sop->depth, 1);
 	sop->belled = bells;
+	asked = cf_clock_ns();
 	sop->ferry.fresh = near && bells && sop->ferried && sop->ferry.near &&
 			   cf_dock_is_fresh(cuda, sop->dock);
 	if (bells && comes_ahead(sop)) {
 		cf_bell_twice(sop);
 		sop->ferry.at_once = begins_at_once(cuda, sop, at->stream);
 	}
-	return bells ? cf_enqueue_ringing(cuda, sop, at->stream) :
+	return bells ? cf_enqueue_ringing(cuda, sop, at->stream, asked) :
 		       cf_enqueue_gated(cuda, sop, at->stream);
 }
 

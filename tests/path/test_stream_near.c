@@ -3,9 +3,11 @@
  * Reads in stream order whose kernel finds its orders, and small ones their
  * bytes, in an aperture; and when there is one.
  */
+#include <pthread.h>
 #include <stdatomic.h>
 #include <stdlib.h>
 #include "seam/cuda.h"
+#include "seam/os.h"
 #include "stream_world.h"
 
 #define SIZE (300 * TH_KIB)
@@ -272,6 +274,60 @@ static void a_launch_that_was_held_up_is_made_again(void **state)
 	cf_cuda_replace(NULL);
 }
 
+static struct cf_os os;
+static pthread_t submitter;
+static atomic_bool submits;    /* and has launched nothing */
+static int looks, restored_at; /* of the submitter, at the clock */
+
+static int look_and_be_restored(clockid_t clock, struct timespec *ts)
+{
+	int err = cf_os_real.clock_gettime(clock, ts);
+
+	if (clock == CLOCK_MONOTONIC && atomic_load(&submits) &&
+	    pthread_equal(pthread_self(), submitter) &&
+	    ++looks == restored_at) {
+		th_fake()->restore();
+		th_sleep_ms(60);
+	}
+	return err;
+}
+
+static CUresult launch_and_note(const CUlaunchConfig *config,
+				CUfunction function, void **params,
+				void **extra)
+{
+	atomic_store(&submits, false);
+	return unhindered.launch_kernel_ex(config, function, params, extra);
+}
+
+/* CRIU stops threads anywhere, and a checkpoint waits for kernels alone. */
+static void no_time_before_the_launch_is_bad_for_a_checkpoint(void **state)
+{
+	struct io io = { 4096, 0, 0, -1 };
+	struct world w;
+
+	th_need_fake();
+	begin(&w, FIXED);
+	submitter = pthread_self();
+	unhindered = cuda = *cf_cuda_loaded();
+	cuda.launch_kernel_ex = launch_and_note;
+	cf_cuda_replace(&cuda);
+	os = cf_os_real;
+	os.clock_gettime = look_and_be_restored;
+	cf_os = &os;
+	for (restored_at = 1; restored_at < 6; restored_at++) {
+		read_near(&w, 4096, 0);
+		world_blank(&w);
+		looks = 0;
+		atomic_store(&submits, true);
+		read_async(&w, &io);
+		check_all(&w, &io, 1);
+	}
+	cf_os = &cf_os_real;
+	world_fini(&w);
+	cf_cuda_replace(NULL);
+}
+
 /* Kernels of a graph look at the board, and the next one starts anew. */
 static void graphs_between_them_do_no_harm(void **state)
 {
@@ -362,6 +418,7 @@ int main(void)
 		TEST(it_is_made_when_the_stream_is_idle),
 		TEST(after_a_restore_from_a_checkpoint_it_goes_on),
 		TEST(a_launch_that_was_held_up_is_made_again),
+		TEST(no_time_before_the_launch_is_bad_for_a_checkpoint),
 		TEST(graphs_between_them_do_no_harm),
 		TEST(contexts_that_are_gone_have_none),
 	};
