@@ -19,7 +19,8 @@
 
 static struct {
 	pthread_mutex_t lock;
-	pthread_cond_t gone;	 /* a window is closed, or the thread ends */
+	/* a window is closed, or the thread rests or ends */
+	pthread_cond_t gone;
 	struct cf_window *first; /* to be closed */
 	void (*work)(void);	 /* of cf_reaper_ask; or NULL */
 	bool (*tend)(void);	 /* of cf_reaper_tend; or NULL */
@@ -27,7 +28,7 @@ static struct {
 	bool more; /* cf_reaper_tend was called, maybe during the last tend */
 	pthread_cond_t news; /* for the thread that rests */
 	bool running;
-	bool resting; /* nothing is being done, until the next tend */
+	bool resting; /* there is nothing to do until the next tend */
 	/* a thread waited in vain since a window was closed, or work runs:
 	 * waiting is no use */
 	bool stuck;
@@ -100,6 +101,7 @@ static bool rest_locked(void)
 	int err = 0;
 
 	reaper.resting = true;
+	pthread_cond_broadcast(&reaper.gone);
 	while (!err && reaper.tend && !reaper.first && !reaper.work)
 		err = pthread_cond_timedwait(&reaper.news, &reaper.lock,
 					     &until);
@@ -158,6 +160,7 @@ static void wake_locked(void)
 {
 	if (!reaper.running)
 		spawn_locked();
+	reaper.resting = false;
 	pthread_cond_signal(&reaper.news);
 }
 

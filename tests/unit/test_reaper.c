@@ -36,6 +36,8 @@ static atomic_bool mine_go;		 /* without leave */
 static pthread_t tester;
 static atomic_bool no_thread;
 static atomic_int nr_waits;
+static atomic_bool wakes_late, may_wake; /* the next that waits */
+static atomic_bool may_tend;		 /* tend_for_long, to its end */
 static struct timespec waited_until;
 
 /* Seen from outside, or the linker of a sanitizer does not find them. */
@@ -98,6 +100,13 @@ int __wrap_pthread_cond_timedwait(pthread_cond_t *cond, pthread_mutex_t *lock,
 {
 	waited_until = *until;
 	atomic_fetch_add(&nr_waits, 1);
+	if (atomic_exchange(&wakes_late, false)) {
+		pthread_mutex_unlock(lock);
+		while (!atomic_load(&may_wake))
+			usleep(100);
+		pthread_mutex_lock(lock);
+		return 0;
+	}
 	return __real_pthread_cond_timedwait(cond, lock, until);
 }
 
@@ -143,6 +152,8 @@ static int begin(void **state)
 	atomic_store(&nr_waits, 0);
 	atomic_store(&no_thread, false);
 	atomic_store(&mine_go, false);
+	atomic_store(&wakes_late, false);
+	atomic_store(&may_wake, false);
 	return 0;
 }
 
@@ -150,6 +161,8 @@ static int end(void **state)
 {
 	(void)state;
 	atomic_store(&may_close, 1000);
+	atomic_store(&may_wake, true);
+	atomic_store(&may_tend, true);
 	cf_reaper_close();
 	cf_os = &cf_os_real;
 	return cf_reaper_bytes() != 0;
@@ -417,6 +430,50 @@ static void it_closes_and_works_between_times(void **state)
 	assert_int_equal(atomic_load(&tended), 0);
 }
 
+/* It rests no more, though it may not have heard of it. */
+static void who_comes_behind_one_that_was_just_taken_waits(void **state)
+{
+	(void)state;
+	atomic_store(&wakes_late, true);
+	begin_tending(3);
+	wait_for(&nr_waits, 1);
+	take();
+	it_is_long_ago();
+	assert_false(cf_reaper_wait());
+	assert_int_equal(atomic_load(&nr_waits), 2);
+	it_is_long_from_now();
+	let(1);
+	atomic_store(&may_wake, true);
+	wait_for(&closed, 1);
+}
+
+static bool tend_for_long(void)
+{
+	atomic_fetch_add(&tended, 1);
+	while (!atomic_load(&may_tend))
+		usleep(100);
+	return true;
+}
+
+static void who_waits_hears_that_it_rests(void **state)
+{
+	pthread_t waiter;
+	bool went = true;
+
+	(void)state;
+	it_is_long_ago();
+	atomic_store(&tended, 0);
+	atomic_store(&may_tend, false);
+	cf_reaper_tend(tend_for_long, 1500);
+	wait_for(&tended, 1);
+	it_is_long_from_now();
+	assert_int_equal(pthread_create(&waiter, NULL, wait_for_one, &went), 0);
+	wait_for(&nr_waits, 2);
+	atomic_store(&may_tend, true);
+	pthread_join(waiter, NULL);
+	assert_false(went);
+}
+
 static void the_close_does_not_wait_for_its_time(void **state)
 {
 	(void)state;
@@ -577,6 +634,8 @@ int main(void)
 		TEST(without_a_thread_it_does_not),
 		TEST(it_tends_until_there_is_nothing),
 		TEST(it_closes_and_works_between_times),
+		TEST(who_comes_behind_one_that_was_just_taken_waits),
+		TEST(who_waits_hears_that_it_rests),
 		TEST(the_close_does_not_wait_for_its_time),
 		TEST(what_comes_while_it_tends_is_tended_too),
 		TEST(without_a_thread_it_is_forgotten),
