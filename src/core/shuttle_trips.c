@@ -265,6 +265,9 @@ static bool make_anew(struct cf_trips *trips)
 	if (empty) {
 		cf_aperture_end(&trips->aperture);
 		trips->words.orders = trips->words.board->orders;
+		/* of the one that is gone, and there may be no other */
+		atomic_store_explicit(&trips->doubted, false,
+				      memory_order_relaxed);
 		make_aperture(trips);
 		atomic_store_explicit(&trips->stale, false,
 				      memory_order_relaxed);

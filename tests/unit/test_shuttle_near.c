@@ -496,6 +496,32 @@ static void one_that_cannot_be_made_again_leaves_all_pinned(void **state)
 	free(bytes);
 }
 
+/* Whoever still had a seat was not found either, and doubted once more. */
+static void where_none_is_any_more_nobody_asks_after_it(void **state)
+{
+	struct cf_seat seats[2] = { { 0 } }, seat = { 0 };
+
+	(void)state;
+	take(&seats[0]);
+	take(&seats[1]);
+	moves(&seats[0]);
+	th_shuttle_let();
+	th_fake()->restore();
+	not_found(&seats[0]);
+	cf_shuttle_call(shuttle);
+	assert_true(cf_trips_are_stale(&shuttle->trips));
+	th_shuttle_let();
+	not_found(&seats[1]);
+	cf_shuttle_leave(shuttle, &seats[0]);
+	cf_shuttle_leave(shuttle, &seats[1]);
+	os.map_shared = map_none;
+	take(&seat);
+	assert_null(seat.near);
+	assert_int_equal(cf_shuttle_move(shuttle, &seat, seat.mem, at(0), SIZE),
+			 0);
+	cf_shuttle_leave(shuttle, &seat);
+}
+
 static void one_that_was_late_is_not_stale(void **state)
 {
 	struct cf_ride ride;
@@ -582,6 +608,7 @@ int main(void)
 		TEST(after_a_restore_another_is_made_once_all_have_left),
 		TEST(while_it_is_made_nobody_launches),
 		TEST(one_that_cannot_be_made_again_leaves_all_pinned),
+		TEST(where_none_is_any_more_nobody_asks_after_it),
 		TEST(one_that_was_late_is_not_stale),
 		TEST(without_an_aperture_all_is_pinned),
 		TEST(without_a_kernel_nothing_is_near),
