@@ -212,6 +212,13 @@ static void it_is_made_when_the_stream_is_idle(void **state)
 	world_fini(&w);
 }
 
+/* A checkpoint waits for what the GPU has to do. */
+static void restore(void)
+{
+	assert_int_equal(cuCtxSynchronize(), 0);
+	th_fake()->restore();
+}
+
 /*
  * Device memory is other memory then, at the same addresses, and where the CPU
  * writes no kernel looks. The first read does without, and a new dock, which
@@ -225,7 +232,7 @@ static void after_a_restore_from_a_checkpoint_it_goes_on(void **state)
 	begin(&w, FIXED);
 	for (int round = 0; round < 3; round++) {
 		read_near(&w, 4096, 0);
-		th_fake()->restore();
+		restore();
 		th_sleep_ms(60); /* a restore takes longer */
 		read_some(&w, 4096, 1);
 		read_some(&w, 100 * TH_KIB / DEPTH, 2);
@@ -242,7 +249,7 @@ static CUresult launch_late(const CUlaunchConfig *config, CUfunction function,
 {
 	if (atomic_fetch_sub(&held_up, 1) > 0) {
 		if (atomic_load(&restores))
-			th_fake()->restore();
+			restore();
 		th_sleep_ms(60);
 	}
 	return unhindered.launch_kernel_ex(config, function, params, extra);
@@ -286,7 +293,7 @@ static int look_and_be_restored(clockid_t clock, struct timespec *ts)
 	if (clock == CLOCK_MONOTONIC && atomic_load(&submits) &&
 	    pthread_equal(pthread_self(), submitter) &&
 	    ++looks == restored_at) {
-		th_fake()->restore();
+		restore();
 		th_sleep_ms(60);
 	}
 	return err;
