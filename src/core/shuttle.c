@@ -113,13 +113,20 @@ static bool claim_all(struct cf_shuttle *shuttle)
 	return false;
 }
 
+static void release_all(struct cf_shuttle *shuttle)
+{
+	for (unsigned nr = 0; nr < CF_SHUTTLE_SEATS; nr++)
+		release(shuttle, nr);
+}
+
 bool cf_shuttle_retire(struct cf_shuttle *shuttle)
 {
-	bool alone = claim_all(shuttle);
-
-	if (alone)
-		cf_aperture_end(&shuttle->trips.aperture);
-	return alone;
+	if (!claim_all(shuttle))
+		return false;
+	if (cf_trips_retire(&shuttle->trips))
+		return true;
+	release_all(shuttle);
+	return false;
 }
 
 static bool renew(struct cf_shuttle *shuttle)
@@ -129,8 +136,7 @@ static bool renew(struct cf_shuttle *shuttle)
 	if (!claim_all(shuttle))
 		return false;
 	renewed = cf_trips_renew(&shuttle->trips);
-	for (unsigned nr = 0; nr < CF_SHUTTLE_SEATS; nr++)
-		release(shuttle, nr);
+	release_all(shuttle);
 	return renewed;
 }
 

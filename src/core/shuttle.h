@@ -44,7 +44,7 @@ struct cf_shuttle *cf_shuttle_new(CUcontext ctx, int ordinal);
 void cf_shuttle_free(struct cf_shuttle *shuttle, bool alive);
 /*
  * The context is gone: nobody gets a seat any more, and device memory, which
- * outlives it, is freed. False: somebody has a seat yet.
+ * outlives it, is freed. False: somebody has a seat yet, or a kernel may look.
  */
 bool cf_shuttle_retire(struct cf_shuttle *shuttle);
 

@@ -75,6 +75,15 @@ void cf_trips_fini(struct cf_trips *trips, bool alive)
 	cf_permit_fini(&trips->permit);
 }
 
+bool cf_trips_retire(struct cf_trips *trips)
+{
+	bool empty = !trips->aperture.mem || is_empty(NULL, trips);
+
+	if (empty)
+		cf_aperture_end(&trips->aperture);
+	return empty;
+}
+
 static CUresult make_kernel(const struct cf_cuda *cuda, struct cf_trips *trips)
 {
 	CUresult res = cuda->module_load_data(&trips->module, cf_shuttle_ptx);

@@ -88,6 +88,10 @@ static inline bool cf_trips_are_stale(const struct cf_trips *trips)
 }
 bool cf_trips_renew(struct cf_trips *trips);
 
+/* The context is gone, and the caller has all seats: ends the aperture. False:
+ * a kernel of before may look there yet. */
+bool cf_trips_retire(struct cf_trips *trips);
+
 /* Small copies go the plain way for a while. */
 void cf_trips_rest(struct cf_trips *trips, const char *why);
 

@@ -84,8 +84,8 @@ bool cf_dock_load(const struct cf_cuda *cuda, struct cf_dock *dock);
 
 /*
  * Device memory outlives the context that it was made in, and of one that is
- * gone nobody leases any more: ends the apertures of those, of which no
- * operation is out. Their docks stay, for others may know them.
+ * gone nobody leases any more: ends the apertures of those whose operations
+ * are all home, and their kernels gone. The docks stay: others may know them.
  */
 void cf_docks_end_apertures(const struct cf_cuda *cuda);
 

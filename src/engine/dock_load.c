@@ -135,14 +135,14 @@ static struct cf_dock *with_aperture(struct cf_dock *after)
 	return after;
 }
 
-/* Without an operation that is out nobody looks there; and who leases one yet,
- * of a context that goes just now, shall not either. */
+/* With all at home nobody looks there, no kernel either; and who leases one
+ * yet, of a context that goes just now, shall not. */
 static struct cf_aperture take_aperture(struct cf_dock *dock)
 {
 	struct cf_aperture a = { 0 };
 
 	pthread_mutex_lock(&cf_docks.lock);
-	if (!dock->loading && cf_berths_where(&dock->berths[true]) != CF_OUT) {
+	if (!dock->loading && cf_berths_where(&dock->berths[true]) == CF_HOME) {
 		cf_berths_take_far(&dock->berths[true]);
 		a = dock->aperture;
 		dock->aperture = (struct cf_aperture){ 0 };
