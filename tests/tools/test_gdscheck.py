@@ -163,6 +163,18 @@ def address_is_missing():
             "has one, or a program's provider (ocf_alias_set_provider)\n")
 
 
+def with_mounts(script):
+    """A shell's run with mounts of its own, which went well."""
+    if subprocess.run(["unshare", "-m", "true"], check=False,
+                      capture_output=True).returncode:
+        pytest.skip("no mount namespace of one's own")
+    done = subprocess.run(["unshare", "-m", "sh", "-c", script],
+                          env=environment(), capture_output=True, text=True,
+                          check=False, timeout=60)
+    assert done.returncode == 0, done.stderr
+    return done
+
+
 class TestPeers:
     """Each condition of P2PDMA is seen where it is missing, and only there."""
 
@@ -686,13 +698,7 @@ class TestMounts:
         at.mkdir()
         script = (f"mount -t tmpfs 'c\nd\033[2J' '{at}' && '{GDSCHECK}' -V && "
                   f"touch '{at}/f' && cd '{at}' && '{GDSCHECK}' -f f")
-        if subprocess.run(["unshare", "-m", "true"], check=False,
-                          capture_output=True).returncode:
-            pytest.skip("no mount namespace of one's own")
-        done = subprocess.run(["unshare", "-m", "sh", "-c", script],
-                              env=environment(), capture_output=True, text=True,
-                              check=False, timeout=60)
-        assert done.returncode == 0, done.stderr
+        done = with_mounts(script)
         assert "\033" not in done.stdout
         for line in (f"{tmp_path}/a?b?[2J tmpfs    c?d?[2J ",
                      f"file system  tmpfs on {tmp_path}/a?b?[2J ("):
@@ -703,13 +709,7 @@ class TestMounts:
         at.mkdir()
         script = (f"mount -t tmpfs under '{at}' && mount -t tmpfs over '{at}' && "
                   f"'{GDSCHECK}' -V")
-        if subprocess.run(["unshare", "-m", "true"], check=False,
-                          capture_output=True).returncode:
-            pytest.skip("no mount namespace of one's own")
-        done = subprocess.run(["unshare", "-m", "sh", "-c", script],
-                              env=environment(), capture_output=True, text=True,
-                              check=False, timeout=60)
-        assert done.returncode == 0, done.stderr
+        done = with_mounts(script)
         line, = (line for line in done.stdout.splitlines()
                  if line.startswith(str(at)))
         assert " over " in line

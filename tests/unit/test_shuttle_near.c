@@ -471,20 +471,12 @@ static void while_it_is_made_nobody_launches(void **state)
 	cf_shuttle_leave(shuttle, &seat);
 }
 
-static void one_that_cannot_be_made_again_leaves_all_pinned(void **state)
+/* A seat without an aperture, and what it moves. */
+static void one_that_is_pinned_moves(void)
 {
 	unsigned char *bytes = th_bytes(SIZE);
 	struct cf_seat seat = { 0 };
 
-	(void)state;
-	take(&seat);
-	moves(&seat);
-	th_shuttle_let();
-	th_fake()->restore();
-	not_found(&seat);
-	cf_shuttle_call(shuttle);
-	cf_shuttle_leave(shuttle, &seat);
-	os.map_shared = map_none;
 	take(&seat);
 	assert_null(seat.near);
 	assert_false(cf_shuttle_is_near(shuttle));
@@ -496,10 +488,26 @@ static void one_that_cannot_be_made_again_leaves_all_pinned(void **state)
 	free(bytes);
 }
 
+static void one_that_cannot_be_made_again_leaves_all_pinned(void **state)
+{
+	struct cf_seat seat = { 0 };
+
+	(void)state;
+	take(&seat);
+	moves(&seat);
+	th_shuttle_let();
+	th_fake()->restore();
+	not_found(&seat);
+	cf_shuttle_call(shuttle);
+	cf_shuttle_leave(shuttle, &seat);
+	os.map_shared = map_none;
+	one_that_is_pinned_moves();
+}
+
 /* Whoever still had a seat was not found either, and doubted once more. */
 static void where_none_is_any_more_nobody_asks_after_it(void **state)
 {
-	struct cf_seat seats[2] = { { 0 } }, seat = { 0 };
+	struct cf_seat seats[2] = { { 0 } };
 
 	(void)state;
 	take(&seats[0]);
@@ -515,11 +523,7 @@ static void where_none_is_any_more_nobody_asks_after_it(void **state)
 	cf_shuttle_leave(shuttle, &seats[0]);
 	cf_shuttle_leave(shuttle, &seats[1]);
 	os.map_shared = map_none;
-	take(&seat);
-	assert_null(seat.near);
-	assert_int_equal(cf_shuttle_move(shuttle, &seat, seat.mem, at(0), SIZE),
-			 0);
-	cf_shuttle_leave(shuttle, &seat);
+	one_that_is_pinned_moves();
 }
 
 static void one_that_was_late_is_not_stale(void **state)
@@ -545,20 +549,9 @@ static void one_that_was_late_is_not_stale(void **state)
 
 static void without_an_aperture_all_is_pinned(void **state)
 {
-	unsigned char *bytes = th_bytes(SIZE);
-	struct cf_seat seat = { 0 };
-
 	(void)state;
 	os.map_shared = map_none;
-	take(&seat);
-	assert_null(seat.near);
-	assert_false(cf_shuttle_is_near(shuttle));
-	memcpy(seat.mem, bytes, SIZE);
-	assert_int_equal(cf_shuttle_move(shuttle, &seat, seat.mem, at(0), SIZE),
-			 0);
-	has(0, bytes);
-	cf_shuttle_leave(shuttle, &seat);
-	free(bytes);
+	one_that_is_pinned_moves();
 }
 
 /* Neither is there anything near, nor is it asked for twice. */
