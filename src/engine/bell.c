@@ -11,6 +11,7 @@
 #include "engine/bell.h"
 
 #include <pthread.h>
+#include "core/clock.h"
 #include "engine/dock.h"
 #include "engine/sop.h"
 #include "engine/sops.h"
@@ -59,8 +60,10 @@ void cf_bell_ring(struct cf_sop *sop)
 			      memory_order_relaxed);
 }
 
-void cf_bell_arm(struct cf_sop *sop)
+void cf_bell_arm(struct cf_sop *sop, bool launching)
 {
+	atomic_store_explicit(&sop->board->launching[sop->bell], launching,
+			      memory_order_relaxed);
 	if (!sop->ferry.begun)
 		atomic_store_explicit(&sop->board->begun[sop->bell],
 				      sop->ticket, memory_order_relaxed);
@@ -86,6 +89,38 @@ bool cf_bell_disarm(struct cf_sop *sop)
 	return take(sop->board, sop->bell, sop->ticket);
 }
 
+bool cf_bell_launched(struct cf_sop *sop)
+{
+	/* first: a bell that may be heard is taken at once */
+	bool mine = atomic_load_explicit(&sop->board->expected[sop->bell],
+					 memory_order_relaxed) == sop->ticket;
+
+	atomic_store_explicit(&sop->board->launching[sop->bell], 0,
+			      memory_order_release);
+	return mine;
+}
+
+/* A launch is back sooner than this after its kernel has begun, or waits for
+ * it. */
+#define BACK_NS (100 * 1000 * 1000)
+
+/* Whether the launch of what has rung is back, or will not be before the end.
+ */
+static bool is_launched(struct cf_board *board, unsigned bell)
+{
+	_Atomic int64_t *launching = &board->launching[bell];
+	int64_t seen = atomic_load_explicit(launching, memory_order_acquire);
+	int64_t now;
+
+	if (!seen)
+		return true;
+	now = cf_clock_ns();
+	if (seen != 1)
+		return now - seen > BACK_NS;
+	atomic_compare_exchange_strong(launching, &seen, now);
+	return false;
+}
+
 #define ENOUGH 2 /* runs; while fewer are under way, ringing ahead counts */
 
 static bool is_there(const struct cf_board *board, unsigned bell,
@@ -105,7 +140,8 @@ static struct cf_sop *find_on(struct cf_board *board, bool rung)
 		uint32_t ticket = atomic_load_explicit(&board->expected[i],
 						       memory_order_acquire);
 
-		if (!ticket || (rung && !is_there(board, i, ticket)))
+		if (!ticket || (rung && !(is_there(board, i, ticket) &&
+					  is_launched(board, i))))
 			continue;
 		if (take(board, i, ticket))
 			return &board->sops[i];

@@ -27,6 +27,9 @@ struct cf_board {
 	 * begun, too, when it has come */
 	_Atomic uint32_t *rung, *begun;
 	_Atomic uint32_t expected[CF_BOARD_BELLS]; /* 0: not armed */
+	/* 0, unless the launch has to be back first; then 1, or the time when
+	 * the bell was seen to have rung before that */
+	_Atomic int64_t launching[CF_BOARD_BELLS];
 	_Atomic unsigned armed;
 	struct cf_sop *sops; /* that the bells belong to, in their order */
 	struct cf_board *next;
@@ -43,8 +46,14 @@ void cf_board_unlist(struct cf_board *board);
 void cf_bell_twice(struct cf_sop *sop);
 /* Before the bell is armed: rings it now. The kernel will ring it once more. */
 void cf_bell_ring(struct cf_sop *sop);
-/* To be called before the stream has the operation; its ticket is not 0. */
-void cf_bell_arm(struct cf_sop *sop);
+/*
+ * To be called before the stream has the operation; its ticket is not 0.
+ * launching: what rings is not heard before cf_bell_launched, except where that
+ * does not come, because the launch waits for its kernel.
+ */
+void cf_bell_arm(struct cf_sop *sop, bool launching);
+/* The launch is back. False: somebody has the operation already. */
+bool cf_bell_launched(struct cf_sop *sop);
 /* False: it has rung, or was silenced, and whoever saw it has the operation. */
 bool cf_bell_disarm(struct cf_sop *sop);
 

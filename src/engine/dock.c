@@ -39,7 +39,7 @@ bool cf_dock_has_bells(const struct cf_dock *dock)
 
 bool cf_dock_is_fresh(const struct cf_cuda *cuda, struct cf_dock *dock)
 {
-	enum cf_freshness found = dock->stale ?
+	enum cf_freshness found = dock->stale || dock->shunned ?
 					  CF_FRESH_UNKNOWN :
 					  cf_fresh_ask(cuda, &dock->fresh);
 
@@ -54,6 +54,15 @@ bool cf_dock_is_fresh(const struct cf_cuda *cuda, struct cf_dock *dock)
 	       "on the GPU for context " CF_TAG " is made anew",
 	       cf_tag(dock->ctx));
 	return false;
+}
+
+void cf_dock_shun_aperture(struct cf_dock *dock)
+{
+	if (!atomic_exchange(&dock->shunned, true))
+		cf_log(CF_LOG_INFO,
+		       "stream IO: launches in context " CF_TAG
+		       " wait for their kernels, no orders in GPU memory",
+		       cf_tag(dock->ctx));
 }
 
 /* The word on the pinned board, which nobody uses now, is what is copied. */

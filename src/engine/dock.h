@@ -62,6 +62,13 @@ const struct cf_ferry_kernel *cf_dock_ferry(const struct cf_dock *dock);
 bool cf_dock_is_fresh(const struct cf_cuda *cuda, struct cf_dock *dock);
 
 /*
+ * Launches in its context wait for their kernels (CUDA_LAUNCH_BLOCKING; some
+ * debuggers and profilers have them do so). Then it cannot be told whether a
+ * checkpoint has held one up, so the aperture is not used any more.
+ */
+void cf_dock_shun_aperture(struct cf_dock *dock);
+
+/*
  * Tells the kernel of a ferry by way of the driver that its run has ended, and
  * that nothing was ordered. The dock's context is current.
  */

@@ -74,10 +74,19 @@ static bool is_doubtful(int64_t asked)
 	return cf_clock_ns() - asked >= CF_FRESH_NS;
 }
 
+/* Before the stream has it: a launch may wait for its kernel, which waits for
+ * us. */
+static void arm(struct cf_sop *sop, bool launching)
+{
+	cf_bell_arm(sop, launching);
+	/* cannot fail: a worker was reserved */
+	(void)cf_watch_call();
+}
+
 /*
  * The ferry's kernel rings, and the stream waits for it: no wait is needed.
- * *again: nobody has heard it, and nobody may. That is decided when the launch
- * is back, so that until then a bell near an aperture is not armed.
+ * *again: nobody has heard it, and nobody will. That is decided when the launch
+ * is back, so near an aperture nobody listens before.
  */
 static CUresult add_ringing_ferry(const struct cf_cuda *cuda,
 				  struct cf_sop *sop, CUstream stream,
@@ -91,13 +100,13 @@ static CUresult add_ringing_ferry(const struct cf_cuda *cuda,
 	cf_ferry_begin(&sop->ferry);
 	if (sop->ferry.at_once)
 		cf_bell_ring(sop);
-	if (!later)
-		cf_bell_arm(sop);
+	arm(sop, later);
 	res = cf_ferry_launch(cuda, cf_dock_ferry(sop->dock), &sop->ferry,
 			      sop->door, sop->ticket, stream);
-	*again = later && res == CF_CU_SUCCESS && is_doubtful(asked);
-	if (later && !*again)
-		cf_bell_arm(sop);
+	*again = later && res == CF_CU_SUCCESS && is_doubtful(asked) &&
+		 cf_bell_disarm(sop);
+	if (later && !*again && !cf_bell_launched(sop))
+		cf_dock_shun_aperture(sop->dock);
 	return res;
 }
 
@@ -123,7 +132,7 @@ static CUresult add_bell_and_wait(const struct cf_cuda *cuda,
 	fill_wait_and_mark(&ops[1], sop);
 	atomic_store_explicit(&sop->words->gate, UINT32_MAX,
 			      memory_order_relaxed);
-	cf_bell_arm(sop);
+	arm(sop, false);
 	return cuda->stream_batch_mem_op(stream, 3, ops, 0);
 }
 
@@ -139,8 +148,6 @@ int cf_enqueue_ringing(const struct cf_cuda *cuda, struct cf_sop *sop,
 		return send_home(cuda, sop);
 	if (res != CF_CU_SUCCESS)
 		return take_back(sop, res);
-	/* cannot fail: a worker was reserved */
-	(void)cf_watch_call();
 	cf_sop_let_go(sop);
 	return 0;
 }

@@ -72,6 +72,7 @@ void fc_env_defaults(void)
 	fc.gpu_mem = (uint64_t)env_number("FAKECUDA_MEM_MIB", 16384) << 20;
 	fc.reuse_handles = env_number("FAKECUDA_REUSE_HANDLES", 0);
 	fc.no_dmabuf = !env_number("FAKECUDA_DMABUF", 1);
+	fc.launches_wait = env_number("CUDA_LAUNCH_BLOCKING", 0);
 	fc.coherent = env_number("FAKECUDA_COHERENT", 0);
 	fc.version = (int)env_number("FAKECUDA_VERSION", 13000);
 	fc.compute = (int)env_number("FAKECUDA_COMPUTE", 90);

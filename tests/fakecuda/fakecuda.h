@@ -19,6 +19,7 @@
  *   FAKECUDA_LEGACY_DELAY_US=n  as fakecuda_legacy_delay_us()
  *   FAKECUDA_CHANNELS=n         as fakecuda_channels()
  *   FAKECUDA_IDLE_CALLS=1       as fakecuda_idle_calls()
+ *   CUDA_LAUNCH_BLOCKING=1      a launch waits for its kernel's end
  *   FAKECUDA_REUSE_HANDLES=1    as fakecuda_reuse_handles()
  *   FAKECUDA_DMABUF=0           dma-buf export answers NOT_SUPPORTED
  *   FAKECUDA_VERSION=n          what cuDriverGetVersion says, default 13000

@@ -110,6 +110,7 @@ struct fc_globals {
 	atomic_long live[NR_LIVE];
 	bool reuse_handles;
 	bool no_dmabuf;
+	bool launches_wait;
 	bool coherent;
 	int version;
 	int compute;	    /* capability, 10 times */

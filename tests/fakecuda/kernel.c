@@ -117,7 +117,8 @@ static int launch(CUfunction fh, CUstream sh, const struct fakecuda_launch *l,
 		fc_op_free(op);
 		return r;
 	}
-	return fc_submit(s, op, NULL);
+	r = fc_submit(s, op, NULL);
+	return r || s->cap || !fc.launches_wait ? r : fc_wait_all_of(s);
 }
 
 CUresult cuLaunchKernel(CUfunction fn, unsigned int grid_x, unsigned int grid_y,
