@@ -133,7 +133,7 @@ static void prepare(const struct cf_cuda *cuda)
 	unsigned long long id;
 	CUcontext ctx;
 
-	if (cuda->stream_get_ctx(CF_CU_STREAM_LEGACY, &ctx) != CF_CU_SUCCESS)
+	if (cuda->ctx_get_current(&ctx) != CF_CU_SUCCESS || !ctx)
 		return;
 	id = cf_context_id(cuda, ctx);
 	if (!id || !cf_dock_may_load(ctx, id) || cf_context_enter(ctx, &scope))

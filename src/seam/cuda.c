@@ -48,6 +48,7 @@ static const struct row rows[] = {
 	NEED(primary_ctx_release, "cuDevicePrimaryCtxRelease_v2"),
 	NEED(ctx_push, "cuCtxPushCurrent_v2"),
 	NEED(ctx_pop, "cuCtxPopCurrent_v2"),
+	NEED(ctx_get_current, "cuCtxGetCurrent"),
 	NEED(ctx_get_api_version, "cuCtxGetApiVersion"),
 	NEED(pointer_get_attributes, "cuPointerGetAttributes"),
 	NEED(mem_host_register, "cuMemHostRegister_v2"),
@@ -69,6 +70,7 @@ static const struct row rows[] = {
 	MAY(ctx_get_device, "cuCtxGetDevice"),
 	MAY(exchange_capture_mode, "cuThreadExchangeStreamCaptureMode"),
 	MAY(stream_create_with_priority, "cuStreamCreateWithPriority"),
+	MAY(memset_d8_async, "cuMemsetD8Async"),
 	MAY(memcpy_dtod_async, "cuMemcpyDtoDAsync_v2"),
 	/* the form of CUDA 12.8, with fail_idx; later ones have another name */
 	MAY(memcpy_batch_async, "cuMemcpyBatchAsync"),

@@ -22,6 +22,7 @@ struct cf_cuda {
 	CUresult (*primary_ctx_release)(CUdevice dev);
 	CUresult (*ctx_push)(CUcontext ctx);
 	CUresult (*ctx_pop)(CUcontext *ctx);
+	CUresult (*ctx_get_current)(CUcontext *ctx); /* NULL: none is */
 	CUresult (*ctx_get_api_version)(CUcontext ctx, unsigned *version);
 	CUresult (*pointer_get_attributes)(unsigned nr, int *attributes,
 					   void **data, CUdeviceptr ptr);
@@ -49,6 +50,8 @@ struct cf_cuda {
 	CUresult (*exchange_capture_mode)(int *mode);
 	CUresult (*stream_create_with_priority)(CUstream *stream,
 						unsigned flags, int priority);
+	CUresult (*memset_d8_async)(CUdeviceptr dst, unsigned char byte,
+				    size_t size, CUstream stream);
 	CUresult (*memcpy_dtod_async)(CUdeviceptr dst, CUdeviceptr src,
 				      size_t size, CUstream stream);
 	CUresult (*memcpy_batch_async)(CUdeviceptr *dsts, CUdeviceptr *srcs,

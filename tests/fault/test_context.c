@@ -320,6 +320,20 @@ static void the_callers_context_stays_as_it_was(void **state)
 	end();
 }
 
+/* The driver's tools tell of each call that it refuses. */
+static void nothing_is_asked_about_a_context_that_there_is_not(void **state)
+{
+	const struct th_fake *fake = begin();
+	unsigned long asked = fake->calls("cuStreamGetCtx");
+
+	(void)state;
+	cuFileHandleDeregister(fh);
+	assert_int_equal(cuCtxSetCurrent(NULL), 0);
+	fh = th_handle(file.fd);
+	assert_int_equal(fake->calls("cuStreamGetCtx"), asked);
+	end();
+}
+
 static int teardown(void **state)
 {
 	if (th_fake())
@@ -357,6 +371,9 @@ int main(void)
 					  teardown),
 		cmocka_unit_test_teardown(the_callers_context_stays_as_it_was,
 					  teardown),
+		cmocka_unit_test_teardown(
+			nothing_is_asked_about_a_context_that_there_is_not,
+			teardown),
 	};
 
 	th_start(60);

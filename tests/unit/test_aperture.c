@@ -180,6 +180,20 @@ static void what_the_cpu_writes_the_gpu_has(void **state)
 	}
 }
 
+/* For compute-sanitizer; older drivers have no such call. */
+static void the_driver_has_written_all_of_it(void **state)
+{
+	unsigned long before = th_fake()->calls("cuMemsetD8Async");
+
+	(void)state;
+	is_had();
+	assert_int_equal(th_fake()->calls("cuMemsetD8Async"), before + 1);
+	assert_int_equal(th_fake()->plan("cuMemsetD8Async:*=700"), 0);
+	is_refused();
+	cuda.memset_d8_async = NULL;
+	is_had();
+}
+
 static void it_has_whole_granules(void **state)
 {
 	static const size_t sizes[] = { 1, GRANULE - 1, GRANULE, GRANULE + 1 };
@@ -364,6 +378,8 @@ static void a_driver_that_refuses_a_call_has_none(void **state)
 
 	(void)state;
 	(void)cf_arrival_of(0);
+	/* it would go on behind a wait that the driver refuses */
+	cuda.memset_d8_async = NULL;
 	for (int way = 0; way < NR_WAYS; way++) {
 		let_go_by(way);
 		for (size_t i = 0; i < sizeof(both) / sizeof(*both); i++)
@@ -534,6 +550,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		TEST(what_the_cpu_writes_the_gpu_has),
+		TEST(the_driver_has_written_all_of_it),
 		TEST(it_has_whole_granules),
 		TEST(several_are_apart),
 		TEST(where_a_dma_buf_cannot_be_had_the_kernel_driver_is_asked),
