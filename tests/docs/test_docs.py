@@ -126,6 +126,12 @@ def test_the_manual_has_every_option_of_a_tool(tool, options):
     assert options[tool] - {"-h", "--help", "--version"} - several_in_one <= listed
 
 
+def test_the_manual_says_what_each_level_of_the_log_shows():
+    levels = set(re.findall(r'"([A-Z]+)"', read_all("src/core/log_line.c")))
+    assert len(levels) == 6
+    assert levels <= set(items_of("man7/cufile-configuration.7"))
+
+
 def test_the_manual_has_every_reason_against_a_path():
     source = (ROOT / "src/engine/route.c").read_text()
     table = source.partition("texts[CF_NR_WHYS] = {")[2].partition("};")[0]
