@@ -4,8 +4,8 @@
  *
  * Rates and averages are over all the time that was counted, where the contract
  * (3.14) says the last second. That would need a history in every shard, and a
- * program can take the difference of two readings. Numbers of things that our
- * paths do not have stay zero: sparse and inline regions, dynamic routing.
+ * program can take the difference of two readings. What stays zero, and why,
+ * is in cuFileStatsStart(3).
  */
 #include <stddef.h>
 #include <stdio.h>

@@ -132,6 +132,18 @@ def test_the_manual_says_what_each_level_of_the_log_shows():
     assert levels <= set(items_of("man7/cufile-configuration.7"))
 
 
+def test_the_manual_names_each_statistic_that_stays_zero():
+    source = read_all("src/core/*.c")
+    structs = re.findall(r"typedef struct CUfile(?:StatsLevel1|PerGpuStats) {(.*?)^}",
+                         read_all("include/cufile.h"), re.M | re.S)
+    fields = set(re.findall(r"(\w+);", "".join(structs)))
+    assert len(fields) > 60
+    zero = {field for field in fields if not re.search(rf"\b{field}\b", source)}
+    page = read_all("man/man3/cuFileStatsStart.3")
+    assert zero == set(re.findall(r"\b\w+_\w+\b", "".join(
+        page.partition("Some fields stay 0.")[2].partition(".Pp")[0])))
+
+
 def test_the_manual_has_every_reason_against_a_path():
     source = (ROOT / "src/engine/route.c").read_text()
     table = source.partition("texts[CF_NR_WHYS] = {")[2].partition("};")[0]
