@@ -5,11 +5,13 @@
  * default streams late, so that a write that does not wait reads old bytes.
  */
 #include <fcntl.h>
+#include <opencufile.h>
 #include <stdlib.h>
 #include <string.h>
 #include "harness.h"
 
 #define SIZE (64 * TH_KIB)
+#define SHARED (16 * TH_MIB) /* so much is carried by several threads */
 
 static struct th_mem mem;
 static struct th_file file;
@@ -155,6 +157,40 @@ static void a_write_sees_it(void **state)
 	free(got);
 }
 
+/* Workers cannot name the caller's default streams: it waits for them itself.
+ */
+static void a_write_that_threads_share_sees_it(void **state)
+{
+	enum th_file_kind kind = *(enum th_file_kind *)*state;
+	ocf_explain_t e = { .struct_size = sizeof(e) };
+	struct th_pair p;
+
+	assert_int_equal(cuFileSetParameterSizeT(
+				 CUFILE_PARAM_EXECUTION_MAX_IO_THREADS, 7)
+				 .err,
+			 0);
+	th_slots_of(4 * TH_MIB);
+	setenv("OCF_IO_URING", "0", 1); /* by which one thread would do */
+	th_pair_make(&p, kind, SHARED, 0);
+	assert_int_equal(
+		ocf_explain_write(p.fh, p.mem.ptr, SHARED, 0, 0, &e).err, 0);
+	assert_true(e.carriers > 1);
+	/* so that slots and threads are there, and it is not late itself */
+	assert_int_equal(cuFileWrite(p.fh, p.mem.ptr, SHARED, 0, 0), SHARED);
+	if (th_fake())
+		th_fake()->legacy_delay_us(10 * late_us);
+	assert_int_equal(
+		cuMemsetD8Async((uintptr_t)p.mem.ptr, 0x42, SHARED, NULL), 0);
+	assert_int_equal(cuFileWrite(p.fh, p.mem.ptr, SHARED, 0, 0), SHARED);
+	th_file_get(&p.file, 0, p.got, SHARED);
+	th_all(th_file_name(kind), p.got, 0x42, SHARED);
+	assert_int_equal(cuCtxSynchronize(), 0);
+	if (th_fake())
+		th_fake()->legacy_delay_us(0);
+	th_pair_end(&p);
+	unsetenv("OCF_IO_URING");
+}
+
 /* True if the write, without its order, took the bytes from before. */
 static bool writes_old_bytes(size_t i, unsigned char *got)
 {
@@ -259,7 +295,19 @@ static void a_read_does_not_wait_for_the_default_stream(void **state)
 }
 
 #define NR_CELLS (2 * NR_ROWS)
-#define NR_OTHERS 3
+#define NR_OTHERS 5
+
+#define SHARED_ON(kind) \
+	{ \
+		.name = "a write that threads share sees a memset (" #kind \
+			")", \
+		.test_func = a_write_that_threads_share_sees_it, \
+		.teardown_func = th_teardown_close, \
+		.initial_state = &(enum th_file_kind) \
+		{ \
+			kind \
+		} \
+	}
 
 int main(void)
 {
@@ -274,6 +322,8 @@ int main(void)
 		cmocka_unit_test_teardown(
 			a_read_does_not_wait_for_the_default_stream,
 			th_teardown_close),
+		SHARED_ON(TH_ODIRECT),
+		SHARED_ON(TH_TMPFS),
 	};
 
 	th_start(60);
