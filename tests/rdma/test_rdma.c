@@ -359,6 +359,60 @@ static void batches_and_streams_go_by_rdma_too(void **state)
 	free(got);
 }
 
+static ssize_t write_in_a_batch(CUfileHandle_t fh, const struct th_mem *mem)
+{
+	CUfileIOEvents_t event = { 0 };
+	CUfileIOParams_t params = { .mode = CUFILE_BATCH,
+				    .opcode = CUFILE_WRITE,
+				    .fh = fh };
+	CUfileBatchHandle_t batch;
+	unsigned nr = 1;
+
+	params.u.batch.devPtr_base = mem->ptr;
+	params.u.batch.size = mem->size;
+	assert_int_equal(cuFileBatchIOSetUp(&batch, 1).err, 0);
+	assert_int_equal(cuFileBatchIOSubmit(batch, 1, &params, 0).err, 0);
+	assert_int_equal(
+		cuFileBatchIOGetStatus(batch, 1, &nr, &event, NULL).err, 0);
+	cuFileBatchIODestroy(batch);
+	return (ssize_t)event.ret;
+}
+
+/* The server takes the bytes, and no copy of ours waits for anything. */
+static void a_write_sees_what_the_default_streams_hold(void **state)
+{
+	const struct th_fake *fake = th_need_fake();
+	struct th_mem mem;
+	struct store s;
+	CUfileHandle_t fh;
+
+	store_open(NIC, "");
+	store_begin(&s, SIZE);
+	store_mem(&mem, SIZE, 0);
+	fh = store_handle(&s);
+	for (int batch = 0; batch < 2; batch++) {
+		ssize_t n;
+
+		fake->legacy_delay_us(100000);
+		assert_int_equal(cuMemsetD8Async((uintptr_t)mem.ptr,
+						 0x42 + batch, SIZE, NULL),
+				 0);
+		n = batch ? write_in_a_batch(fh, &mem) :
+			    cuFileWrite(fh, mem.ptr, SIZE, 0, 0);
+		assert_int_equal(n, SIZE);
+		th_all(batch ? "by a batch" : "by a call", s.bytes,
+		       0x42 + batch, SIZE);
+		assert_int_equal(cuCtxSynchronize(), 0);
+		fake->legacy_delay_us(0);
+	}
+	assert_true(s.by_rdma > 0);
+	assert_int_equal(s.by_host, 0);
+	cuFileHandleDeregister(fh);
+	assert_int_equal(cuFileBufDeregister(mem.ptr).err, 0);
+	th_mem_free(&mem);
+	store_end(&s);
+}
+
 /* What the child ends is its own memory of them. */
 static void a_fork_leaves_the_nics_with_the_parent(void **state)
 {
@@ -598,6 +652,7 @@ int main(void)
 		TEST(a_request_keeps_its_memory_at_the_nic),
 		TEST(memory_that_took_its_place_is_not_described),
 		TEST(batches_and_streams_go_by_rdma_too),
+		TEST(a_write_sees_what_the_default_streams_hold),
 		TEST(a_fork_leaves_the_nics_with_the_parent),
 		TEST(threads_register_and_read_at_a_time),
 		TEST(what_is_registered_while_nics_are_opened_is_theirs),
