@@ -326,7 +326,7 @@ enum CUfileFileHandleType {
 };
 
 /* What to register; this and fs_ops are needed only during the call. */
-typedef struct CUfileDescr {
+typedef struct CUfileDescr_t {
 	enum CUfileFileHandleType type;
 	union {
 		int fd;	      /* OPAQUE_FD */
@@ -405,7 +405,7 @@ typedef struct CUfileIOEvents {
 
 /* --------------------------------------------------------- parameters */
 
-typedef enum CUFileSizeTConfigParameter {
+typedef enum CUFileSizeTConfigParameter_t {
 	CUFILE_PARAM_PROFILE_STATS = 0,
 	CUFILE_PARAM_EXECUTION_MAX_IO_QUEUE_DEPTH = 1,
 	CUFILE_PARAM_EXECUTION_MAX_IO_THREADS = 2,
@@ -420,7 +420,7 @@ typedef enum CUFileSizeTConfigParameter {
 	CUFILE_PARAM_PROPERTIES_BATCH_IO_TIMEOUT_MS = 11
 } CUFileSizeTConfigParameter_t;
 
-typedef enum CUFileBoolConfigParameter {
+typedef enum CUFileBoolConfigParameter_t {
 	CUFILE_PARAM_PROPERTIES_USE_POLL_MODE = 0,
 	CUFILE_PARAM_PROPERTIES_ALLOW_COMPAT_MODE = 1,
 	CUFILE_PARAM_FORCE_COMPAT_MODE = 2,
@@ -437,7 +437,7 @@ typedef enum CUFileBoolConfigParameter {
 	CUFILE_PARAM_GDS_FALLBACK_IO = 13
 } CUFileBoolConfigParameter_t;
 
-typedef enum CUFileStringConfigParameter {
+typedef enum CUFileStringConfigParameter_t {
 	CUFILE_PARAM_LOGGING_LEVEL = 0,
 	CUFILE_PARAM_ENV_LOGFILE_PATH = 1,
 	CUFILE_PARAM_LOG_DIR = 2,
@@ -445,7 +445,7 @@ typedef enum CUFileStringConfigParameter {
 } CUFileStringConfigParameter_t;
 
 /* No function takes these: each array pair has two calls of its own. */
-typedef enum CUFileArrayConfigParameter {
+typedef enum CUFileArrayConfigParameter_t {
 	CUFILE_PARAM_POSIX_POOL_SLAB_SIZE_KB = 0,
 	CUFILE_PARAM_POSIX_POOL_SLAB_COUNT = 1,
 	CUFILE_PARAM_GPU_BOUNCE_BUFFER_SLAB_SIZE_KB = 2,

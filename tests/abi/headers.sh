@@ -18,6 +18,21 @@ source='#include <cufile.h>
 ours='#include <opencufile.h>
 extern ocf_explain_t explain;'
 
+# Tags are in the mangled names of C++ libraries, and programs write them out.
+tags='#include <cufile.h>
+size_t tags_are_nvidias(struct CUfileDescr_t *descr,
+	enum CUFileSizeTConfigParameter_t number,
+	enum CUFileBoolConfigParameter_t truth,
+	enum CUFileStringConfigParameter_t text,
+	enum CUFileArrayConfigParameter_t array);
+size_t tags_are_nvidias(CUfileDescr_t *descr,
+	CUFileSizeTConfigParameter_t number, CUFileBoolConfigParameter_t truth,
+	CUFileStringConfigParameter_t text, CUFileArrayConfigParameter_t array)
+{
+	return sizeof(*descr) + sizeof(number) + sizeof(truth) + sizeof(text) +
+	       sizeof(array);
+}'
+
 # Code as the reference of 2022 has it, beside code of today.
 legacy='#include <cufile_legacy.h>
 CUfileError_t then_and_now(CUFileHandle_t fh, void *base, size_t *size,
@@ -52,7 +67,7 @@ compile() {
 	local compiler=$1 language=$2 standard=$3
 	shift 3
 	done_nr=$((done_nr + 1))
-	for text in "$source" "$ours" "$legacy"; do
+	for text in "$source" "$ours" "$tags" "$legacy"; do
 		if ! echo "$text" | "$compiler" -x "$language" "-std=$standard" \
 			"${flags[@]}" "$@" -; then
 			echo "failed: $compiler -std=$standard $*"

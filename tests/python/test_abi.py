@@ -65,9 +65,9 @@ def test_every_code_has_the_name_and_text_of_the_header(cufile):
 
 
 @pytest.mark.parametrize("table, enum, prefix", [
-    ("SIZE_PARAMETERS", "CUFileSizeTConfigParameter", "CUFILE_PARAM_"),
-    ("BOOL_PARAMETERS", "CUFileBoolConfigParameter", "CUFILE_PARAM_"),
-    ("STRING_PARAMETERS", "CUFileStringConfigParameter", "CUFILE_PARAM_")])
+    ("SIZE_PARAMETERS", "CUFileSizeTConfigParameter_t", "CUFILE_PARAM_"),
+    ("BOOL_PARAMETERS", "CUFileBoolConfigParameter_t", "CUFILE_PARAM_"),
+    ("STRING_PARAMETERS", "CUFileStringConfigParameter_t", "CUFILE_PARAM_")])
 def test_every_parameter_has_the_number_of_the_header(abi, table, enum, prefix):
     body = re.search(r"typedef enum %s \{(.*?)\}" % enum, HEADER, re.S)[1]
     numbers = {name[len(prefix):]: int(number)
