@@ -264,10 +264,10 @@ typedef enum CUfileP2PFlags {
 	CUFILE_NVIDIA_PEERMEM = 4
 } CUfileP2PFlags_t;
 
-#define CU_FILE_P2P_FLAG_PCI_P2PDMA (1 << CUFILE_P2PDMA)
-#define CU_FILE_P2P_FLAG_NVFS (1 << CUFILE_NVFS)
-#define CU_FILE_P2P_FLAG_DMABUF (1 << CUFILE_DMABUF)
-#define CU_FILE_P2P_FLAG_C2C (1 << CUFILE_C2C)
+#define CU_FILE_P2P_FLAG_PCI_P2PDMA ((CUfileP2PFlags_t)(1 << CUFILE_P2PDMA))
+#define CU_FILE_P2P_FLAG_NVFS ((CUfileP2PFlags_t)(1 << CUFILE_NVFS))
+#define CU_FILE_P2P_FLAG_DMABUF ((CUfileP2PFlags_t)(1 << CUFILE_DMABUF))
+#define CU_FILE_P2P_FLAG_C2C ((CUfileP2PFlags_t)(1 << CUFILE_C2C))
 
 /* -------------------------------------------------------------- files */
 

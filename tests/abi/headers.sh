@@ -33,6 +33,24 @@ size_t tags_are_nvidias(CUfileDescr_t *descr,
 	       sizeof(array);
 }'
 
+# C++ makes no enum of a number by itself: the masks need the type of the
+# calls, which is too narrow for the last of them.
+masks='#include <cufile.h>
+#ifdef __cplusplus
+#pragma GCC diagnostic ignored "-Wold-style-cast"
+#pragma GCC diagnostic ignored "-Wconversion"
+#endif
+CUfileError_t masks_are_arguments(void);
+CUfileError_t masks_are_arguments(void)
+{
+	CUfileP2PFlags_t mask = CU_FILE_P2P_FLAG_C2C;
+
+	if (mask == CU_FILE_P2P_FLAG_NVFS || mask == CU_FILE_P2P_FLAG_DMABUF)
+		return cuFileDriverGetP2PFlags(CU_FILE_NVME_SUPPORTED, &mask);
+	return cuFileDriverSetP2PFlags(CU_FILE_NVME_SUPPORTED,
+				       CU_FILE_P2P_FLAG_PCI_P2PDMA);
+}'
+
 # Code as the reference of 2022 has it, beside code of today.
 legacy='#include <cufile_legacy.h>
 CUfileError_t then_and_now(CUFileHandle_t fh, void *base, size_t *size,
@@ -67,7 +85,7 @@ compile() {
 	local compiler=$1 language=$2 standard=$3
 	shift 3
 	done_nr=$((done_nr + 1))
-	for text in "$source" "$ours" "$tags" "$legacy"; do
+	for text in "$source" "$ours" "$tags" "$masks" "$legacy"; do
 		if ! echo "$text" | "$compiler" -x "$language" "-std=$standard" \
 			"${flags[@]}" "$@" -; then
 			echo "failed: $compiler -std=$standard $*"
