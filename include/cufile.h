@@ -3,11 +3,12 @@
  * cufile.h - move bytes between files and GPU memory.
  *
  * The public interface of libcufile, API level 1.19. It is binary compatible
- * with every program built for 1.0 to 1.20 (1.20 has the header of 1.19). Only
- * programs built for 1.19 and 1.20 that ask for statistics need a word in the
- * configuration, see CUfileStatsLevel1_t. The header has four parts: includes,
- * types, the layout guard, functions. "Contract n.m" in a comment names the
- * clause of the project's API contract that a call keeps.
+ * with every program built for 1.0 to 1.20 (whose header has five names more
+ * than that of 1.19, and no call). Only programs built for 1.19 and 1.20 that
+ * ask for statistics need a word in the configuration, see
+ * CUfileStatsLevel1_t. The header has four parts: includes, types, the layout
+ * guard, functions. "Contract n.m" in a comment names the clause of the
+ * project's API contract that a call keeps.
  *
  * Rules for all calls (contract 3.0): any thread may call any function, but
  * not from device code. A CUfileError_t has cu_err = 0 unless err is 5011. When
@@ -216,7 +217,8 @@ typedef enum CUfileDriverStatusFlags {
 	CU_FILE_NVME_P2P_SUPPORTED = 11, /* deprecated */
 	CU_FILE_SCATEFS_SUPPORTED = 12,
 	CU_FILE_VIRTIOFS_SUPPORTED = 13,
-	CU_FILE_MAX_TARGET_TYPES = 14
+	CU_FILE_PANFS_SUPPORTED = 14,
+	CU_FILE_MAX_TARGET_TYPES = 15
 } CUfileDriverStatusFlags_t;
 
 /* Bit numbers in nvfs.dcontrolflags. This library sets the first two only. */
@@ -318,6 +320,15 @@ typedef struct CUfileFSOps {
 	ssize_t (*write)(const void *handle, const char *buf, size_t size,
 			 off_t file_offset, const cufileRDMAInfo_t *info);
 } CUfileFSOps_t;
+
+/*
+ * Names of 1.20 that no public text explains. A function above that returns the
+ * negative of one has failed with EIO.
+ */
+#define CU_FILE_RDMA_SUCCESS 0
+#define CU_FILE_RDMA_ERR_BASE 6000
+#define CU_FILE_RDMA_RESET_TOKEN (CU_FILE_RDMA_ERR_BASE + 1)
+#define CU_FILE_RDMA_RESET_TOKEN_FAILED (CU_FILE_RDMA_ERR_BASE + 2)
 
 enum CUfileFileHandleType {
 	CU_FILE_HANDLE_TYPE_OPAQUE_FD = 1,

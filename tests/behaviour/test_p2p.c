@@ -58,7 +58,7 @@ static void transports_that_cannot_be_chosen_are_refused(void **state)
 
 static void what_is_no_target_is_refused(void **state)
 {
-	static const int targets[] = { -1, 10, 14, 15, 99, 1 << 30 };
+	static const int targets[] = { -1, 10, 15, 16, 99, 1 << 30 };
 	CUfileP2PFlags_t flags = (CUfileP2PFlags_t)77;
 
 	for (size_t i = 0; i < sizeof(targets) / sizeof(targets[0]); i++) {
