@@ -332,13 +332,22 @@ CUresult cuMemcpyBatchAsync(CUdeviceptr *dsts, CUdeviceptr *srcs, size_t *sizes,
 	return batch(&b, fail_idx, stream);
 }
 
-/* --- fills: never waited for, as on the real driver */
+/* --- fills: waited for where a CPU may look, as on the real driver */
+
+static bool fill_must_wait(uint64_t dst, bool sync)
+{
+	const struct fc_range *r = fc_range_at(dst);
+
+	return sync && r && (fc_is_host_kind(r) || r->kind == MEM_MANAGED);
+}
 
 static int fill(uint64_t dst, uint64_t value, unsigned int width, size_t count,
 		const char *sync, CUstream h)
 {
 	struct fc_stream *s;
 	struct fc_op *op;
+	uint64_t seq;
+	bool wait;
 	int r = fc_stream_get(h, STREAM_OF_CURRENT, &s);
 
 	if (!r && sync)
@@ -352,7 +361,9 @@ static int fill(uint64_t dst, uint64_t value, unsigned int width, size_t count,
 	op->value = value;
 	op->width = width;
 	op->size = count * width;
-	return fc_submit(s, op, NULL);
+	wait = fill_must_wait(dst, sync != NULL);
+	r = fc_submit(s, op, &seq);
+	return r || !wait ? r : fc_wait(s, seq);
 }
 
 CUresult cuMemsetD8_v2(CUdeviceptr dst, unsigned char value, size_t count)

@@ -290,6 +290,23 @@ static void rows_that_lie_together_are_copied(void **state)
 	OK(cuMemFree(d));
 }
 
+static void a_fill_that_a_cpu_may_look_at_is_waited_for(void **state)
+{
+	unsigned int *pinned;
+	CUdeviceptr managed;
+
+	(void)state;
+	OK(cuMemHostAlloc((void **)&pinned, 16, 0));
+	OK(cuMemAllocManaged(&managed, 16, CF_CU_MEM_ATTACH_GLOBAL));
+	OK(fakecuda_plan("cuMemsetD8_v2:1=@20000,cuMemsetD32_v2:1=@20000"));
+	OK(cuMemsetD8((CUdeviceptr)(uintptr_t)pinned, 5, 16));
+	assert_int_equal(pinned[3], 0x05050505);
+	OK(cuMemsetD32(managed, 6, 4));
+	assert_int_equal(((unsigned int *)(uintptr_t)managed)[3], 6);
+	OK(cuMemFree(managed));
+	OK(cuMemFreeHost(pinned));
+}
+
 static void copy_across_the_end_of_a_registration_is_refused(void **state)
 {
 	char *p = calloc(1, 8192);
@@ -642,6 +659,7 @@ int memory_tests(void)
 		TEST(pointer_facts_of_host_managed_and_pool_memory),
 		TEST(registration_refuses_overlap_and_what_is_not_there),
 		TEST(rows_that_lie_together_are_copied),
+		TEST(a_fill_that_a_cpu_may_look_at_is_waited_for),
 		TEST(copy_across_the_end_of_a_registration_is_refused),
 		TEST(read_only_registration_is_no_target),
 		TEST(copy_of_a_file_page_that_went_is_what_it_was),
