@@ -157,7 +157,11 @@ bool cf_lane_ends_by(const struct cf_cuda *cuda, CUstream stream,
 	int64_t begun = cf_clock_ns();
 
 	while (cuda->stream_query(stream) == CF_CU_NOT_READY) {
-		if (cf_clock_ns() - begun > limit_ns)
+		int64_t now = cf_clock_ns();
+
+		if (!begun) /* it could not be told */
+			begun = now;
+		if (now - begun > limit_ns)
 			return false;
 		sched_yield();
 	}

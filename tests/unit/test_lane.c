@@ -5,6 +5,7 @@
  */
 #include "core/lane.h"
 
+#include <errno.h>
 #include <stdlib.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -393,6 +394,25 @@ static void a_stream_is_given_its_time_and_no_more(void **state)
 	assert_int_equal(looks, 6);
 }
 
+static int clock_that_fails_once(clockid_t clock, struct timespec *ts)
+{
+	os.clock_gettime = clock_of_the_test;
+	return -EPERM;
+}
+
+/* A close would leave to the next one what a busy machine has not ended. */
+static void nobody_is_late_because_a_clock_failed(void **state)
+{
+	(void)state;
+	os = cf_os_real;
+	os.clock_gettime = clock_that_fails_once;
+	cf_os = &os;
+	now_ns = 60ll * 1000000000;
+	assert_true(ends_by(5, 5000));
+	os.clock_gettime = clock_that_fails_once;
+	assert_false(ends_by(MANY, 5000));
+}
+
 #define TEST(name) cmocka_unit_test_setup_teardown(name, begin, end)
 
 int main(void)
@@ -410,6 +430,7 @@ int main(void)
 		TEST(no_other_error_goes_by),
 		TEST(a_wait_that_fails_is_not_the_last_word),
 		TEST(a_stream_is_given_its_time_and_no_more),
+		TEST(nobody_is_late_because_a_clock_failed),
 	};
 
 	alarm(60);
