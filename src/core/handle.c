@@ -48,6 +48,7 @@
 struct entry {
 	struct cf_handle handle;
 	uint32_t index;
+	bool retiring;		 /* table_lock; one waits for its last put */
 	struct entry *next_free; /* table_lock */
 };
 
@@ -204,22 +205,32 @@ static void wait_idle_locked(struct entry *entry)
 		pthread_cond_wait(&put_last, &table_lock);
 }
 
-/* table_lock held, but released while wait_idle_locked waits. */
-static void retire_locked(struct entry *entry)
+/* table_lock held */
+static void free_locked(struct entry *entry)
 {
 	struct cf_handle *handle = &entry->handle;
-	uint64_t state = atomic_fetch_and_explicit(&handle->state, ~LIVE,
-						   memory_order_relaxed);
+	uint64_t state =
+		atomic_load_explicit(&handle->state, memory_order_relaxed);
 
-	wait_idle_locked(entry);
 	cf_windows_retire(handle);
 	cf_twin_close(handle);
 	atomic_store_explicit(&handle->state,
 			      ((generation_of(state) + 1) & GENERATION_MASK)
 				      << GENERATION_SHIFT,
 			      memory_order_relaxed);
+	entry->retiring = false;
 	entry->next_free = free_entries;
 	free_entries = entry;
+}
+
+/* table_lock held, but released while wait_idle_locked waits. */
+static void retire_locked(struct entry *entry)
+{
+	atomic_fetch_and_explicit(&entry->handle.state, ~LIVE,
+				  memory_order_relaxed);
+	entry->retiring = true;
+	wait_idle_locked(entry);
+	free_locked(entry);
 }
 
 /* All but the state, which lookups read at any time; nobody has the rest. */
@@ -342,11 +353,17 @@ void cf_handles_fork_parent(void)
 	pthread_mutex_unlock(&table_lock);
 }
 
-/* A new condition: the old may count waiters that the child does not have. */
+/*
+ * A new condition: the old may count waiters that the child does not have. What
+ * one of those was about to free is free.
+ */
 void cf_handles_fork_child(void)
 {
 	pthread_cond_init(&put_last, NULL);
-	for (uint32_t i = 0; i < nr_entries; i++)
+	for (uint32_t i = 0; i < nr_entries; i++) {
 		atomic_fetch_and(&entry_at(i)->handle.state, ~REFS_MASK);
+		if (entry_at(i)->retiring)
+			free_locked(entry_at(i));
+	}
 	pthread_mutex_unlock(&table_lock);
 }

@@ -13,7 +13,9 @@
 #include "core/handle.c"
 
 #include <string.h>
+#include <sched.h>
 #include <sys/mman.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 static const CUfileFSOps_t ops;
@@ -262,6 +264,41 @@ static void a_child_of_a_fork_waits_for_nobody(void **state)
 	assert_int_equal(cf_handle_deregister(value), 0);
 }
 
+/* Whether a child of a fork made here gives the place out again. */
+static bool is_free_in_a_child(CUfileHandle_t value)
+{
+	int status;
+	pid_t pid;
+
+	cf_handles_fork_prepare();
+	pid = fork();
+	if (!pid) {
+		cf_handles_fork_child();
+		_exit(entry_for(add()) == entry_for(value));
+	}
+	cf_handles_fork_parent();
+	assert_int_equal(waitpid(pid, &status, 0), pid);
+	assert_true(WIFEXITED(status));
+	return WEXITSTATUS(status);
+}
+
+/* The thread that waits to free it is not there. */
+static void what_is_deregistered_at_a_fork_is_free_in_the_child(void **state)
+{
+	CUfileHandle_t value = add();
+	struct cf_handle *handle = cf_handle_get(value);
+	pthread_t thread;
+	void *err;
+
+	assert_int_equal(pthread_create(&thread, NULL, deregister, value), 0);
+	while (is_live(entry_for(value)))
+		sched_yield();
+	assert_true(is_free_in_a_child(value));
+	cf_handle_put(handle);
+	assert_int_equal(pthread_join(thread, &err), 0);
+	assert_null(err);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -278,6 +315,8 @@ int main(void)
 			one_of_two_gets_a_number_that_was_another_files),
 		cmocka_unit_test(the_number_in_the_log_is_the_slot),
 		cmocka_unit_test(a_child_of_a_fork_waits_for_nobody),
+		cmocka_unit_test(
+			what_is_deregistered_at_a_fork_is_free_in_the_child),
 	};
 
 	alarm(100);
