@@ -9,6 +9,7 @@
  */
 #include "core/file.h"
 #include "core/numbers.h"
+#include "core/spread.h"
 #include "engine/plan_batch.h"
 #include "engine/plan_limits.h"
 #include "engine/plan_spread.h"
@@ -297,7 +298,9 @@ static unsigned count_carriers(struct cf_submission *sub, unsigned gpus)
 
 /*
  * Whether the entry differs from the one before it in offsets alone, and takes
- * as much of a slot. Then it has the same sort and streak.
+ * as much of a slot. Then it has the same sort and streak. A write that is
+ * large enough to be spread has not always: it may be the one that makes the
+ * file longer.
  */
 static bool goes_with(const struct cf_entry *entry,
 		      const struct cf_entry *before)
@@ -305,6 +308,7 @@ static bool goes_with(const struct cf_entry *entry,
 	const struct cf_piece *piece = &entry->req.piece;
 
 	return entry->like && piece->size == before->req.piece.size &&
+	       (piece->op == CF_READ || piece->size < CF_SPREAD_CROWD_FROM) &&
 	       cf_bundle_need(piece) == cf_bundle_need(&before->req.piece);
 }
 

@@ -494,6 +494,40 @@ static void what_costs_the_same_is_one_row(void **state)
 	world_end(&w);
 }
 
+/*
+ * Any number may write what the file has, and two what it has not. Without
+ * windows, else large entries are never taken to be like the one before.
+ */
+static void what_makes_a_file_longer_is_of_another_sort(void **state)
+{
+	struct log log = { .nr = 0 };
+	struct th_file file;
+	struct world w;
+
+	setenv("OCF_MAPPED", "off", 1);
+	world_make(&w, 4096, 16);
+	unsetenv("OCF_MAPPED");
+	th_file_make(&file, TH_TMPFS, O_RDWR, NULL, 3 * TH_MIB);
+	draw_cached_reads(&w, 4, TH_MIB);
+	for (unsigned i = 0; i < 4; i++) {
+		w.params[i].opcode = CUFILE_WRITE;
+		w.params[i].fh = i ? w.params[0].fh : th_handle(file.fd);
+		w.params[i].u.batch.devPtr_base = w.host.ptr;
+		w.params[i].u.batch.file_offset = (off_t)(i * TH_MIB);
+	}
+	submit(&w, 4);
+	while (take(&w, &log))
+		continue;
+	for (unsigned i = 0; i < 4; i++)
+		assert_int_equal(w.sub->sorts[log.sort_of[i]].way,
+				 i < 3 ? CF_WAY_EACH : CF_WAY_WRITES);
+	end_taken(&w);
+	cf_submission_put(w.sub);
+	cuFileHandleDeregister(w.params[0].fh);
+	th_file_end(&file);
+	world_end(&w);
+}
+
 /* What was taken is its taker's to end: it is still whole. */
 static void take_some_and_strip(struct world *w, unsigned nr, unsigned takings)
 {
@@ -536,6 +570,7 @@ int main(void)
 		cmocka_unit_test(a_batch_is_worth_the_workers_of_its_gpus),
 		cmocka_unit_test(no_more_take_than_there_are_crews),
 		cmocka_unit_test(what_costs_the_same_is_one_row),
+		cmocka_unit_test(what_makes_a_file_longer_is_of_another_sort),
 		cmocka_unit_test(a_cancel_ends_what_nobody_took),
 	};
 
