@@ -65,7 +65,11 @@ void cf_dock_shun_aperture(struct cf_dock *dock)
 		       cf_tag(dock->ctx));
 }
 
-/* The word on the pinned board, which nobody uses now, is what is copied. */
+/*
+ * The word on the pinned board, which nobody uses now, is what is copied. If
+ * the kernel leaves by another way the copy may come late, to bring an end that
+ * is long past. So nobody looks for a state there any more.
+ */
 void cf_dock_tell_end(const struct cf_cuda *cuda, struct cf_dock *dock,
 		      struct cf_ferry *ferry)
 {
@@ -81,6 +85,9 @@ void cf_dock_tell_end(const struct cf_cuda *cuda, struct cf_dock *dock,
 		       "stream IO: a kernel in context " CF_TAG
 		       " cannot be told to leave: %s",
 		       cf_tag(dock->ctx), cf_cuda_error_name((int)res));
+	pthread_mutex_lock(&cf_docks.lock);
+	ferry->near = NULL;
+	pthread_mutex_unlock(&cf_docks.lock);
 }
 
 static bool knows_memops(const struct cf_cuda *cuda)

@@ -7,6 +7,7 @@
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdlib.h>
+#include <string.h>
 #include "core/device.h"
 #include "engine/sop.h"
 #include "harness.h"
@@ -233,6 +234,64 @@ static void a_close_does_not_wait_for_streams_that_hold_the_probe(void **state)
 	th_close();
 }
 
+/* What is copied when the streams that hold the probe let it. */
+static struct {
+	CUdeviceptr to;
+	const void *from;
+	size_t size;
+} held_up;
+
+static CUresult copy_later(CUdeviceptr to, const void *from, size_t size,
+			   CUstream stream)
+{
+	held_up.to = to;
+	held_up.from = from;
+	held_up.size = size;
+	return CF_CU_SUCCESS;
+}
+
+static void run_and_end(struct cf_ferry *ferry)
+{
+	ferry->rings = true;
+	ferry->fresh = true;
+	cf_ferry_begin(ferry);
+	cf_ferry_end(ferry);
+}
+
+/* Its kernel has left by itself, and the operation is used again. */
+static void an_end_told_late_is_not_that_of_a_later_run(void **state)
+{
+	static struct cf_ferry_board near;
+	struct cf_cuda cuda;
+	struct cf_ferry *ferry;
+	struct cf_sop *sop;
+	struct world w;
+
+	world_make(&w);
+	assert_int_equal(cf_dock_lease(w.ctx, w.id, true, &sop), 0);
+	if (!sop->ferry.board)
+		th_skip("there are no ferries");
+	ferry = &sop->ferry;
+	ferry->near = &near;
+	ferry->near_place = (uintptr_t)&near.state;
+	cuda = *cf_cuda_loaded();
+	cuda.memcpy_htod_async = copy_later;
+	run_and_end(ferry);
+	cf_dock_tell_end(&cuda, sop->dock, ferry);
+	run_and_end(ferry);
+	memcpy((void *)(uintptr_t)held_up.to, held_up.from, held_up.size);
+	/* the run's number, and that it has ended */
+	assert_int_equal(atomic_load(&(cf_ferry_is_near(ferry) ? ferry->near :
+								 ferry->board)
+					      ->state) >>
+				 32,
+			 ferry->run << 1 | 1);
+	ferry->near = NULL;
+	sop->ferried = false;
+	give_back(sop);
+	th_close();
+}
+
 #define TEST(name) cmocka_unit_test_teardown(name, th_teardown_close)
 
 int main(void)
@@ -243,6 +302,7 @@ int main(void)
 		TEST(none_is_lent_before_it_is_known_what_streams_can),
 		TEST(what_is_over_is_awaited_until_its_kernel_is_gone),
 		TEST(a_close_does_not_wait_for_streams_that_hold_the_probe),
+		TEST(an_end_told_late_is_not_that_of_a_later_run),
 	};
 
 	th_start(60);
