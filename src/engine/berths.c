@@ -4,6 +4,7 @@
 
 #include <errno.h>
 #include <stdlib.h>
+#include <sys/mman.h>
 #include "engine/sop.h"
 #include "seam/os.h"
 
@@ -43,9 +44,14 @@ static int pin(const struct cf_cuda *cuda, struct cf_chunk *chunk,
 		cuda->mem_host_get_device_pointer(dev, chunk->mem, 0));
 }
 
+static void give_up_pages(const struct cf_chunk *chunk)
+{
+	(void)cf_os->madvise(chunk->mem, chunk->size, MADV_DONTNEED);
+}
+
 /*
  * Memory that the driver may still hold stays mapped: whatever came to lie
- * there next would be taken for pinned.
+ * there next would be taken for pinned. Its pages need not stay.
  */
 static void chunk_free(const struct cf_cuda *cuda, struct cf_chunk *chunk)
 {
@@ -53,6 +59,8 @@ static void chunk_free(const struct cf_cuda *cuda, struct cf_chunk *chunk)
 	    (!chunk->pinned ||
 	     (cuda && cuda->mem_host_unregister(chunk->mem) == CF_CU_SUCCESS)))
 		cf_os->unmap(chunk->mem, chunk->size);
+	else if (chunk->mem)
+		give_up_pages(chunk);
 	free(chunk);
 }
 
@@ -165,6 +173,19 @@ void cf_berths_take_far(struct cf_berths *berths)
 	     chunk = chunk->next)
 		for (size_t i = 0; i < CHUNK_SOPS; i++)
 			chunk->sops[i].ferry.near = NULL;
+}
+
+/* As `passed` and `left` will be, which are in those pages. */
+void cf_berths_give_up_pages(struct cf_berths *berths)
+{
+	for (struct cf_chunk *chunk = berths->chunks; chunk;
+	     chunk = chunk->next) {
+		for (size_t i = 0; i < CHUNK_SOPS; i++) {
+			chunk->sops[i].ferried = false;
+			chunk->sops[i].ticket = 0;
+		}
+		give_up_pages(chunk);
+	}
 }
 
 #define ANSWER 1024 /* of the bells' page, far behind them */

@@ -55,6 +55,9 @@ void cf_chunk_bring_near(struct cf_chunk *chunk,
 			 struct cf_near_slots *slots);
 /* No chunk's ferries use an aperture any more; all are at home. */
 void cf_berths_take_far(struct cf_berths *berths);
+/* The same, and their context is gone: nobody looks at their pages, which are
+ * zeros from now on and take no memory. */
+void cf_berths_give_up_pages(struct cf_berths *berths);
 /* Pinned words for core/fresh.h. */
 struct cf_fresh_words *cf_chunk_answer(const struct cf_chunk *chunk);
 /* From now on workers look at the bells of the chunk that was added last. */

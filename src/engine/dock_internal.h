@@ -23,6 +23,7 @@ struct cf_dock {
 	bool loading; /* lock; nobody leases meanwhile */
 	bool trying;  /* lock; memops; nobody leases meanwhile */
 	bool tried;   /* lock; memops were, or are being */
+	bool bare;    /* lock; its context is gone, and what it had */
 	struct cf_ferry_kernel ferry; /* lock; stays once it is there */
 	struct cf_aperture aperture;  /* of the ferries of the first chunk */
 	struct cf_near_slots slots;   /* behind their part of the aperture */
@@ -85,10 +86,11 @@ bool cf_dock_load(const struct cf_cuda *cuda, struct cf_dock *dock);
 
 /*
  * Device memory outlives the context that it was made in, and of one that is
- * gone nobody leases any more: ends the apertures of those whose operations
- * are all home, and their kernels gone. The docks stay: others may know them.
+ * gone nobody leases any more: ends the apertures and pages of those whose
+ * operations are all home, and their kernels gone. The docks stay: others may
+ * know them.
  */
-void cf_docks_end_apertures(const struct cf_cuda *cuda);
+void cf_docks_strip(const struct cf_cuda *cuda);
 
 bool cf_dock_is_gone(const struct cf_cuda *cuda, const struct cf_dock *dock);
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
  * dock_load - loads what the ferries of a context need: their kernel, and then
- * an aperture, which is ended when the context is gone.
+ * an aperture, which is ended when the context is gone, with the dock's pages.
  *
  * To load either may be to wait for the context, or for a stream of ours in it.
  */
@@ -119,49 +119,61 @@ bool cf_dock_load(const struct cf_cuda *cuda, struct cf_dock *dock)
 	return done;
 }
 
-/* The first dock from there on that has an aperture, or is about to. */
-static struct cf_dock *with_aperture_locked(struct cf_dock *dock)
+/* The first dock from there on that still has all it had. */
+static struct cf_dock *not_bare(struct cf_dock *after)
 {
-	while (dock && !dock->loading && !dock->aperture.gpu)
+	struct cf_dock *dock;
+
+	pthread_mutex_lock(&cf_docks.lock);
+	dock = after ? after->next : cf_docks.first;
+	while (dock && dock->bare)
 		dock = dock->next;
+	pthread_mutex_unlock(&cf_docks.lock);
 	return dock;
 }
 
-static struct cf_dock *with_aperture(struct cf_dock *after)
+static bool strip_locked(struct cf_berths *berths)
 {
-	pthread_mutex_lock(&cf_docks.lock);
-	after = with_aperture_locked(after ? after->next : cf_docks.first);
-	pthread_mutex_unlock(&cf_docks.lock);
-	return after;
+	bool home = cf_berths_where(berths) == CF_HOME;
+
+	if (home) {
+		cf_berths_take_far(berths);
+		cf_berths_give_up_pages(berths);
+	}
+	return home;
 }
 
 /* With all at home nobody looks there, no kernel either; and who leases one
  * yet, of a context that goes just now, shall not. */
-static struct cf_aperture take_aperture(struct cf_dock *dock)
+static struct cf_aperture take_all(struct cf_dock *dock)
 {
 	struct cf_aperture a = { 0 };
 
 	pthread_mutex_lock(&cf_docks.lock);
-	if (!dock->loading && cf_berths_where(&dock->berths[true]) == CF_HOME) {
-		cf_berths_take_far(&dock->berths[true]);
-		a = dock->aperture;
-		dock->aperture = (struct cf_aperture){ 0 };
+	if (!dock->loading) {
+		dock->bare = strip_locked(&dock->berths[false]);
+		if (strip_locked(&dock->berths[true])) {
+			a = dock->aperture;
+			dock->aperture = (struct cf_aperture){ 0 };
+		} else {
+			dock->bare = false;
+		}
 	}
 	pthread_mutex_unlock(&cf_docks.lock);
 	return a;
 }
 
 /* A driver without ids takes a context that has the handle now for the old. */
-void cf_docks_end_apertures(const struct cf_cuda *cuda)
+void cf_docks_strip(const struct cf_cuda *cuda)
 {
-	struct cf_dock *dock = cuda->ctx_get_id ? with_aperture(NULL) : NULL;
+	struct cf_dock *dock = cuda->ctx_get_id ? not_bare(NULL) : NULL;
 
-	for (; dock; dock = with_aperture(dock)) {
+	for (; dock; dock = not_bare(dock)) {
 		struct cf_aperture a;
 
 		if (!cf_dock_is_gone(cuda, dock))
 			continue;
-		a = take_aperture(dock);
+		a = take_all(dock);
 		cf_aperture_end(&a);
 	}
 }

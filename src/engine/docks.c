@@ -57,7 +57,7 @@ static int make(const struct cf_cuda *cuda, CUcontext ctx,
 	struct cf_dock *dock;
 	int err = cf_dock_make(cuda, ctx, ctx_id, &dock);
 
-	cf_docks_end_apertures(cuda);
+	cf_docks_strip(cuda);
 	if (!err)
 		list_last(dock);
 	return err;

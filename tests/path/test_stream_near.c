@@ -5,7 +5,9 @@
  */
 #include <pthread.h>
 #include <stdatomic.h>
+#include <stdio.h>
 #include <stdlib.h>
+#include <unistd.h>
 #include "seam/cuda.h"
 #include "seam/os.h"
 #include "stream_world.h"
@@ -393,6 +395,37 @@ static void read_in_a_context(struct world *w)
 	w->stream = stream;
 }
 
+/* In KiB. */
+static long resident(void)
+{
+	FILE *statm = fopen("/proc/self/statm", "re");
+	long pages = 0;
+
+	assert_non_null(statm);
+	assert_int_equal(fscanf(statm, "%*d %ld", &pages), 1);
+	fclose(statm);
+	return pages * (sysconf(_SC_PAGESIZE) / (long)TH_KIB);
+}
+
+/* A whole dock's pages are 4.6 MiB. */
+static void contexts_that_are_gone_hold_no_pages(void **state)
+{
+	struct world w;
+	long before;
+
+	th_need_fake();
+	begin(&w, 0);
+	for (int i = 0; i < 3; i++)
+		read_in_a_context(&w);
+	before = resident();
+	for (int i = 0; i < 8; i++)
+		read_in_a_context(&w);
+	/* sanitizers keep what was freed */
+	if (!TH_SANITIZED)
+		assert_in_range(resident(), 0, before + 8 * (long)TH_KIB);
+	world_fini(&w);
+}
+
 static void contexts_that_are_gone_have_none(void **state)
 {
 	const struct th_fake *fake = th_need_fake();
@@ -428,6 +461,7 @@ int main(void)
 		TEST(no_time_before_the_launch_is_bad_for_a_checkpoint),
 		TEST(graphs_between_them_do_no_harm),
 		TEST(contexts_that_are_gone_have_none),
+		TEST(contexts_that_are_gone_hold_no_pages),
 	};
 
 	setenv("FAKECUDA_VERSION", "13030", 0);
