@@ -13,7 +13,7 @@ from typing import Any, Optional, Type, Union
 
 from . import _abi, _library, driver
 from ._errors import CuFileError
-from ._file import File
+from ._file import File, open_descriptor
 from ._memory import describe
 
 _MODES = {
@@ -68,7 +68,7 @@ class CuFile:
         """Opens and registers; an open one stays as it is."""
         if self._file is not None:
             return
-        fd = os.open(self._path, self._flags | os.O_CLOEXEC, 0o777)
+        fd = open_descriptor(self._path, self._flags | os.O_CLOEXEC, 0o777)
         try:
             self._file = File(fd, self._path, self._mode, owned=True)
         except BaseException:

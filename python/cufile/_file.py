@@ -9,11 +9,12 @@ import ctypes
 import errno
 import operator
 import os
+import stat
 import threading
 import weakref
 from concurrent.futures import Future, wait as wait_for
 from types import TracebackType
-from typing import Any, Callable, Optional, Set, Type
+from typing import Any, Callable, Optional, Set, Type, Union
 
 from . import _abi, _library, _pool
 from ._errors import CuFileError, Path, check
@@ -28,6 +29,8 @@ _MODES = {
     "x+": os.O_RDWR | os.O_CREAT | os.O_EXCL,
 }
 _MAX_OFFSET = (1 << 63) - 1
+_INVALID_FILE_TYPE = 5018
+_Name = Union[str, bytes, "os.PathLike[str]", "os.PathLike[bytes]"]
 
 
 def _flags(mode: str, direct: bool) -> int:
@@ -36,6 +39,21 @@ def _flags(mode: str, direct: bool) -> int:
         known = ", ".join(repr(name) for name in _MODES)
         raise ValueError(f"mode {mode!r} is none of {known}")
     return _MODES[plain] | os.O_CLOEXEC | (os.O_DIRECT if direct else 0)
+
+
+def _is_pipe(path: _Name) -> bool:
+    try:
+        return stat.S_ISFIFO(os.stat(path).st_mode)
+    except OSError:  # which os.open will raise, too
+        return False
+
+
+def open_descriptor(path: _Name, flags: int, permissions: int) -> int:
+    """As os.open, but for a pipe, which would wait for its other end."""
+    if _is_pipe(path):
+        raise CuFileError(f"opening {os.fsdecode(path)}, which is a pipe",
+                          _INVALID_FILE_TYPE, path=path)
+    return os.open(path, flags, permissions)
 
 
 def open(path: Path, mode: str = "r", direct: bool = False) -> "File":
@@ -53,7 +71,7 @@ def open(path: Path, mode: str = "r", direct: bool = False) -> "File":
     flags = _flags(mode, direct)
     if isinstance(path, int):
         return File(path, path, mode, owned=False)
-    fd = os.open(path, flags, 0o666)
+    fd = open_descriptor(path, flags, 0o666)
     try:
         return File(fd, path, mode, owned=True)
     except BaseException:
@@ -269,7 +287,12 @@ class File:
     # ---------------------------------------------------------------- end
 
     def close(self) -> None:
-        """Waits for running requests, deregisters the file, and closes it."""
+        """Waits for running requests, deregisters the file, and closes it.
+
+        In a callback of a future it waits in a thread of the pool. There are 16
+        of them: so many callbacks that do so wait for ever if their files have
+        requests that no thread has begun.
+        """
         if self._pid != os.getpid():
             self._own()
         while True:

@@ -12,6 +12,7 @@ import os
 import pathlib
 import resource
 import sys
+import threading
 
 import pytest
 
@@ -37,6 +38,23 @@ def plain_environment(**changes):
         env["LD_LIBRARY_PATH"] = ":".join(kept)
     env.update(changes)
     return {name: value for name, value in env.items() if value is not None}
+
+
+def raised_soon(call):
+    """What the call raises; for one that might wait for ever instead."""
+    raised = []
+
+    def run():
+        try:
+            call()
+        except Exception as error:
+            raised.append(error)
+
+    thread = threading.Thread(target=run, daemon=True)
+    thread.start()
+    thread.join(60)
+    assert raised, "it waits" if thread.is_alive() else "nothing is raised"
+    return raised[0]
 
 
 def pytest_collection_modifyitems(items):

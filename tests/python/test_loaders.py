@@ -7,7 +7,7 @@ import os
 import pytest
 
 from blocks import CheckpointBlocks, ModelBlocks
-from conftest import descriptors_of
+from conftest import descriptors_of, raised_soon
 
 
 @pytest.fixture
@@ -70,6 +70,16 @@ def test_a_file_that_shrinks_while_it_is_read_is_named_and_leaves_nothing(
     finally:
         gc.enable()
     assert not descriptors_of(path)
+
+
+def test_a_pipe_is_refused_and_not_waited_for(cufile, kind, tmp_path):
+    path = tmp_path / "pipe"
+    os.mkfifo(path)
+    for call in (lambda: kind.load_file(path), lambda: kind.load_files([str(path)]),
+                 lambda: cufile.open(path, "w"), lambda: cufile.CuFile(path).open()):
+        error = raised_soon(call)
+        assert error.name == "CU_FILE_INVALID_FILE_TYPE"
+        assert f"{path}, which is a pipe" in str(error)
 
 
 def test_a_missing_file_is_the_systems_error(kind, tmp_path):

@@ -6,7 +6,7 @@ import os
 import pytest
 
 from blocks import ModelBlocks
-from conftest import descriptors
+from conftest import descriptors, raised_soon
 
 INDEX = "model.safetensors.index.json"
 
@@ -60,6 +60,15 @@ def test_an_index_is_found_from_inside_its_folder(st, numpy, model, monkeypatch)
     for path in (INDEX, "."):
         got = st.load_sharded(path, framework="numpy")
         assert {name: value.tobytes() for name, value in got.items()} == data
+
+
+def test_an_index_that_is_a_pipe_is_refused_and_not_waited_for(st, model):
+    folder, _ = model
+    (folder / INDEX).unlink()
+    os.mkfifo(folder / INDEX)
+    error = raised_soon(lambda: st.load_sharded(folder))
+    assert isinstance(error, st.SafetensorsError)
+    assert str(error) == f"{folder / INDEX}: is no regular file"
 
 
 def test_a_folder_with_one_file_and_no_index_is_that_model(st, gpu, model):

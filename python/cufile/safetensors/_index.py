@@ -66,6 +66,8 @@ def _only_model(folder: str) -> str:
 
 def _shards(path: str) -> Dict[str, Set[str]]:
     """{file: its tensors}, of an index."""
+    if os.path.exists(path) and not os.path.isfile(path):
+        raise SafetensorsError(path, "is no regular file")
     with open(path, "rb") as file:
         text = file.read(MAX_HEADER + 1)
     if len(text) > MAX_HEADER:
