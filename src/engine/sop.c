@@ -1,149 +1,25 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * sop - begins and ends operations; its functions are what streams call.
+ * sop - begins operations; its functions are what streams call.
  *
  * Lock: that of sops.h, which docks.lock may be taken under.
  */
 #include "engine/sop.h"
 
 #include <errno.h>
-#include <stddef.h>
 #include <stdlib.h>
 #include "core/log.h"
 #include "engine/depth.h"
 #include "engine/parcel.h"
+#include "engine/sop_end.h"
 #include "engine/sops.h"
-#include "engine/stream_ref.h"
 
-/* ------------------------------------------------------- the way home */
-
-/*
- * Gives the operation back to its dock. marked: the stream itself writes
- * `passed` when it is past the wait; else nothing waits, and it is written
- * here.
- */
-static void go_home_locked(struct cf_sop *sop, bool marked)
-{
-	if (sop->ref)
-		cf_stream_ref_leave(sop->ref);
-	sop->ref = NULL;
-	if (cf_sop_may_write(sop))
-		cf_depth_write(sop->depth, -1);
-	cf_depth_leave(sop->depth);
-	sop->depth = NULL;
-	if (!marked) {
-		sop->ferried = false;
-		atomic_store_explicit(&sop->words->passed, sop->ticket,
-				      memory_order_relaxed);
-	}
-	cf_dock_give_back(sop);
-}
-
-/* ------------------------------------------------------------- the end */
-
-static bool is_marked(const struct cf_sop *sop)
-{
-	return sop->ferried || cf_dock_has_memops(sop->dock);
-}
-
-static void let_pass(struct cf_sop *sop)
-{
-	atomic_fetch_add_explicit(&sop->words->gate, 1, memory_order_release);
-}
-
-static struct cf_sop *sop_of(struct cf_ferry *ferry)
-{
-	return (struct cf_sop *)((char *)ferry -
-				 offsetof(struct cf_sop, ferry));
-}
-
-static void open_to_ferry(struct cf_ferry *ferry)
-{
-	let_pass(sop_of(ferry));
-}
-
-static bool is_alive(struct cf_ferry *ferry)
-{
-	return cf_dock_alive(sop_of(ferry)->dock);
-}
-
-const struct cf_ferry_ops cf_sop_ferry = {
-	.open = open_to_ferry,
-	.alive = is_alive,
-	.step_aside = cf_worker_step_aside,
-	.step_back = cf_worker_step_back,
-};
-
-/*
- * Nothing of the run, nor of a captured operation, may be touched after this:
- * a callback that waits for it, or the end of its graph, may free it.
- */
-static void run_over_locked(struct cf_run *run)
-{
-	struct cf_sop *sop = run->sop;
-
-	run->done = true;
-	if (run->awaited)
-		return;
-	if (run->extra)
-		free(run);
-	else if (sop->captured)
-		sop->busy = false;
-	else if (sop->held)
-		sop->state = CF_SOP_DONE;
-	else
-		go_home_locked(sop, is_marked(sop));
-}
-
-/* Ends the ferry's run while its kernel may still move bytes that are lent. */
-static bool ends_early(struct cf_sop *sop)
-{
-	bool early = sop->ferried && cf_ferry_has_lent(&sop->ferry);
-
-	if (early) {
-		cf_ferry_end(&sop->ferry);
-		cf_ferry_give_back(&sop->ferry);
-	}
-	return early;
-}
-
-/* Release: the bytes and their count are there when the gate is open. */
-static void open_gate(struct cf_run *run)
-{
-	struct cf_sop *sop = run->sop;
-	bool open = ends_early(sop);
-
-	cf_sops_lock();
-	if (!sop->ferried)
-		let_pass(sop);
-	else if (!open)
-		cf_ferry_end(&sop->ferry);
-	run_over_locked(run);
-	cf_sops_end();
-	cf_sops_unlock();
-}
-
-static void finish(struct cf_run *run, ssize_t n)
-{
-	cf_errand_tell(&run->sop->errand, n);
-	open_gate(run);
-}
+/* ------------------------------------------------------------- a worker */
 
 /* All entries of a batch have ended. */
 static void batch_ended(void *run)
 {
-	open_gate(run);
-}
-
-/* No worker will carry it. */
-static void fail(struct cf_run *run, int err)
-{
-	if (!run->sop->parcel) {
-		finish(run, err);
-		return;
-	}
-	cf_parcel_fail(run->sop->parcel, err);
-	open_gate(run);
+	cf_run_end(run);
 }
 
 /*
@@ -163,9 +39,9 @@ static void carry_ahead(struct cf_run *run)
 	n = cf_errand_run(&sop->errand);
 	err = cf_ferry_wait_begun(&sop->ferry);
 	if (err && !cf_dock_alive(sop->dock))
-		open_gate(run);
+		cf_run_end(run);
 	else
-		finish(run, err ? err : n);
+		cf_run_finish(run, err ? err : n);
 }
 
 static void carry(struct cf_task *task)
@@ -179,7 +55,7 @@ static void carry(struct cf_task *task)
 	else if (run->sop->ferry.begun)
 		carry_ahead(run);
 	else
-		finish(run, cf_errand_run(&run->sop->errand));
+		cf_run_finish(run, cf_errand_run(&run->sop->errand));
 }
 
 /* --------------------------------------- the beginning, in a callback */
@@ -191,7 +67,7 @@ static void wait_in_callback(struct cf_run *run)
 	while (!run->done)
 		cf_sops_wait();
 	run->awaited = false;
-	run_over_locked(run);
+	cf_run_over_locked(run);
 	cf_sops_unlock();
 }
 
@@ -201,7 +77,7 @@ static void begin_locked(struct cf_run *run, struct cf_sop *sop)
 	*run = (struct cf_run){
 		.task.run = carry,
 		.sop = sop,
-		.awaited = !is_marked(sop),
+		.awaited = !cf_sop_is_marked(sop),
 		.extra = run != &sop->run,
 	};
 	cf_sops_begin();
@@ -220,7 +96,7 @@ static void go(struct cf_run *run, bool open)
 			 -CU_FILE_DRIVER_CLOSING;
 
 	if (err)
-		fail(run, err);
+		cf_run_fail(run, err);
 	if (awaited)
 		wait_in_callback(run);
 }
@@ -234,7 +110,7 @@ static bool begin(struct cf_sop *sop, bool *open)
 	given_up = sop->state == CF_SOP_GIVEN_UP;
 	*open = cf_sops_are_open();
 	if (given_up) {
-		go_home_locked(sop, false);
+		cf_sop_home_locked(sop, false);
 	} else {
 		sop->state = CF_SOP_BEGUN;
 		begin_locked(&sop->run, sop);
@@ -276,7 +152,7 @@ void cf_sop_lost(struct cf_sop *sop)
 	       sop->errand.call.handle);
 	if (sop->parcel)
 		cf_parcel_fail(sop->parcel, -CU_FILE_CUDA_DRIVER_ERROR);
-	open_gate(&sop->run);
+	cf_run_end(&sop->run);
 }
 
 void cf_sop_shut(struct cf_sop *sop)
@@ -324,77 +200,4 @@ void cf_sop_replayed(void *arg)
 		go(run, open);
 	else
 		cf_errand_tell(&sop->errand, -ENOMEM);
-}
-
-void cf_sop_graph_gone(void *arg)
-{
-	struct cf_sop *sop = arg;
-
-	cf_sops_lock();
-	sop->captured = false;
-	go_home_locked(sop, false);
-	cf_sops_unlock();
-}
-
-/* ------------------------------------------------- for the submitter */
-
-void cf_sop_wait_no_more(struct cf_sop *sop)
-{
-	if (sop->ferried)
-		cf_ferry_end(&sop->ferry);
-	else
-		atomic_store_explicit(&sop->words->gate, 0,
-				      memory_order_release);
-}
-
-int cf_sop_stop_or_wait(struct cf_sop *sop, CUresult res)
-{
-	int err = CF_ECUDA(res);
-
-	cf_sops_lock();
-	if (sop->state == CF_SOP_QUEUED) {
-		sop->state = CF_SOP_GIVEN_UP;
-		sop->held = false;
-		if (sop->belled)
-			cf_sop_wait_no_more(sop);
-	} else {
-		/* what it moved with is not behind it */
-		cf_ferry_lose(&sop->ferry);
-		while (sop->state != CF_SOP_DONE)
-			cf_sops_wait();
-		go_home_locked(sop, false);
-		err = 0;
-	}
-	cf_sops_unlock();
-	return err;
-}
-
-void cf_sop_let_go(struct cf_sop *sop)
-{
-	cf_sops_lock();
-	sop->held = false;
-	if (sop->state == CF_SOP_DONE)
-		go_home_locked(sop, is_marked(sop));
-	cf_sops_unlock();
-}
-
-void cf_sop_never_mind(struct cf_sop *sop)
-{
-	cf_sops_lock();
-	go_home_locked(sop, false);
-	cf_sops_unlock();
-}
-
-void cf_sop_skip(struct cf_sop *sop)
-{
-	cf_sops_lock();
-	go_home_locked(sop, true);
-	cf_sops_unlock();
-}
-
-void cf_sop_disarm(struct cf_sop *sop)
-{
-	cf_sops_lock();
-	sop->state = CF_SOP_GIVEN_UP;
-	cf_sops_unlock();
 }
