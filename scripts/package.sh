@@ -17,6 +17,7 @@ api=$(sed -n 's/^#define API_VERSION \(.\)\(..\)0$/\1.\2/p' src/api/driver.c)
 multiarch=$(dpkg-architecture -qDEB_HOST_MULTIARCH)
 export SOURCE_DATE_EPOCH=${SOURCE_DATE_EPOCH:-$(git log -1 --format=%ct 2>/dev/null || date +%s)}
 stage=$tree/stage # the installed tree, all packages together
+maintainer='opencufile authors <opencufile@localhost>'
 shlibs=
 
 build_tree() {
@@ -84,11 +85,26 @@ documents() {
 		Upstream-Name: opencufile
 
 		Files: *
-		Copyright: the opencufile authors
+		Copyright: 2026 the opencufile authors
 		License: Apache-2.0
 		 On Debian systems the text is in /usr/share/common-licenses/Apache-2.0.
 	TEXT
 	gzip -9nc CHANGELOG.md >"$folder/changelog.gz"
+	gzip -9n >"$folder/changelog.Debian.gz" <<-TEXT
+		opencufile ($deb_version) unstable; urgency=medium
+
+		  * What has changed is in changelog.gz.
+
+		 -- $maintainer  $(LC_ALL=C date -uR -d "@$SOURCE_DATE_EPOCH")
+	TEXT
+}
+
+# What lintian shall not say of it, for it is meant.
+overrides() {
+	local folder=$2/usr/share/lintian/overrides
+	[ -n "$(deb_overrides "$1")" ] || return 0
+	mkdir -p "$folder"
+	deb_overrides "$1" | sed "s/^/$1: /" >"$folder/$1"
 }
 
 control_files() {
@@ -99,7 +115,7 @@ control_files() {
 		echo "Package: $name"
 		echo "Source: opencufile"
 		echo "Version: $deb_version"
-		echo "Maintainer: opencufile authors <opencufile@localhost>"
+		echo "Maintainer: $maintainer"
 		echo "Priority: optional"
 		echo "Installed-Size: $(du -sk --apparent-size "$folder/usr" | cut -f1)"
 		deb_fields "$name"
@@ -125,10 +141,12 @@ build_deb() {
 	mkdir -p "$folder"
 	take "$name" "$folder"
 	documents "$name" "$folder"
+	overrides "$name" "$folder"
 	control_files "$name" "$folder"
 	(cd "$folder" && find . -path ./DEBIAN -prune -o -type f -printf '%P\0' |
 		sort -z | xargs -0 md5sum >DEBIAN/md5sums)
 	chmod -R u=rwX,go=rX "$folder"
+	find "$folder/usr" -type f -name '*.so.*' -exec chmod a-x {} +
 	dpkg-deb --root-owner-group -Zxz --build "$folder" "$out" >/dev/null
 }
 

@@ -66,7 +66,7 @@ deb_fields() {
 	opencufile-tools)
 		echo "Architecture: $arch"
 		echo "Section: utils"
-		echo "Depends: bash, python3, $ours, $shlibs"
+		echo "Depends: python3, $ours, $shlibs"
 		echo "Provides: gds-tools"
 		echo "Conflicts: gds-tools"
 		echo "Replaces: gds-tools"
@@ -115,5 +115,26 @@ deb_text() {
 		 The package cufile reads and writes arrays of PyTorch, CuPy, Numba
 		 and NumPy, and loads safetensors models into GPU memory.
 		TEXT
+	esac
+}
+
+deb_overrides() {
+	case $1 in
+	libcufile0-opencufile)
+		# what it is in the place of has that name
+		echo package-name-doesnt-match-sonames
+		# package.sh says why
+		echo unstripped-binary-or-object
+		;;
+	opencufile-tools)
+		echo unstripped-binary-or-object
+		# NVIDIA's name of it
+		echo script-with-language-extension
+		;;
+	opencufile-default)
+		# that is what it is for
+		echo package-modifies-ld.so-search-path
+		echo package-has-unnecessary-activation-of-ldconfig-trigger
+		;;
 	esac
 }

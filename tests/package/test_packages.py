@@ -85,6 +85,29 @@ def machine(tmp_path, packages, multiarch):
     return Machine(tmp_path / "root", packages, multiarch)
 
 
+def test_each_says_what_it_is_as_debian_wants_it(packages, tmp_path):
+    need("dpkg-parsechangelog")
+    for name in NAMES:
+        deb, folder = next(packages.glob(f"{name}_*.deb")), tmp_path / name
+        run("dpkg-deb", "-x", deb, folder)
+        log = folder / "usr/share/doc" / name / "changelog.Debian"
+        run("gunzip", f"{log}.gz")
+        assert run("dpkg-parsechangelog", "-l", log, "-S", "Version").strip() \
+            == run("dpkg-deb", "-f", deb, "Version").strip()
+        for library in folder.rglob("lib*.so.*"):
+            if not library.is_symlink():
+                assert library.stat().st_mode & 0o777 == 0o644
+
+
+def test_lintian_has_nothing_to_say(packages):
+    """But that the maintainers have no address, and are not Debian's."""
+    need("lintian")
+    known = ["bogus-mail-host", "bogus-mail-host-in-debian-changelog",
+             "initial-upload-closes-no-bugs"]
+    assert not run("lintian", "--allow-root", "--fail-on", "none",
+                   "--suppress-tags", ",".join(known), *packages.glob("*.deb"))
+
+
 def foreign(folder, name, files, fields=""):
     """A package of somebody else's: {path: content, or Path it links to}."""
     tree = folder / name
