@@ -697,7 +697,8 @@ static void make_memfd(struct th_file *file, int accmode)
 {
 	char path[64];
 
-	file->plain = memfd_create("opencufile-test", MFD_CLOEXEC);
+	file->plain = memfd_create("opencufile-test",
+				   MFD_CLOEXEC | MFD_ALLOW_SEALING);
 	assert_true(file->plain >= 0);
 	snprintf(path, sizeof(path), "/proc/self/fd/%d", file->plain);
 	file->fd = open(path, accmode | O_CLOEXEC);

@@ -1169,6 +1169,21 @@ static void windows_go_with_their_handle(void **state)
 	mw_end();
 }
 
+/* A shared mapping is one that might be written through, to the kernel. */
+static void a_file_with_windows_is_sealed_when_its_handle_is_gone(void **state)
+{
+	mw_begin_with("kept", 32 * MW_CHUNK, TH_MEMFD);
+	mw_warm();
+	mw_let_pages_go(); /* this test's own mapping */
+	assert_int_equal(fcntl(mw_file.plain, F_ADD_SEALS, F_SEAL_WRITE), -1);
+	assert_int_equal(errno, EBUSY);
+	cuFileHandleDeregister(mw_fh);
+	mw_all_are_closed();
+	assert_int_equal(fcntl(mw_file.plain, F_ADD_SEALS, F_SEAL_WRITE), 0);
+	mw_fh = th_handle(mw_file.fd);
+	mw_end();
+}
+
 /* --------------------------------------------------------- when it cannot */
 
 static void a_registration_that_fails_is_not_tried_again(void **state)
@@ -1517,6 +1532,7 @@ int main(void)
 		TEST(gpus_share_the_windows_of_a_file),
 		TEST(windows_in_use_outlive_their_handle_for_the_copy),
 		TEST(windows_go_with_their_handle),
+		TEST(a_file_with_windows_is_sealed_when_its_handle_is_gone),
 		TEST(a_registration_that_fails_is_not_tried_again),
 		TEST(without_memory_to_pin_it_waits_a_while),
 		TEST(a_copy_that_fails_is_made_again_another_way),
