@@ -5,8 +5,13 @@
 #include <errno.h>
 #include <sched.h>
 #include <stdlib.h>
+#include <time.h>
 #include "core/clock.h"
 #include "core/short_lock.h"
+
+/* Looks at a stream that is waited for: back to back, and later with naps. */
+#define AWAKE_NS (1000 * 1000)
+#define NAP_NS (50 * 1000)
 
 void cf_lanes_init(struct cf_lanes *lanes)
 {
@@ -151,6 +156,17 @@ void cf_lane_settle_stream(const struct cf_cuda *cuda, CUstream stream)
 		sched_yield();
 }
 
+/* A stream that has taken so long may take long, and others want to run. */
+static void rest_after(int64_t waited_ns)
+{
+	const struct timespec nap = { .tv_nsec = NAP_NS };
+
+	if (waited_ns < AWAKE_NS)
+		sched_yield();
+	else
+		nanosleep(&nap, NULL);
+}
+
 bool cf_lane_ends_by(const struct cf_cuda *cuda, CUstream stream,
 		     int64_t limit_ns)
 {
@@ -163,7 +179,7 @@ bool cf_lane_ends_by(const struct cf_cuda *cuda, CUstream stream,
 			begun = now;
 		if (now - begun > limit_ns)
 			return false;
-		sched_yield();
+		rest_after(now - begun);
 	}
 	return true;
 }

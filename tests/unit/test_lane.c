@@ -6,6 +6,7 @@
 #include "core/lane.h"
 
 #include <errno.h>
+#include <limits.h>
 #include <stdlib.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -413,6 +414,22 @@ static void nobody_is_late_because_a_clock_failed(void **state)
 	assert_false(ends_by(MANY, 5000));
 }
 
+/* 2000 of these looks are behind the millisecond in which it stays awake. */
+static void who_waits_long_sleeps(void **state)
+{
+	int64_t begun;
+
+	(void)state;
+	cf_os = &cf_os_real;
+	begun = cf_clock_ns();
+	os = cf_os_real;
+	os.clock_gettime = clock_of_the_test;
+	cf_os = &os;
+	assert_false(ends_by(UINT_MAX, 3000 * 1000));
+	cf_os = &cf_os_real;
+	assert_true(cf_clock_ns() - begun > 2000 * 40 * 1000);
+}
+
 #define TEST(name) cmocka_unit_test_setup_teardown(name, begin, end)
 
 int main(void)
@@ -431,6 +448,7 @@ int main(void)
 		TEST(a_wait_that_fails_is_not_the_last_word),
 		TEST(a_stream_is_given_its_time_and_no_more),
 		TEST(nobody_is_late_because_a_clock_failed),
+		TEST(who_waits_long_sleeps),
 	};
 
 	alarm(60);
