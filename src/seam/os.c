@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-/* os - the real table: thin shims that turn errno into -errno once. */
+/*
+ * os - the real table: thin shims that turn errno into -errno once. Those of
+ * memory are in os_memory.c.
+ */
 #include "seam/os.h"
 
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
-#include <linux/mempolicy.h>
 #include <sched.h>
 #include <stdlib.h>
 #include <sys/auxv.h>
@@ -17,6 +19,7 @@
 #include <sys/uio.h>
 #include <unistd.h>
 #include "seam/os_limit.h"
+#include "seam/os_memory.h"
 
 /* Linux 6.5; one number on every architecture that numbers calls alike. */
 #ifndef SYS_cachestat
@@ -154,99 +157,6 @@ static int os_dup_above(int fd, int lowest)
 	return copy < 0 ? -errno : copy;
 }
 
-static void *os_map_anon(size_t size)
-{
-	void *mem = mmap(NULL, size, PROT_READ | PROT_WRITE,
-			 MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-
-	return mem == MAP_FAILED ? NULL : mem;
-}
-
-static int os_map_shared(int fd, size_t size, void **mem)
-{
-	void *at = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
-
-	if (at == MAP_FAILED)
-		return -errno;
-	*mem = at;
-	return 0;
-}
-
-static int os_map_file(int fd, off_t off, size_t size, void **mem)
-{
-	*mem = mmap(NULL, size, PROT_READ, MAP_SHARED, fd, off);
-	return *mem == MAP_FAILED ? -errno : 0;
-}
-
-static int os_map_to_write(int fd, off_t off, size_t size, void **mem)
-{
-	/* by a mapping bytes would get where a write may not put them */
-	if (cf_limit_forbids((size_t)off + size))
-		return -EFBIG;
-	*mem = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_SHARED, fd, off);
-	return *mem == MAP_FAILED ? -errno : 0;
-}
-
-/* Any living thread names the process; its first thread may have ended. */
-static ssize_t os_copy_to(void *mem, const void *buf, size_t size)
-{
-	const struct iovec from = { (void *)(uintptr_t)buf, size };
-	const struct iovec to = { mem, size };
-	ssize_t n = process_vm_writev(gettid(), &from, 1, &to, 1, 0);
-
-	return n < 0 ? -errno : n;
-}
-
-static int os_map_nothing(void *mem, size_t size)
-{
-	void *at = mmap(mem, size, PROT_NONE,
-			MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED,
-			-1, 0);
-
-	return at == MAP_FAILED ? -errno : 0;
-}
-
-static int os_forbid(void *mem, size_t size)
-{
-	return mprotect(mem, size, PROT_NONE) < 0 ? -errno : 0;
-}
-
-static int os_madvise(void *mem, size_t size, int advice)
-{
-	return madvise(mem, size, advice) < 0 ? -errno : 0;
-}
-
-static int os_unmap(void *mem, size_t size)
-{
-	return munmap(mem, size) < 0 ? -errno : 0;
-}
-
-#define MAX_NODES 1024 /* the most a Linux kernel can be built for */
-#define WORD_BITS (8 * sizeof(long))
-
-/* The kernel subtracts one from the number of bits that it is told. */
-static int os_prefer_node(void *mem, size_t size, unsigned node)
-{
-	unsigned long nodes[MAX_NODES / WORD_BITS] = { 0 };
-
-	if (node >= MAX_NODES)
-		return -EINVAL;
-	nodes[node / WORD_BITS] = 1ul << node % WORD_BITS;
-	return syscall(SYS_mbind, mem, size, MPOL_PREFERRED, nodes,
-		       MAX_NODES + 1, 0) < 0 ?
-		       -errno :
-		       0;
-}
-
-static int os_memory_policy(void)
-{
-	int policy;
-
-	return syscall(SYS_get_mempolicy, &policy, NULL, 0, NULL, 0) < 0 ?
-		       -errno :
-		       policy;
-}
-
 /* glibc clears the part of the mask that the kernel does not write. */
 static int os_get_affinity(pid_t tid, unsigned long *mask, size_t size)
 {
@@ -324,22 +234,6 @@ static int os_seal(int fd, int seals)
 	return fcntl(fd, F_ADD_SEALS, seals) < 0 ? -errno : 0;
 }
 
-static int os_map_file_at(void *mem, size_t size, int fd)
-{
-	void *got = mmap(mem, size, PROT_READ | PROT_WRITE,
-			 MAP_SHARED | MAP_FIXED, fd, 0);
-
-	return got == MAP_FAILED ? -errno : 0;
-}
-
-static int os_map_anon_at(void *mem, size_t size)
-{
-	void *got = mmap(mem, size, PROT_READ | PROT_WRITE,
-			 MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0);
-
-	return got == MAP_FAILED ? -errno : 0;
-}
-
 static int os_clock_gettime(clockid_t clock, struct timespec *ts)
 {
 	return clock_gettime(clock, ts) < 0 ? -errno : 0;
@@ -373,17 +267,17 @@ const struct cf_os cf_os_real = {
 	.cachestat = os_cachestat,
 	.read_ahead = os_read_ahead,
 	.dup_above = os_dup_above,
-	.map_anon = os_map_anon,
-	.map_shared = os_map_shared,
-	.map_file = os_map_file,
-	.map_to_write = os_map_to_write,
-	.copy_to = os_copy_to,
-	.map_nothing = os_map_nothing,
-	.forbid = os_forbid,
-	.madvise = os_madvise,
-	.unmap = os_unmap,
-	.prefer_node = os_prefer_node,
-	.memory_policy = os_memory_policy,
+	.map_anon = cf_os_map_anon,
+	.map_shared = cf_os_map_shared,
+	.map_file = cf_os_map_file,
+	.map_to_write = cf_os_map_to_write,
+	.copy_to = cf_os_copy_to,
+	.map_nothing = cf_os_map_nothing,
+	.forbid = cf_os_forbid,
+	.madvise = cf_os_madvise,
+	.unmap = cf_os_unmap,
+	.prefer_node = cf_os_prefer_node,
+	.memory_policy = cf_os_memory_policy,
 	.get_affinity = os_get_affinity,
 	.set_affinity = os_set_affinity,
 	.set_timer_slack = os_set_timer_slack,
@@ -395,8 +289,8 @@ const struct cf_os cf_os_real = {
 	.set_mode = os_set_mode,
 	.resize = os_resize,
 	.seal = os_seal,
-	.map_file_at = os_map_file_at,
-	.map_anon_at = os_map_anon_at,
+	.map_file_at = cf_os_map_file_at,
+	.map_anon_at = cf_os_map_anon_at,
 	.clock_gettime = os_clock_gettime,
 	.getenv = os_getenv,
 	.environment = os_environment,
