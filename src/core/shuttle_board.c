@@ -5,6 +5,23 @@
 #include "core/aperture.h"
 
 /*
+ * Zero would do only at first: a seat goes on counting when its orders come to
+ * lie elsewhere, and zero is also what stands on top of every 128th number.
+ */
+void cf_shuttle_void_all(struct cf_shuttle_board *board,
+			 struct cf_shuttle_order *orders)
+{
+	for (unsigned i = 0; i < CF_SHUTTLE_SEATS; i++) {
+		uint64_t done = atomic_load_explicit(&board->done[i].number,
+						     memory_order_acquire);
+
+		for (unsigned k = 0; k < CF_SHUTTLE_WORDS; k++)
+			atomic_init(&orders[i].words[k],
+				    done << CF_SHUTTLE_ADDR_BITS);
+	}
+}
+
+/*
  * Each word has the number's bits, so the first three need no order. The last
  * is the one that meets what the kernel says of itself: see the header.
  */

@@ -92,6 +92,13 @@ static inline bool cf_shuttle_in_aperture(const struct cf_shuttle_words *words)
 }
 
 /*
+ * Makes all orders void where they will lie from now on. No order stands, and
+ * no kernel is here.
+ */
+void cf_shuttle_void_all(struct cf_shuttle_board *board,
+			 struct cf_shuttle_order *orders);
+
+/*
  * Of the seat's owner: its order; the number that it has. What the owner has
  * written for the kernel to move comes before it.
  */

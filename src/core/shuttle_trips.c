@@ -116,9 +116,7 @@ static void make_aperture(struct cf_trips *trips)
 			      trips->stream))
 		return;
 	orders = (struct cf_shuttle_order *)trips->aperture.mem;
-	for (unsigned i = 0; i < CF_SHUTTLE_SEATS; i++)
-		for (unsigned k = 0; k < CF_SHUTTLE_WORDS; k++)
-			atomic_init(&orders[i].words[k], 0);
+	cf_shuttle_void_all(trips->words.board, orders);
 	cf_aperture_settle(&orders->words[0]);
 	cf_fresh_init(&trips->fresh, &trips->aperture, trips->fresh_at,
 		      trips->stream, &trips->words.board->answer);
@@ -274,6 +272,7 @@ static bool make_anew(struct cf_trips *trips)
 	if (empty) {
 		cf_aperture_end(&trips->aperture);
 		trips->words.orders = trips->words.board->orders;
+		cf_shuttle_void_all(trips->words.board, trips->words.orders);
 		/* of the one that is gone, and there may be no other */
 		atomic_store_explicit(&trips->doubted, false,
 				      memory_order_relaxed);

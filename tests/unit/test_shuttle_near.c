@@ -526,6 +526,66 @@ static void where_none_is_any_more_nobody_asks_after_it(void **state)
 	one_that_is_pinned_moves();
 }
 
+#define NUMBERS (1u << (64 - CF_SHUTTLE_ADDR_BITS)) /* that look different */
+
+static uint32_t done_at(const struct cf_seat *seat)
+{
+	return atomic_load(&shuttle->trips.words.board->done[seat->nr].number);
+}
+
+/* The seat's next number looks like zero, which new memory is full of. */
+static void restored_before_a_round_number(void)
+{
+	struct cf_seat seat = { 0 };
+
+	take(&seat);
+	do
+		moves(&seat);
+	while ((done_at(&seat) + 1) % NUMBERS);
+	th_shuttle_let();
+	th_fake()->restore();
+	not_found(&seat);
+	cf_shuttle_call(shuttle);
+	cf_shuttle_leave(shuttle, &seat);
+}
+
+/* By a trip that comes, looks and leaves; a wrong order would have broken it.
+ */
+static void no_order_is_found(void)
+{
+	const struct cf_trips *trips = &shuttle->trips;
+	unsigned long orders = th_shuttle_orders();
+
+	cf_shuttle_call(shuttle);
+	th_shuttle_let();
+	assert_int_equal(atomic_load(&trips->words.board->gone),
+			 atomic_load(&trips->trip));
+	assert_int_equal(th_shuttle_orders(), orders);
+}
+
+static void orders_are_void_where_they_come_to_lie(void **state)
+{
+	struct cf_seat seat = { 0 };
+
+	(void)state;
+	restored_before_a_round_number();
+	assert_true(cf_shuttle_is_near(shuttle));
+	no_order_is_found();
+	take(&seat);
+	moves(&seat);
+	cf_shuttle_leave(shuttle, &seat);
+}
+
+static void so_they_are_where_they_lie_on_the_board_again(void **state)
+{
+	(void)state;
+	restored_before_a_round_number();
+	os.map_shared = map_none;
+	assert_false(cf_shuttle_is_near(shuttle));
+	no_order_is_found();
+	one_that_is_pinned_moves();
+}
+
 static void one_that_was_late_is_not_stale(void **state)
 {
 	struct cf_ride ride;
@@ -602,6 +662,8 @@ int main(void)
 		TEST(while_it_is_made_nobody_launches),
 		TEST(one_that_cannot_be_made_again_leaves_all_pinned),
 		TEST(where_none_is_any_more_nobody_asks_after_it),
+		TEST(orders_are_void_where_they_come_to_lie),
+		TEST(so_they_are_where_they_lie_on_the_board_again),
 		TEST(one_that_was_late_is_not_stale),
 		TEST(without_an_aperture_all_is_pinned),
 		TEST(without_a_kernel_nothing_is_near),
