@@ -148,7 +148,10 @@ void cf_berths_list_bells(struct cf_berths *berths)
 	cf_board_list(&berths->chunks->board);
 }
 
-/* State 0 is that of run 0, which there never is. */
+/*
+ * State 0 is that of run 0, which there never is. The ferries are told so: what
+ * their last run left was in another aperture (begin_near in core/ferry.c).
+ */
 void cf_chunk_bring_near(struct cf_chunk *chunk,
 			 const struct cf_aperture *aperture,
 			 struct cf_near_slots *slots)
@@ -162,6 +165,7 @@ void cf_chunk_bring_near(struct cf_chunk *chunk,
 		ferry->near = (struct cf_ferry_board *)(aperture->mem + at);
 		ferry->near_place = aperture->gpu + at;
 		ferry->near_slots = slots;
+		ferry->near_run = 0;
 		atomic_init(&ferry->near->state, 0);
 	}
 	cf_aperture_settle(&sops[0].ferry.near->state);
