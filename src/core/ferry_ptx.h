@@ -41,7 +41,10 @@
  * earlier, and what was ordered is moved first.
  *
  * Loads of what the CPU writes are volatile: a slot has other bytes the next
- * time. An order is read only when the state says that it is there.
+ * time. An order is read only when the state says that it is there. No fence is
+ * between the two, which the rules of PTX alone would want: a GPU begins no
+ * load before the branch to it is taken, and a volatile one passes the caches
+ * that may hold something older.
  */
 #ifndef CF_CORE_FERRY_PTX_H
 #define CF_CORE_FERRY_PTX_H

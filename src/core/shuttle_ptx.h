@@ -19,7 +19,8 @@
  * what they found.
  *
  * Source and target are alike modulo 16. 4096 bytes are on their way at a time.
- * Loads of what the CPU writes are volatile. Times are in the GPU's clocks.
+ * Loads of what the CPU writes are volatile, and in order without a fence, as
+ * in ferry_ptx.h. Times are in the GPU's clocks.
  */
 #ifndef CF_CORE_SHUTTLE_PTX_H
 #define CF_CORE_SHUTTLE_PTX_H
