@@ -82,11 +82,12 @@ static void work_locked(void)
 	reaper.stuck = false;
 }
 
+/* By a clock that nobody sets back: a rest would last so much longer. */
 static struct timespec from_now(uint64_t ns)
 {
 	struct timespec until = { 0 };
 
-	cf_os->clock_gettime(CLOCK_REALTIME, &until);
+	cf_os->clock_gettime(CLOCK_MONOTONIC, &until);
 	ns += (uint64_t)until.tv_nsec;
 	until.tv_sec += (time_t)(ns / 1000000000);
 	until.tv_nsec = (long)(ns % 1000000000);
@@ -103,8 +104,8 @@ static bool rest_locked(void)
 	reaper.resting = true;
 	pthread_cond_broadcast(&reaper.gone);
 	while (!err && reaper.tend && !reaper.first && !reaper.work)
-		err = pthread_cond_timedwait(&reaper.news, &reaper.lock,
-					     &until);
+		err = pthread_cond_clockwait(&reaper.news, &reaper.lock,
+					     CLOCK_MONOTONIC, &until);
 	reaper.resting = false;
 	return err && reaper.tend;
 }
@@ -232,7 +233,8 @@ bool cf_reaper_wait(void)
 	before = reaper.nr_gone;
 	while (reaper.running && !reaper.resting && !reaper.stuck &&
 	       reaper.nr_gone == before)
-		if (pthread_cond_timedwait(&reaper.gone, &reaper.lock, &until))
+		if (pthread_cond_clockwait(&reaper.gone, &reaper.lock,
+					   CLOCK_MONOTONIC, &until))
 			reaper.stuck = reaper.nr_gone == before;
 	went = reaper.nr_gone != before;
 	pthread_mutex_unlock(&reaper.lock);

@@ -217,11 +217,12 @@ bool cf_dock_wait(const struct cf_dock *dock, pthread_cond_t *cond,
 	struct timespec until;
 	bool alive;
 
-	clock_gettime(CLOCK_REALTIME, &until);
+	clock_gettime(CLOCK_MONOTONIC, &until); /* nobody sets it back */
 	until.tv_nsec += LOOK_AGAIN_NS;
 	until.tv_sec += until.tv_nsec / 1000000000;
 	until.tv_nsec %= 1000000000;
-	if (pthread_cond_timedwait(cond, lock, &until) != ETIMEDOUT)
+	if (pthread_cond_clockwait(cond, lock, CLOCK_MONOTONIC, &until) !=
+	    ETIMEDOUT)
 		return true;
 	pthread_mutex_unlock(lock);
 	alive = !dock || cf_dock_alive(dock);

@@ -292,6 +292,38 @@ static void an_end_told_late_is_not_that_of_a_later_run(void **state)
 	th_close();
 }
 
+/* ------------------------------------------------------ the time of day */
+
+/* Seen from outside, or the linker of a sanitizer does not find them. */
+#pragma GCC visibility push(default)
+int __real_clock_gettime(clockid_t clock, struct timespec *ts);
+int __wrap_clock_gettime(clockid_t clock, struct timespec *ts);
+#pragma GCC visibility pop
+
+static atomic_bool is_set_back; /* right after each look at it */
+
+int __wrap_clock_gettime(clockid_t clock, struct timespec *ts)
+{
+	int err = __real_clock_gettime(clock, ts);
+
+	if (!err && clock == CLOCK_REALTIME && atomic_load(&is_set_back))
+		ts->tv_sec += 1000;
+	return err;
+}
+
+static void a_wait_beside_a_dock_is_over_whoever_sets_the_clock(void **state)
+{
+	pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+	pthread_cond_t never = PTHREAD_COND_INITIALIZER;
+
+	(void)state;
+	atomic_store(&is_set_back, true);
+	pthread_mutex_lock(&lock);
+	assert_true(cf_dock_wait(NULL, &never, &lock));
+	pthread_mutex_unlock(&lock);
+	atomic_store(&is_set_back, false);
+}
+
 #define TEST(name) cmocka_unit_test_teardown(name, th_teardown_close)
 
 int main(void)
@@ -303,6 +335,7 @@ int main(void)
 		TEST(what_is_over_is_awaited_until_its_kernel_is_gone),
 		TEST(a_close_does_not_wait_for_streams_that_hold_the_probe),
 		TEST(an_end_told_late_is_not_that_of_a_later_run),
+		TEST(a_wait_beside_a_dock_is_over_whoever_sets_the_clock),
 	};
 
 	th_start(60);

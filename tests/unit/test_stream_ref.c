@@ -129,13 +129,22 @@ static void a_deregistration_waits_for_a_submission_that_is_slow(void **state)
 
 static atomic_bool is_patient, waits;
 
-/* In place of libc's. Patient: it comes back only if it is told. */
-int pthread_cond_timedwait(pthread_cond_t *cond, pthread_mutex_t *lock,
-			   const struct timespec *until)
+/* Seen from outside, or the linker of a sanitizer does not find them. */
+#pragma GCC visibility push(default)
+int __real_pthread_cond_clockwait(pthread_cond_t *cond, pthread_mutex_t *lock,
+				  clockid_t clock,
+				  const struct timespec *until);
+int __wrap_pthread_cond_clockwait(pthread_cond_t *cond, pthread_mutex_t *lock,
+				  clockid_t clock,
+				  const struct timespec *until);
+#pragma GCC visibility pop
+
+/* Patient: it comes back only if it is told. */
+int __wrap_pthread_cond_clockwait(pthread_cond_t *cond, pthread_mutex_t *lock,
+				  clockid_t clock, const struct timespec *until)
 {
 	if (!atomic_load(&is_patient))
-		return pthread_cond_clockwait(cond, lock, CLOCK_REALTIME,
-					      until);
+		return __real_pthread_cond_clockwait(cond, lock, clock, until);
 	atomic_store(&waits, true);
 	return pthread_cond_wait(cond, lock);
 }
