@@ -25,6 +25,17 @@ static size_t round_up(size_t size, size_t align)
 	return (size + align - 1) & ~(align - 1);
 }
 
+/* The memory may be gone or not writable, which a read answers with EFAULT. */
+static ssize_t copy_out(char *buf, const char *from, size_t size)
+{
+	ssize_t n = cf_os->copy_out(buf, from, size);
+
+	if (n != -ENOSYS && n != -EPERM)
+		return n;
+	memcpy(buf, from, size);
+	return (ssize_t)size;
+}
+
 CF_APART ssize_t cf_file_read_around(struct cf_handle *handle, char *buf,
 				     size_t size, off_t off)
 {
@@ -46,7 +57,8 @@ CF_APART ssize_t cf_file_read_around(struct cf_handle *handle, char *buf,
 	if (n > 0) {
 		n = n > (ssize_t)before ? n - (ssize_t)before : 0;
 		n = n < (ssize_t)size ? n : (ssize_t)size;
-		memcpy(buf, (char *)mem + before, (size_t)n);
+		if (n)
+			n = copy_out(buf, (char *)mem + before, (size_t)n);
 	}
 	free(mem);
 	return n;

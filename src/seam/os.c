@@ -272,6 +272,7 @@ const struct cf_os cf_os_real = {
 	.map_file = cf_os_map_file,
 	.map_to_write = cf_os_map_to_write,
 	.copy_to = cf_os_copy_to,
+	.copy_out = cf_os_copy_out,
 	.map_nothing = cf_os_map_nothing,
 	.forbid = cf_os_forbid,
 	.madvise = cf_os_madvise,

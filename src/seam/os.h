@@ -64,6 +64,8 @@ struct cf_os {
 	 * such call; -EPERM: it is forbidden.
 	 */
 	ssize_t (*copy_to)(void *mem, const void *buf, size_t size);
+	/* the same, of bytes of ours to a client's memory of any kind */
+	ssize_t (*copy_out)(void *mem, const void *buf, size_t size);
 	/* ends a mapping, and keeps its addresses reserved */
 	int (*map_nothing)(void *mem, size_t size);
 	/* takes all access to a mapping away (PROT_NONE); its pages stay */

@@ -94,6 +94,16 @@ ssize_t cf_os_copy_to(void *mem, const void *buf, size_t size)
 	return n < 0 ? -errno : n;
 }
 
+/* Device memory that is mapped has no pages that a writev would find. */
+ssize_t cf_os_copy_out(void *mem, const void *buf, size_t size)
+{
+	const struct iovec from = { (void *)(uintptr_t)buf, size };
+	const struct iovec to = { mem, size };
+	ssize_t n = process_vm_readv(gettid(), &to, 1, &from, 1, 0);
+
+	return n < 0 ? -errno : n;
+}
+
 #define MAX_NODES 1024 /* the most a Linux kernel can be built for */
 #define WORD_BITS (8 * sizeof(long))
 

@@ -16,6 +16,7 @@ int cf_os_unmap(void *mem, size_t size);
 int cf_os_forbid(void *mem, size_t size);
 int cf_os_madvise(void *mem, size_t size, int advice);
 ssize_t cf_os_copy_to(void *mem, const void *buf, size_t size);
+ssize_t cf_os_copy_out(void *mem, const void *buf, size_t size);
 int cf_os_prefer_node(void *mem, size_t size, unsigned node);
 int cf_os_memory_policy(void);
 

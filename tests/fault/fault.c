@@ -56,6 +56,7 @@ const char *fault_name(enum fault_call call)
 		[FAULT_MAP_FILE] = "map_file",
 		[FAULT_MAP_TO_WRITE] = "map_to_write",
 		[FAULT_COPY_TO] = "copy_to",
+		[FAULT_COPY_OUT] = "copy_out",
 		[FAULT_MAP_NOTHING] = "map_nothing",
 		[FAULT_FORBID] = "forbid",
 		[FAULT_MADVISE] = "madvise",
@@ -275,6 +276,12 @@ static ssize_t fault_copy_to(void *mem, const void *buf, size_t size)
 					    behind->copy_to(mem, buf, size);
 }
 
+static ssize_t fault_copy_out(void *mem, const void *buf, size_t size)
+{
+	return should_fail(FAULT_COPY_OUT) ? -rule.err :
+					     behind->copy_out(mem, buf, size);
+}
+
 static int fault_map_nothing(void *mem, size_t size)
 {
 	return should_fail(FAULT_MAP_NOTHING) ? -rule.err :
@@ -437,6 +444,7 @@ static const struct cf_os faulty = {
 	.map_file = fault_map_file,
 	.map_to_write = fault_map_to_write,
 	.copy_to = fault_copy_to,
+	.copy_out = fault_copy_out,
 	.map_nothing = fault_map_nothing,
 	.forbid = fault_forbid,
 	.madvise = fault_madvise,

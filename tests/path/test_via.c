@@ -541,6 +541,38 @@ static void what_cannot_be_opened_again_is_read_in_blocks(void **state)
 	fini();
 }
 
+static void such_a_read_into_memory_that_refuses_it_is_efault(void **state)
+{
+	char *page = mmap(NULL, BLOCK, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS,
+			  -1, 0);
+
+	init("off", TH_ODIRECT);
+	assert_ptr_not_equal(page, MAP_FAILED);
+	no_open = true;
+	assert_int_equal(cuFileRead(fh, page, 100, 50, 0), -1);
+	assert_int_equal(errno, EFAULT);
+	th_all("memory that refuses", page, 0, BLOCK);
+	munmap(page, BLOCK);
+	fini();
+}
+
+static ssize_t never_heard_of(void *to, const void *from, size_t size)
+{
+	return -ENOSYS;
+}
+
+static void where_no_call_looks_at_the_memory_they_come_too(void **state)
+{
+	unsigned char host[100];
+
+	init("off", TH_ODIRECT);
+	no_open = true;
+	os.copy_out = never_heard_of;
+	assert_int_equal(cuFileRead(fh, host, 100, 50, 0), 100);
+	th_equal("read", host, content + 50, 100);
+	fini();
+}
+
 /* One block further would be more than an offset can say. */
 static void the_last_offsets_leave_a_direct_file_direct(void **state)
 {
@@ -669,6 +701,8 @@ int main(void)
 		TEST(without_descriptors_a_forced_file_is_cached_meanwhile),
 		TEST(without_descriptors_a_cold_read_is_cached_meanwhile),
 		TEST(what_cannot_be_opened_again_is_read_in_blocks),
+		TEST(such_a_read_into_memory_that_refuses_it_is_efault),
+		TEST(where_no_call_looks_at_the_memory_they_come_too),
 		TEST(the_last_offsets_leave_a_direct_file_direct),
 		TEST(a_buffered_file_is_read_through_the_page_cache),
 		TEST(a_large_cold_read_goes_direct_if_asked_for),
