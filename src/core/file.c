@@ -152,10 +152,13 @@ static void end(struct cf_transfer *t, ssize_t n)
 	t->code = n < 0 ? (int)n : 0;
 }
 
-/* For this transfer alone, if there is just no descriptor to be had. */
+/*
+ * For this transfer alone, if there is just no descriptor to be had, or its
+ * memory has no pages that a disk could be told of: secret memory, a device's.
+ */
 static void refuse_direct(struct cf_transfer *t, ssize_t n)
 {
-	if (cf_os_is_short((int)n)) {
+	if (n == -EFAULT || cf_os_is_short((int)n)) {
 		t->via = CF_VIA_CACHE;
 		return;
 	}
@@ -168,11 +171,11 @@ static void refuse_direct(struct cf_transfer *t, ssize_t n)
 		       n == -EINVAL ? "EINVAL" : "no descriptor for it");
 }
 
-/* By the file system; or no O_DIRECT descriptor can be had. */
+/* By file system or memory; or no O_DIRECT descriptor can be had. */
 static bool refuses_direct(const struct cf_transfer *t, ssize_t n)
 {
 	return t->direct && !t->alias &&
-	       (n == -EINVAL || (t->fd < 0 && n != -EBADF));
+	       (n == -EINVAL || n == -EFAULT || (t->fd < 0 && n != -EBADF));
 }
 
 /* Answers of descriptors that are no files: fd may be lost. */

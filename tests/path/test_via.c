@@ -12,6 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 #include "harness.h"
 #include "seam/os.h"
@@ -573,6 +574,47 @@ static void where_no_call_looks_at_the_memory_they_come_too(void **state)
 	fini();
 }
 
+/* Bytes of memory that a disk cannot be told of, or NULL. */
+static unsigned char *secret(size_t size)
+{
+	int fd = (int)syscall(SYS_memfd_secret, 0);
+	void *at = MAP_FAILED;
+
+	if (fd >= 0 && !ftruncate(fd, (off_t)size))
+		at = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_SHARED, fd,
+			  0);
+	if (fd >= 0)
+		close(fd);
+	return at == MAP_FAILED ? NULL : at;
+}
+
+static void memory_that_no_disk_reaches_goes_through_the_page_cache(
+	void **state)
+{
+	const size_t most = 4 * TH_MIB; /* half of what is usually allowed */
+	unsigned char *host = secret(most);
+
+	if (!host)
+		th_skip("no memfd_secret here, or no room for it");
+	init("off", TH_ODIRECT);
+	for (size_t size = BLOCK; size <= most; size *= 32) {
+		memset(host, 0, size);
+		assert_int_equal(cuFileRead(fh, host, size, 0, 0), size);
+		th_equal("read", host, content, size);
+		memcpy(host, content + SIZE - size, size);
+		assert_int_equal(cuFileWrite(fh, host, size, 0, 0), size);
+		memcpy(content, content + SIZE - size, size);
+		th_file_get(&file, 0, got, SIZE);
+		th_equal("written", got, content, SIZE);
+		/* it says nothing about other memory */
+		clean();
+		read_at(0, size);
+		went(size, 0);
+	}
+	munmap(host, most);
+	fini();
+}
+
 /* One block further would be more than an offset can say. */
 static void the_last_offsets_leave_a_direct_file_direct(void **state)
 {
@@ -703,6 +745,7 @@ int main(void)
 		TEST(what_cannot_be_opened_again_is_read_in_blocks),
 		TEST(such_a_read_into_memory_that_refuses_it_is_efault),
 		TEST(where_no_call_looks_at_the_memory_they_come_too),
+		TEST(memory_that_no_disk_reaches_goes_through_the_page_cache),
 		TEST(the_last_offsets_leave_a_direct_file_direct),
 		TEST(a_buffered_file_is_read_through_the_page_cache),
 		TEST(a_large_cold_read_goes_direct_if_asked_for),
