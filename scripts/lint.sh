@@ -43,6 +43,17 @@ run_cppcheck() {
 		"${sources[@]}"
 }
 
+# The tests are built by gcc; who has clang builds with that.
+run_clang() {
+	printf '%s\0' "${sources[@]}" |
+		xargs -0 -n 20 -P "$(nproc)" clang -fsyntax-only -std=gnu11 \
+			-Werror -Wall -Wextra -Wno-unused-parameter \
+			-Wmissing-prototypes -Wstrict-prototypes -Wshadow \
+			-Wpointer-arith -D_GNU_SOURCE -DCUFILE_NO_CUDA_H \
+			-DOCF_VERSION='""' -Iinclude -Isrc -Itools -Ibench \
+			-Itests{,/behaviour,/fakecuda,/fault}
+}
+
 run_codespell() {
 	codespell --quiet-level=3 --ignore-words=scripts/codespell-ignore.txt \
 		--skip='./build*,./.git,./LICENSE,*.pyc' .
@@ -62,6 +73,7 @@ check "reference: docs/reference is what the headers say" \
 	python3 scripts/reference.py --check
 check "headers: compile alone in C and C++" tests/abi/headers.sh include
 check "clang-format" run_clang_format
+check "clang: every source compiles, without a warning" run_clang
 check "cppcheck" run_cppcheck
 check "shellcheck" shellcheck -x "${shell_files[@]}"
 check "codespell" run_codespell

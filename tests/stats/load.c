@@ -18,7 +18,7 @@ static CUfileHandle_t handle;
 static void *memory;
 static int fd;
 
-static void die(const char *what)
+__attribute__((noreturn)) static void die(const char *what)
 {
 	fprintf(stderr, "load: %s\n", what);
 	exit(1);

@@ -109,7 +109,8 @@ static void what_was_learnt_of_a_file_is_not_held_against_the_next(void **state)
 	handle->rdma_refused = handle->wants_pages = handle->lost = true;
 	handle->pace = 2;
 	handle->read_end = 4096;
-	handle->reread = handle->drawn = 1;
+	handle->reread = 1;
+	handle->drawn = 1;
 	assert_int_equal(cf_handle_deregister(old), 0);
 	assert_ptr_equal(&entry_for(add())->handle, handle);
 	assert_int_equal(handle->twin, -1);
