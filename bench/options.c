@@ -53,7 +53,8 @@ static void usage(void)
 static bool parse_size(const char *text, size_t *size)
 {
 	static const char units[] = "KMG";
-	char *end, *unit;
+	const char *unit;
+	char *end;
 
 	*size = strtoul(text, &end, 10);
 	if (end == text || *text == '-')
