@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """What `meson install` leaves, and programs that are built on it."""
+import json
 import os
 import pathlib
 import re
@@ -38,6 +39,12 @@ def runs_on(tree, program, file):
         LD_LIBRARY_PATH=str(where))).splitlines()
     assert said[1] == TEXT
     return pathlib.Path(said[0]).resolve() == (where / "libcufile.so.0").resolve()
+
+
+def test_a_new_compilers_warning_stops_no_build_of_a_user():
+    options = json.loads(run("meson", "introspect", "--buildoptions",
+                             ROOT / "meson.build"))
+    assert [o["value"] for o in options if o["name"] == "werror"] == [False]
 
 
 def test_the_tree_has_these_files_and_no_others(tree):
