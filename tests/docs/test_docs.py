@@ -166,7 +166,8 @@ def test_every_configuration_key_exists(page):
 @every_page
 def test_every_environment_variable_is_read_somewhere(page):
     source = read_all("src/**/*.[ch]", "tools/**/*.[ch]", "tools/ocf-run",
-                      "python/**/*.py", "tests/package/*", "scripts/*")
+                      "python/**/*.py", "tests/package/*", "scripts/*",
+                      "dev")
     named = {word for code in code_of(page) for word in re.findall(
         r"(?<![\w-])((?:CUFILE|OCF|OPENCUFILE)_[A-Z_]+)(?==| |$)", code)}
     constants = set(re.findall(r"\b(?:CUFILE|OCF)_\w+",
