@@ -1080,8 +1080,9 @@ void cuFileBatchIODestroy(CUfileBatchHandle_t batch_idp);
  * @stream: the stream; NULL: the default stream.
  * @flags: promises, CU_FILE_STREAM_* or 0.
  *
- * Never necessary. Errors: 5001, 5007 (no stream IO here), 5022 (registered
- * already, unknown flags, not a stream), 5011. Contract 3.10; since 1.7.
+ * Never necessary. Opens the driver. Errors: 5007 (no stream IO here), 5022
+ * (registered already, unknown flags, not a stream), 5011. Contract 3.10; since
+ * 1.7.
  */
 CUfileError_t cuFileStreamRegister(CUstream stream, unsigned flags);
 

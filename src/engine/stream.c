@@ -81,7 +81,9 @@ int cf_stream_register(CUstream stream, unsigned flags)
 
 	if (flags & ~ALL_FLAGS)
 		return -CU_FILE_INVALID_VALUE;
-	err = cf_sops_enter();
+	err = cf_session_open_implicit();
+	if (!err)
+		err = cf_sops_enter();
 	if (err)
 		return err;
 	err = do_register(stream, flags);

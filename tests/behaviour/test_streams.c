@@ -154,7 +154,25 @@ static void default_streams_can_be_registered(void **state)
 	world_end(&w);
 }
 
-static void a_closed_driver_registers_and_submits_nothing(void **state)
+/* "Opens the driver"; wrong flags do not. */
+static void a_registered_stream_opens_the_driver(void **state)
+{
+	struct world w;
+
+	world_make(&w);
+	assert_ok(cuFileDriverClose_v2());
+	assert_code(cuFileStreamRegister(w.stream, 0x10),
+		    CU_FILE_INVALID_VALUE);
+	assert_code(cuFileStreamDeregister(w.stream),
+		    CU_FILE_DRIVER_NOT_INITIALIZED);
+	assert_ok(cuFileStreamRegister(w.stream, 0));
+	assert_int_equal(cuFileUseCount(), 0);
+	assert_ok(cuFileStreamDeregister(w.stream));
+	assert_ok(cuFileDriverOpen());
+	world_end(&w);
+}
+
+static void a_closed_driver_submits_nothing(void **state)
 {
 	struct io io = io_of(4096, 0, 0);
 	struct world w;
@@ -162,8 +180,6 @@ static void a_closed_driver_registers_and_submits_nothing(void **state)
 	world_make(&w);
 	assert_ok(cuFileStreamRegister(w.stream, 0));
 	assert_ok(cuFileDriverClose_v2());
-	assert_code(cuFileStreamRegister(w.stream, 0),
-		    CU_FILE_DRIVER_NOT_INITIALIZED);
 	assert_code(cuFileStreamDeregister(w.stream),
 		    CU_FILE_DRIVER_NOT_INITIALIZED);
 	assert_code(submit_read(&w, &io, w.stream),
@@ -919,7 +935,8 @@ static const struct fresh_test tests[] = {
 	FRESH(a_second_register_or_deregister_is_refused_5022),
 	FRESH(unknown_stream_flags_are_refused_5022),
 	FRESH(default_streams_can_be_registered),
-	FRESH(a_closed_driver_registers_and_submits_nothing),
+	FRESH(a_registered_stream_opens_the_driver),
+	FRESH(a_closed_driver_submits_nothing),
 	FRESH(streams_without_workers_are_refused),
 	FRESH(promises_do_not_pass_to_a_stream_of_the_same_handle),
 	FRESH(null_arguments_are_refused_5022),
