@@ -37,9 +37,16 @@ bool cf_dock_has_bells(const struct cf_dock *dock)
 	return dock->memops && dock->bells;
 }
 
+#define SHUNNED 3 /* launches that wait */
+
+static bool is_shunned(const struct cf_dock *dock)
+{
+	return atomic_load(&dock->waited) >= SHUNNED;
+}
+
 bool cf_dock_is_fresh(const struct cf_cuda *cuda, struct cf_dock *dock)
 {
-	enum cf_freshness found = dock->stale || dock->shunned ?
+	enum cf_freshness found = dock->stale || is_shunned(dock) ?
 					  CF_FRESH_UNKNOWN :
 					  cf_fresh_ask(cuda, &dock->fresh);
 
@@ -56,9 +63,14 @@ bool cf_dock_is_fresh(const struct cf_cuda *cuda, struct cf_dock *dock)
 	return false;
 }
 
-void cf_dock_shun_aperture(struct cf_dock *dock)
+void cf_dock_note_launch(struct cf_dock *dock, bool waited)
 {
-	if (!atomic_exchange(&dock->shunned, true))
+	if (!waited) {
+		if (atomic_load(&dock->waited) && !is_shunned(dock))
+			atomic_store(&dock->waited, 0);
+		return;
+	}
+	if (atomic_fetch_add(&dock->waited, 1) + 1 == SHUNNED)
 		cf_log(CF_LOG_INFO,
 		       "stream IO: launches in context " CF_TAG
 		       " wait for their kernels, no orders in GPU memory",

@@ -62,11 +62,12 @@ const struct cf_ferry_kernel *cf_dock_ferry(const struct cf_dock *dock);
 bool cf_dock_is_fresh(const struct cf_cuda *cuda, struct cf_dock *dock);
 
 /*
- * Launches in its context wait for their kernels (CUDA_LAUNCH_BLOCKING; some
- * debuggers and profilers have them do so). Then it cannot be told whether a
- * checkpoint has held one up, so the aperture is not used any more.
+ * Of each launch near its aperture: whether it waited for its kernel. Where
+ * some in succession do (CUDA_LAUNCH_BLOCKING, some debuggers and profilers) it
+ * cannot be told whether a checkpoint has held one up, and the aperture is not
+ * used any more. A single one may have been a thread that was not let run.
  */
-void cf_dock_shun_aperture(struct cf_dock *dock);
+void cf_dock_note_launch(struct cf_dock *dock, bool waited);
 
 /*
  * Tells the kernel of a ferry by way of the driver that its run has ended, and

@@ -28,10 +28,10 @@ struct cf_dock {
 	struct cf_aperture aperture;  /* of the ferries of the first chunk */
 	struct cf_near_slots slots;   /* behind their part of the aperture */
 	struct cf_fresh fresh;	      /* whether it is the GPU's yet */
-	_Atomic bool stale;	    /* lock to write: it is not, make another */
-	_Atomic bool shunned;	    /* launches wait for their kernels */
-	CUstream probe;		    /* asks whether the context is well */
-	bool held_up;		    /* the probe was; the loader's alone */
+	_Atomic bool stale;	 /* lock to write: it is not, make another */
+	_Atomic unsigned waited; /* launches in succession, for their kernels */
+	CUstream probe;		 /* asks whether the context is well */
+	bool held_up;		 /* the probe was; the loader's alone */
 	struct cf_berths berths[2]; /* lock; without a ferry, and with */
 	struct cf_dock *next;	    /* lock */
 };

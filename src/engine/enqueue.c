@@ -105,8 +105,8 @@ static CUresult add_ringing_ferry(const struct cf_cuda *cuda,
 			      sop->door, sop->ticket, stream);
 	*again = later && res == CF_CU_SUCCESS && is_doubtful(asked) &&
 		 cf_bell_disarm(sop);
-	if (later && !*again && !cf_bell_launched(sop))
-		cf_dock_shun_aperture(sop->dock);
+	if (later && !*again)
+		cf_dock_note_launch(sop->dock, !cf_bell_launched(sop));
 	return res;
 }
 

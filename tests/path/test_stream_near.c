@@ -283,6 +283,48 @@ static void a_launch_that_was_held_up_is_made_again(void **state)
 	cf_cuda_replace(NULL);
 }
 
+static CUresult launch_and_wait(const CUlaunchConfig *config,
+				CUfunction function, void **params,
+				void **extra)
+{
+	CUresult res =
+		unhindered.launch_kernel_ex(config, function, params, extra);
+
+	if (!res && atomic_fetch_sub(&held_up, 1) > 0)
+		res = unhindered.stream_synchronize(config->hStream);
+	return res;
+}
+
+/* A thread may be stopped for a moment; a debugger has all launches wait. */
+static void launches_that_wait_one_after_another_end_its_use(void **state)
+{
+	unsigned long before;
+	struct world w;
+
+	th_need_fake();
+	begin(&w, FIXED);
+	read_near(&w, 4096, 0);
+	unhindered = cuda = *cf_cuda_loaded();
+	cuda.launch_kernel_ex = launch_and_wait;
+	cf_cuda_replace(&cuda);
+	for (int nr = 1; nr <= 2; nr++) {
+		atomic_store(&held_up, nr);
+		read_some(&w, 4096, 1);
+		atomic_store(&held_up, 0);
+		read_near(&w, 4096, 2);
+	}
+	/* on a busy machine one of them may not have used it */
+	do {
+		atomic_store(&held_up, 3);
+		read_some(&w, 4096, 1);
+		atomic_store(&held_up, 0);
+		before = th_ferry_near();
+		read_some(&w, 4096, 2);
+	} while (th_ferry_near() != before);
+	world_fini(&w);
+	cf_cuda_replace(NULL);
+}
+
 static struct cf_os os;
 static pthread_t submitter;
 static atomic_bool submits;    /* and has launched nothing */
@@ -458,6 +500,7 @@ int main(void)
 		TEST(it_is_made_when_the_stream_is_idle),
 		TEST(after_a_restore_from_a_checkpoint_it_goes_on),
 		TEST(a_launch_that_was_held_up_is_made_again),
+		TEST(launches_that_wait_one_after_another_end_its_use),
 		TEST(no_time_before_the_launch_is_bad_for_a_checkpoint),
 		TEST(graphs_between_them_do_no_harm),
 		TEST(contexts_that_are_gone_have_none),
