@@ -330,7 +330,8 @@ bool cf_trips_send_for(struct cf_trips *trips)
 	    atomic_exchange_explicit(&trips->launching, true,
 				     memory_order_acquire))
 		return true;
-	if (!cf_permit_rests(&trips->permit))
+	/* who has a seat yet may not know */
+	if (!cf_permit_rests(&trips->permit) && !cf_trips_are_stale(trips))
 		launch_next(trips);
 	atomic_store_explicit(&trips->launching, false, memory_order_release);
 	return cf_trips_one_is_here(trips);

@@ -417,6 +417,7 @@ static void moves(const struct cf_seat *seat)
 static void after_a_restore_another_is_made_once_all_have_left(void **state)
 {
 	struct cf_seat seat = { 0 }, other;
+	unsigned long trips;
 
 	(void)state;
 	for (int i = 0; i < 3; i++) {
@@ -427,6 +428,10 @@ static void after_a_restore_another_is_made_once_all_have_left(void **state)
 		not_found(&seat);
 		assert_true(cf_shuttle_is_near(shuttle));
 		cf_shuttle_call(shuttle);
+		trips = th_shuttle_trips();
+		assert_false(cf_trips_send_for(&shuttle->trips));
+		th_shuttle_let();
+		assert_int_equal(th_shuttle_trips(), trips);
 		assert_false(cf_shuttle_is_near(shuttle));
 		assert_false(cf_shuttle_take(shuttle, &other));
 		cf_shuttle_leave(shuttle, &seat);
