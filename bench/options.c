@@ -16,7 +16,7 @@ const char *const align_names[] = { "aligned", "offset", "size", "buffer",
 const char *const mode_names[] = { "sync", "batch", "stream", NULL };
 static const char *const yes_no[] = { "yes", "no", NULL };
 
-static void usage(void)
+static void usage(FILE *to)
 {
 	fputs("usage: ocf-bench --lib NAME=PATH [--lib ...]\n"
 	      "  --lib byhand      the loop by hand; --lib limit: one stage\n"
@@ -46,8 +46,9 @@ static void usage(void)
 	      "  --file-size N     1G, or the largest size\n"
 	      "  --tmpfs DIR       /dev/shm\n"
 	      "  --keep            leave the files, and use those there are\n"
-	      "  --json PATH       a JSON object a line\n",
-	      stderr);
+	      "  --json PATH       a JSON object a line\n"
+	      "  --help            this\n",
+	      to);
 }
 
 static bool parse_size(const char *text, size_t *size)
@@ -115,7 +116,7 @@ static bool add_library(struct options *o, char *text)
 }
 
 enum { LIB = 1, FILE_SIZE, FILE_PATH, TMPFS, ROUNDS, SECONDS, PATIENCE, JSON };
-enum { HOST = 20, FRESH, REST, COUNTING, KEEP };
+enum { HOST = 20, FRESH, REST, COUNTING, KEEP, HELP };
 enum { LISTS = 40 };
 
 static const struct option words[] = {
@@ -127,6 +128,7 @@ static const struct option words[] = {
 	{ "seconds", 1, NULL, SECONDS },
 	{ "patience", 1, NULL, PATIENCE },
 	{ "json", 1, NULL, JSON },
+	{ "help", 0, NULL, HELP },
 	{ "host", 0, NULL, HOST },
 	{ "fresh", 0, NULL, FRESH },
 	{ "rest", 0, NULL, REST },
@@ -243,13 +245,18 @@ bool options_parse(struct options *o, int argc, char **argv)
 	int word;
 
 	defaults(o);
-	while ((word = getopt_long(argc, argv, "", words, NULL)) != -1)
+	while ((word = getopt_long(argc, argv, "", words, NULL)) != -1) {
+		if (word == HELP) {
+			usage(stdout);
+			exit(0);
+		}
 		if (word == '?' || !take(o, word, optarg)) {
-			usage();
+			usage(stderr);
 			return false;
 		}
+	}
 	if (!o->nr_libraries || optind != argc) {
-		usage();
+		usage(stderr);
 		return false;
 	}
 	if (o->host)

@@ -59,6 +59,13 @@ def assert_measured(rows):
         assert row["steal_s"] >= 0, row
 
 
+def test_help_is_no_error(bench):
+    _, out = bench("--help")
+    assert out.startswith("usage: ocf-bench --lib NAME=PATH")
+    _, out = bench("--helm", status=2)
+    assert out == ""
+
+
 def test_every_kind_of_memory_and_alignment_moves_the_right_bytes(bench):
     rows, _ = bench("--sizes", "4K,64K", "--media", "cached,uncached,scan,tmpfs",
                     "--memory", "device,host,managed,pinned", "--register", "yes,no",
