@@ -44,6 +44,13 @@ static bool is_shunned(const struct cf_dock *dock)
 	return atomic_load(&dock->waited) >= SHUNNED;
 }
 
+/* Until it is made, when nothing is out, the aperture is not used. */
+static void want_another_locked(struct cf_dock *dock)
+{
+	dock->stale = true;
+	dock->neared = false;
+}
+
 bool cf_dock_is_fresh(const struct cf_cuda *cuda, struct cf_dock *dock)
 {
 	enum cf_freshness found = dock->stale || is_shunned(dock) ?
@@ -53,8 +60,7 @@ bool cf_dock_is_fresh(const struct cf_cuda *cuda, struct cf_dock *dock)
 	if (found != CF_FRESH_STALE)
 		return found == CF_FRESH;
 	pthread_mutex_lock(&cf_docks.lock);
-	dock->stale = true;
-	dock->neared = false;
+	want_another_locked(dock);
 	pthread_mutex_unlock(&cf_docks.lock);
 	cf_log(CF_LOG_INFO,
 	       "stream IO: the process was restored from a checkpoint, what is "
@@ -80,7 +86,8 @@ void cf_dock_note_launch(struct cf_dock *dock, bool waited)
 /*
  * The word on the pinned board, which nobody uses now, is what is copied. If
  * the kernel leaves by another way the copy may come late, to bring an end that
- * is long past. So nobody looks for a state there any more.
+ * is long past. So nobody looks for a state there any more, and another
+ * aperture is wanted.
  */
 void cf_dock_tell_end(const struct cf_cuda *cuda, struct cf_dock *dock,
 		      struct cf_ferry *ferry)
@@ -99,6 +106,7 @@ void cf_dock_tell_end(const struct cf_cuda *cuda, struct cf_dock *dock,
 		       cf_tag(dock->ctx), cf_cuda_error_name((int)res));
 	pthread_mutex_lock(&cf_docks.lock);
 	ferry->near = NULL;
+	want_another_locked(dock);
 	pthread_mutex_unlock(&cf_docks.lock);
 }
 

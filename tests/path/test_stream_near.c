@@ -283,6 +283,29 @@ static void a_launch_that_was_held_up_is_made_again(void **state)
 	cf_cuda_replace(NULL);
 }
 
+/* For want of room in the queue; then all operations have boards there again.
+ */
+static void launches_that_were_slow_cost_it_for_a_while(void **state)
+{
+	struct world w;
+
+	th_need_fake();
+	begin(&w, FIXED);
+	read_near(&w, 4096, 0);
+	unhindered = cuda = *cf_cuda_loaded();
+	cuda.launch_kernel_ex = launch_late;
+	cf_cuda_replace(&cuda);
+	atomic_store(&restores, false);
+	for (int round = 0; round < 9; round++) { /* more than there are */
+		atomic_store(&held_up, DEPTH);
+		read_some(&w, 4096, 1);
+	}
+	atomic_store(&held_up, 0);
+	read_near(&w, 4096, 2);
+	world_fini(&w);
+	cf_cuda_replace(NULL);
+}
+
 static CUresult launch_and_wait(const CUlaunchConfig *config,
 				CUfunction function, void **params,
 				void **extra)
@@ -500,6 +523,7 @@ int main(void)
 		TEST(it_is_made_when_the_stream_is_idle),
 		TEST(after_a_restore_from_a_checkpoint_it_goes_on),
 		TEST(a_launch_that_was_held_up_is_made_again),
+		TEST(launches_that_were_slow_cost_it_for_a_while),
 		TEST(launches_that_wait_one_after_another_end_its_use),
 		TEST(no_time_before_the_launch_is_bad_for_a_checkpoint),
 		TEST(graphs_between_them_do_no_harm),
