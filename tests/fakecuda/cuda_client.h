@@ -98,6 +98,7 @@ CUresult cuCtxGetId(CUcontext ctx, unsigned long long *id);
 CUresult cuCtxGetApiVersion(CUcontext ctx, unsigned int *version);
 CUresult cuCtxGetStreamPriorityRange(int *least, int *greatest);
 CUresult cuCtxSynchronize(void);
+CUresult cuCtxRecordEvent(CUcontext ctx, CUevent event);
 CUresult cuCtxEnablePeerAccess(CUcontext peer, unsigned int flags);
 
 /* memory */

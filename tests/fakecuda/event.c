@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * event - a place in the order of a stream.
+ * event - a place in the order of a stream, or of all of a context.
  *
  * A recorded event is a stream and a number in it; it has happened when the
  * stream has completed that number.
@@ -15,6 +15,8 @@ void fc_event_put(struct fc_event *e)
 		return;
 	if (e->stream)
 		fc_stream_put(e->stream);
+	if (e->all)
+		fc_op_free(e->all);
 	free(e);
 }
 
@@ -82,14 +84,26 @@ CUresult cuEventDestroy_v2(CUevent event)
 
 static bool happened(const struct fc_event *e)
 {
+	if (e->all) {
+		for (unsigned int i = 0; i < e->all->nr_deps; i++)
+			if (e->all->deps[i].s->completed < e->all->deps[i].seq)
+				return false;
+		return true;
+	}
 	return !e->stream || e->stream->completed >= e->seq;
 }
 
-static void set_place(struct fc_event *e, struct fc_stream *s, uint64_t seq)
+/* s, seq: or all, of a context. */
+static void set_place(struct fc_event *e, struct fc_stream *s, uint64_t seq,
+		      struct fc_op *all)
 {
-	s->refs++;
+	if (s)
+		s->refs++;
 	if (e->stream)
 		fc_stream_put(e->stream);
+	if (e->all)
+		fc_op_free(e->all);
+	e->all = all;
 	e->stream = s;
 	e->seq = seq;
 	e->cap = NULL;
@@ -123,7 +137,7 @@ static int record(CUevent h, CUstream sh)
 	if (s->cap)
 		return record_captured(e, s);
 	if (!fc_self.op_delay_us && fc_stream_idle(s)) {
-		set_place(e, s, s->submitted);
+		set_place(e, s, s->submitted, NULL);
 		e->done_ns = fc_now_ns();
 		return 0;
 	}
@@ -132,7 +146,7 @@ static int record(CUevent h, CUstream sh)
 	e->refs++;
 	r = fc_submit(s, op, &seq);
 	if (!r)
-		set_place(e, s, seq);
+		set_place(e, s, seq, NULL);
 	return r;
 }
 
@@ -140,6 +154,35 @@ CUresult cuEventRecord(CUevent event, CUstream stream)
 {
 	FC_ENTER(FC_NORMAL);
 	return FC_LOCKED(record(event, stream));
+}
+
+/* Invalidates captures in any mode, as an H100 does (driver 580). */
+static int record_context(CUcontext h, CUevent event)
+{
+	struct fc_event *e = NULL;
+	struct fc_ctx *c;
+	struct fc_op *all;
+	int r = fc_ctx_find(h, &c);
+
+	if (!r)
+		r = find(event, &e);
+	if (!r && e->ctx != c)
+		r = CF_CU_INVALID_HANDLE;
+	if (!r)
+		r = fc_capture_hit(c, false, CF_CU_STREAM_CAPTURE_UNSUPPORTED);
+	if (r)
+		return r;
+	all = fc_op_new(OP_MARK);
+	for (struct fc_stream *s = c->streams; s; s = s->next)
+		fc_op_depend(all, s, s->submitted);
+	set_place(e, NULL, 0, all);
+	return 0;
+}
+
+CUresult cuCtxRecordEvent(CUcontext ctx, CUevent event)
+{
+	FC_ENTER(FC_NORMAL);
+	return FC_LOCKED(record_context(ctx, event));
 }
 
 /* An event that was last recorded in a capture has no place in time. */
@@ -177,6 +220,8 @@ static int synchronize(CUevent h)
 		r = outside_capture(e, "cuEventSynchronize");
 	if (r || happened(e))
 		return r;
+	if (e->all)
+		return CF_CU_NOT_SUPPORTED; /* nobody asked for it yet */
 	return fc_wait(e->stream, e->seq);
 }
 
@@ -249,7 +294,10 @@ static int wait_event(CUstream sh, CUevent h, unsigned int flags)
 	if (happened(e))
 		return 0;
 	op = fc_op_new(OP_MARK);
-	fc_op_depend(op, e->stream, e->seq);
+	for (unsigned int i = 0; e->all && i < e->all->nr_deps; i++)
+		fc_op_depend(op, e->all->deps[i].s, e->all->deps[i].seq);
+	if (e->stream)
+		fc_op_depend(op, e->stream, e->seq);
 	return fc_submit(s, op, NULL);
 }
 

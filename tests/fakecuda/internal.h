@@ -421,6 +421,7 @@ struct fc_event {
 	struct fc_stream *stream; /* of the last record */
 	uint64_t seq;
 	uint64_t done_ns;
+	struct fc_op *all;	/* or, of a context, what it has to wait for */
 	struct fc_capture *cap; /* last recorded inside this capture */
 	struct fc_stream *cap_stream;
 };
