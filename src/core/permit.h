@@ -2,9 +2,10 @@
 /*
  * permit - whether a kernel of ours may be launched in a context.
  *
- * The kernel is made at its first use, and that is tried once. After a launch
- * that got stuck there are no launches for a while, each time twice as long,
- * and copies are plain ones.
+ * The kernel is made at its first use, and that is tried once, but not while
+ * its context has other things to do (core/quiet.h). After a launch that got
+ * stuck there are no launches for a while, each time twice as long, and copies
+ * are plain ones.
  *
  * A member of the kernel's owner. Any thread. Lock: make_lock, taken by trylock
  * only: while one thread makes the kernel the others make plain copies.
@@ -19,6 +20,7 @@
 
 struct cf_permit {
 	struct cf_rest rest;
+	struct cf_rest busy; /* the context was: no look at it for a while */
 	/* enum ready; release after the kernel is made, acquire to use it */
 	_Atomic int ready;
 	pthread_mutex_t make_lock;
@@ -29,8 +31,9 @@ void cf_permit_fini(struct cf_permit *permit);
 
 /*
  * Whether the kernel is there. The first caller makes it by make(owner); if
- * that fails there is none for good. False also while another thread makes it.
- * name: for the log.
+ * that fails there is none for good, but after CF_CU_NOT_READY it is tried
+ * again in a while. False also while another thread makes it. name: for the
+ * log.
  */
 bool cf_permit_ask(struct cf_permit *permit, const char *name,
 		   CUresult (*make)(void *owner), void *owner);

@@ -6,6 +6,7 @@
 #include "core/context.h"
 #include "core/lane.h"
 #include "core/log.h"
+#include "core/quiet.h"
 #include "core/shuttle_ptx.h"
 
 #define THREADS (32 * CF_SHUTTLE_SEATS)
@@ -152,7 +153,9 @@ static CUresult make(void *owner)
 	res = enter(trips, &scope);
 	if (res != CF_CU_SUCCESS)
 		return res;
-	res = make_kernel(cuda, trips);
+	res = cf_context_is_quiet(cuda, CF_QUIET_PATIENCE_NS) ?
+		      make_kernel(cuda, trips) :
+		      CF_CU_NOT_READY;
 	if (res == CF_CU_SUCCESS)
 		res = make_board(trips);
 	if (res == CF_CU_SUCCESS)

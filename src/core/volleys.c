@@ -14,6 +14,7 @@
 #include "core/lane.h"
 #include "core/log.h"
 #include "core/permit.h"
+#include "core/quiet.h"
 #include "core/short_lock.h"
 #include "core/volley.h"
 #include "core/volley_ptx.h"
@@ -100,6 +101,8 @@ static CUresult make(void *owner)
 	    !cuda->module_get_function || !cuda->launch_kernel ||
 	    !cuda->mem_alloc || !cuda->mem_free)
 		return CF_CU_NOT_SUPPORTED;
+	if (!cf_context_is_quiet(cuda, CF_QUIET_PATIENCE_NS))
+		return CF_CU_NOT_READY;
 	res = cuda->module_load_data(&volleys->module, cf_volley_ptx);
 	if (res != CF_CU_SUCCESS) {
 		volleys->module = NULL;

@@ -12,6 +12,7 @@
 #include "core/lane.h"
 #include "core/log.h"
 #include "core/log_tag.h"
+#include "core/quiet.h"
 #include "engine/dock_internal.h"
 
 #define LOOK_AGAIN_NS (20 * 1000 * 1000) /* between looks at a context */
@@ -148,6 +149,7 @@ int cf_dock_make(const struct cf_cuda *cuda, CUcontext ctx,
 		return -ENOMEM;
 	dock->ctx = ctx;
 	dock->ctx_id = ctx_id;
+	cf_rest_init(&dock->busy, CF_QUIET_REST_NS, CF_QUIET_MAX_REST_NS);
 	cf_berths_init(&dock->berths[false]);
 	cf_berths_init(&dock->berths[true]);
 	pthread_mutex_lock(&cf_docks.lock);

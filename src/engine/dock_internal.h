@@ -9,6 +9,7 @@
 
 #include "core/aperture.h"
 #include "core/fresh.h"
+#include "core/rest.h"
 #include "engine/berths.h"
 #include "engine/dock.h"
 #include "seam/hidden.h"
@@ -31,6 +32,8 @@ struct cf_dock {
 	_Atomic bool stale;	 /* lock to write: it is not, make another */
 	_Atomic unsigned waited; /* launches in succession, for their kernels */
 	CUstream probe;		 /* asks whether the context is well */
+	struct cf_rest busy;	 /* after the context was, when to be loaded */
+	bool was_busy;		 /* the loader's alone */
 	bool held_up;		 /* the probe was; the loader's alone */
 	struct cf_berths berths[2]; /* lock; without a ferry, and with */
 	struct cf_dock *next;	    /* lock */
@@ -64,7 +67,7 @@ static inline bool cf_dock_lacks_locked(const struct cf_dock *dock)
 }
 
 /*
- * To load something the driver may wait for the whole context, and keep copies
+ * To load something the driver waits for the whole context, and keeps copies
  * out. So nothing is loaded while an operation is out that needs a copy to get
  * on, and none is leased meanwhile. An aperture is for the first chunk, while
  * no kernel looks there.

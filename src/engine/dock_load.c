@@ -3,12 +3,14 @@
  * dock_load - loads what the ferries of a context need: their kernel, and then
  * an aperture, which is ended when the context is gone, with the dock's pages.
  *
- * To load either may be to wait for the context, or for a stream of ours in it.
+ * To load either may be to wait for the context, or for a stream of ours in it:
+ * not while that waits for what the client does next.
  */
 #include "core/context.h"
 #include "core/lane.h"
 #include "core/log.h"
 #include "core/log_tag.h"
+#include "core/quiet.h"
 #include "engine/dock_internal.h"
 
 /* What an aperture has: boards and holds, slots, and core/fresh.h's words. */
@@ -16,18 +18,35 @@
 #define WORDS (SLOTS + CF_NEAR_SLOTS * CF_NEAR_SLOT)
 
 /*
- * How long a wait that is over may take to leave the probe, also on a busy
- * machine; and how long at a later try, after the probe was held up.
+ * How long the context may take to end what it has, and a wait that is over to
+ * leave the probe, also on a busy machine; and how long the latter at a later
+ * try, after the probe was held up.
  */
 #define PASSED_NS (500 * 1000 * 1000)
 #define PASSED_LATER_NS (1000 * 1000)
 
+/* The first time what the context has is awaited for a while. */
+static bool is_quiet(const struct cf_cuda *cuda, struct cf_dock *dock)
+{
+	if (cf_rest_holds(&dock->busy))
+		return false;
+	if (cf_context_is_quiet(cuda, dock->was_busy ? CF_QUIET_PATIENCE_NS :
+						       PASSED_NS))
+		return true;
+	dock->was_busy = true;
+	(void)cf_rest_begin(&dock->busy);
+	return false;
+}
+
 /* Without it copies go in streams of their own, where gates may delay them. */
-static void load_kernel(const struct cf_cuda *cuda, struct cf_dock *dock)
+static bool load_kernel(const struct cf_cuda *cuda, struct cf_dock *dock)
 {
 	struct cf_ferry_kernel ferry = { .module = NULL };
-	int err = cf_ferry_load(cuda, &ferry);
+	int err;
 
+	if (!is_quiet(cuda, dock))
+		return false;
+	err = cf_ferry_load(cuda, &ferry);
 	pthread_mutex_lock(&cf_docks.lock);
 	dock->ferry = ferry;
 	pthread_mutex_unlock(&cf_docks.lock);
@@ -39,6 +58,7 @@ static void load_kernel(const struct cf_cuda *cuda, struct cf_dock *dock)
 		       cf_is_cuda_error(err) ?
 			       cf_cuda_error_name(cf_cuda_result(err)) :
 			       "");
+	return true;
 }
 
 /*
@@ -106,13 +126,14 @@ bool cf_dock_load(const struct cf_cuda *cuda, struct cf_dock *dock)
 	if (!may)
 		return true;
 	if (kernel)
-		load_kernel(cuda, dock);
+		done = load_kernel(cuda, dock);
 	else if (probe_gets_on(cuda, dock, chunk))
 		make_aperture(cuda, dock, chunk);
 	else
 		done = false;
 	pthread_mutex_lock(&cf_docks.lock);
 	dock->loading = false;
+	dock->loaded &= done || !kernel;
 	dock->neared &= done;
 	pthread_cond_broadcast(&cf_docks.settled);
 	pthread_mutex_unlock(&cf_docks.lock);

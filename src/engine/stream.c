@@ -5,6 +5,7 @@
 #include "core/context.h"
 #include "core/log.h"
 #include "core/log_tag.h"
+#include "core/quiet.h"
 #include "engine/batch.h"
 #include "engine/depth.h"
 #include "engine/parcel.h"
@@ -140,7 +141,8 @@ static void prepare(const struct cf_cuda *cuda)
 	id = cf_context_id(cuda, ctx);
 	if (!id || !cf_dock_may_load(ctx, id) || cf_context_enter(ctx, &scope))
 		return;
-	if (cuda->stream_query(CF_CU_STREAM_LEGACY) == CF_CU_SUCCESS)
+	if (cuda->stream_query(CF_CU_STREAM_LEGACY) == CF_CU_SUCCESS &&
+	    cf_context_is_quiet(cuda, CF_QUIET_PATIENCE_NS))
 		cf_dock_prepare(cuda, ctx, id);
 	cf_context_leave(&scope);
 }

@@ -68,6 +68,7 @@ static const struct row rows[] = {
 	MAY(get_error_name, "cuGetErrorName"),
 	MAY(ctx_get_id, "cuCtxGetId"),
 	MAY(ctx_get_device, "cuCtxGetDevice"),
+	MAY(ctx_record_event, "cuCtxRecordEvent"),
 	MAY(exchange_capture_mode, "cuThreadExchangeStreamCaptureMode"),
 	MAY(stream_create_with_priority, "cuStreamCreateWithPriority"),
 	MAY(memset_d8_async, "cuMemsetD8Async"),

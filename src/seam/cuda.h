@@ -47,6 +47,7 @@ struct cf_cuda {
 	CUresult (*get_error_name)(CUresult res, const char **name);
 	CUresult (*ctx_get_id)(CUcontext ctx, unsigned long long *id);
 	CUresult (*ctx_get_device)(CUdevice *dev);
+	CUresult (*ctx_record_event)(CUcontext ctx, CUevent event);
 	CUresult (*exchange_capture_mode)(int *mode);
 	CUresult (*stream_create_with_priority)(CUstream *stream,
 						unsigned flags, int priority);

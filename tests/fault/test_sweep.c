@@ -235,6 +235,7 @@ static const struct cuda_row {
 	{ "cuEventSynchronize", NULL },
 	{ "cuGetErrorName", NULL },
 	{ "cuCtxGetId", IN_CONTEXT " primary_retain" },
+	{ "cuCtxRecordEvent", NULL },
 	{ "cuCtxGetApiVersion", IN_CONTEXT " primary_retain" },
 	{ "cuThreadExchangeStreamCaptureMode", NULL },
 	{ "cuDriverGetVersion", NULL },

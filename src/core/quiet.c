@@ -1,0 +1,46 @@
+// SPDX-License-Identifier: Apache-2.0
+/* quiet - asks the driver by an event behind all that the context has. */
+#include "core/quiet.h"
+
+#include <stddef.h>
+#include <time.h>
+#include "core/clock.h"
+
+#define NAP_NS (20 * 1000)
+
+static bool happens_by(const struct cf_cuda *cuda, CUevent event,
+		       int64_t limit_ns)
+{
+	const struct timespec nap = { 0, NAP_NS };
+	CUresult res;
+
+	while ((res = cuda->event_query(event)) == CF_CU_NOT_READY &&
+	       cf_clock_ns() < limit_ns)
+		nanosleep(&nap, NULL);
+	return res == CF_CU_SUCCESS;
+}
+
+static bool is_over_by(const struct cf_cuda *cuda, CUevent event,
+		       int64_t limit_ns)
+{
+	CUcontext ctx;
+
+	return cuda->ctx_get_current(&ctx) == CF_CU_SUCCESS &&
+	       cuda->ctx_record_event(ctx, event) == CF_CU_SUCCESS &&
+	       happens_by(cuda, event, limit_ns);
+}
+
+bool cf_context_is_quiet(const struct cf_cuda *cuda, int64_t patience_ns)
+{
+	CUevent event;
+	bool over;
+
+	if (!cuda->ctx_record_event)
+		return true;
+	if (cuda->event_create(&event, CF_CU_EVENT_DISABLE_TIMING) !=
+	    CF_CU_SUCCESS)
+		return false;
+	over = is_over_by(cuda, event, cf_clock_ns() + patience_ns);
+	cuda->event_destroy(event);
+	return over;
+}

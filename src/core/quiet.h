@@ -1,0 +1,33 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * quiet - whether a context has nothing to do. No state, no lock.
+ *
+ * To load a kernel is to wait for all that its context was given, whatever
+ * stream that is in, and the driver keeps every other call into the context out
+ * meanwhile. A kernel of the client's may run until it gets what our next call
+ * would bring, and one of NCCL's until another process comes. So who can do
+ * without asks first, and loads later if the answer is no.
+ */
+#ifndef CF_CORE_QUIET_H
+#define CF_CORE_QUIET_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include "seam/cuda.h"
+
+/* Longer than copies of our own take. */
+#define CF_QUIET_PATIENCE_NS (1000 * 1000ll)
+/* Who got no for an answer rests (core/rest.h): so long at first, and at most
+ */
+#define CF_QUIET_REST_NS (1600 * 1000ll)
+#define CF_QUIET_MAX_REST_NS (32768 * CF_QUIET_REST_NS) /* almost a minute */
+
+/*
+ * Whether all that the current context has now is over in so many ns. A driver
+ * that cannot tell (before CUDA 12.5) says yes. It invalidates what is being
+ * captured in the context, so ask seldom, and not once there is nothing to
+ * load.
+ */
+bool cf_context_is_quiet(const struct cf_cuda *cuda, int64_t patience_ns);
+
+#endif
