@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* mount - reads /proc/self/mountinfo (proc(5)). */
+/* mount - reads mountinfo (proc(5)). */
 #include "core/mount.h"
 
 #include <errno.h>
@@ -11,7 +11,7 @@
 #include <sys/sysmacros.h>
 #include "seam/os.h"
 
-#define MOUNTINFO "/proc/self/mountinfo"
+#define MOUNTINFO CF_PROC_SELF "/mountinfo"
 #define STEP (64ul << 10)
 #define LARGEST (16ul << 20)
 

@@ -16,9 +16,9 @@ struct cf_mount {
 };
 
 /*
- * Reads /proc/self/mountinfo for the mount with this number (statx) or, with
- * number 0, for the last mount of this device. 0; -ENOENT: there is none; or
- * the -errno of reading the file.
+ * Reads mountinfo for the mount with this number (statx) or, with number 0, for
+ * the last mount of this device. 0; -ENOENT: there is none; or the -errno of
+ * reading the file.
  */
 int cf_mount_find(uint64_t number, dev_t dev, struct cf_mount *mount);
 

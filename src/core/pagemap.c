@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * pagemap - reads /proc/self/pagemap, which has one word for each page.
+ * pagemap - reads the pagemap of /proc, which has one word for each page.
  *
  * A file page leaves every page table when it leaves the page cache, and comes
  * back only when a thread touches its address. So if no thread touches a
@@ -50,7 +50,7 @@ static void close_ours(int fd)
 /* fd_lock held */
 static int open_locked(void)
 {
-	int fd = cf_os->open("/proc/self/pagemap", O_RDONLY | O_CLOEXEC, 0);
+	int fd = cf_os->open(CF_PROC_SELF "/pagemap", O_RDONLY | O_CLOEXEC, 0);
 	struct stat st;
 	int err;
 

@@ -8,6 +8,7 @@
 #include <string.h>
 #include "core/numbers.h"
 #include "core/sysfs.h"
+#include "seam/os.h"
 
 #define ROOT "/sys/fs/cgroup"
 #define MAX_PATH 768 /* Kubernetes in a container has 300 */
@@ -91,7 +92,7 @@ unsigned cf_quota_cpus(void)
 	char text[8192]; /* version 1 has a line for each of a dozen groups */
 	char *rest = text, *line;
 
-	(void)cf_sysfs_text(text, sizeof(text), "/proc/self/cgroup");
+	(void)cf_sysfs_text(text, sizeof(text), CF_PROC_SELF "/cgroup");
 	while ((line = strsep(&rest, "\n")))
 		least = cf_least(least, cpus_of_line(line));
 	return least;

@@ -69,8 +69,8 @@ static void log_refusal(const struct cf_handle *handle, int flags, int err,
 }
 
 /*
- * Opens the same file once more with O_DIRECT flipped. /proc/self/fd reaches
- * unlinked and renamed files too. Not where the client has a write lease on its
+ * Opens the same file once more with O_DIRECT flipped. By /proc unlinked and
+ * renamed files are reached too. Not where the client has a write lease on its
  * descriptor: any open would break that, and wait for up to 45 s.
  */
 static int reopen(const struct cf_handle *handle, enum cf_log_level level)
@@ -86,7 +86,7 @@ static int reopen(const struct cf_handle *handle, enum cf_log_level level)
 		       cf_handle_number(handle), handle->fd);
 		return -EBADF;
 	}
-	snprintf(path, sizeof(path), "/proc/self/fd/%d", handle->fd);
+	snprintf(path, sizeof(path), CF_PROC_SELF "/fd/%d", handle->fd);
 	fd = cf_os->get_lease(handle->fd) == F_WRLCK ?
 		     -EBUSY :
 		     open_beside_streams(path, flags);

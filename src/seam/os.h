@@ -106,6 +106,12 @@ struct cf_os {
 extern const struct cf_os cf_os_real;
 extern const struct cf_os *cf_os;
 
+/*
+ * The calling thread's. That of the process, /proc/self, is its first thread's:
+ * once that has ended, it has no descriptors, pages, mounts and groups.
+ */
+#define CF_PROC_SELF "/proc/thread-self"
+
 #define CF_NR_STREAMS 3 /* standard input, output and error */
 
 /*

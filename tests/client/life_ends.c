@@ -45,6 +45,19 @@ void quick_exit_in_flight(void)
 	quick_exit(0);
 }
 
+/* The same file once more, with O_DIRECT where that is known. */
+static int open_direct(int fd)
+{
+	char path[40];
+	int direct;
+
+	snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
+	direct = open(path, O_RDWR | O_DIRECT | O_CLOEXEC);
+	return direct < 0 && errno == EINVAL ? fd : direct;
+}
+
+static CUfileHandle_t direct_fh;
+
 static void *outlive_main(void *arg)
 {
 	struct life_busy *busy = arg;
@@ -52,6 +65,8 @@ static void *outlive_main(void *arg)
 	usleep(50000);
 	CHECK(!gpu.set_current(gpu.ctx));
 	gpu_round(busy->fh, busy->mem);
+	/* the odd bytes go by a descriptor that is opened for them */
+	CHECK(cuFileWrite(direct_fh, pattern, 333, 0, 0) == 333);
 	say_done();
 	exit(0);
 	return NULL;
@@ -68,6 +83,7 @@ void main_thread_leaves_first(void)
 	busy.fh = make_handle(make_file());
 	busy.mem = gpu_alloc();
 	gpu_round(busy.fh, busy.mem);
+	direct_fh = make_handle(open_direct(make_file()));
 	CHECK(!pthread_create(&thread, NULL, outlive_main, &busy));
 	pthread_exit(NULL);
 }

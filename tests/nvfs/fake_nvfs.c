@@ -180,7 +180,7 @@ static int fake_open(const char *path, int flags, mode_t mode)
 	if (!strcmp(path, "/proc/driver/nvidia-fs/modules"))
 		return file_of(atomic_load(&open_nodes) ? fake_nvfs.modules :
 							  "");
-	if (!strcmp(path, "/proc/self/mountinfo"))
+	if (!strcmp(path, "/proc/thread-self/mountinfo"))
 		return open_mounts();
 	if (!strncmp(path, "/sys/dev/block/", 15))
 		return open_disk(path, flags);

@@ -1291,7 +1291,7 @@ static int cachestat_missing(int fd, off_t off, size_t len,
 
 static int pagemap_missing(const char *path, int flags, mode_t mode)
 {
-	if (!strcmp(path, "/proc/self/pagemap"))
+	if (!strcmp(path, "/proc/thread-self/pagemap"))
 		return -EACCES;
 	return mw_usual->open(path, flags, mode);
 }

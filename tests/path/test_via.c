@@ -95,7 +95,7 @@ static int maybe_overlay(int fd, struct statfs *fs)
 
 static int maybe_open(const char *path, int flags, mode_t mode)
 {
-	if (!strstr(path, "/proc/self/fd/"))
+	if (!strstr(path, "/proc/thread-self/fd/"))
 		return cf_os_real.open(path, flags, mode);
 	return twin = no_open ? open_err : cf_os_real.open(path, flags, mode);
 }

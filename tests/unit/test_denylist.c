@@ -68,7 +68,7 @@ static int setup(void **state)
 		 tmp && strlen(tmp) < 40 ? tmp : "/tmp");
 	if (!mkdtemp(root))
 		return -1;
-	make("/proc/self/mountinfo",
+	make("/proc/thread-self/mountinfo",
 	     "22 27 0:21 / /proc rw - proc proc rw\n"
 	     "30 27 8:2 / /mnt/the\\040disk rw,relatime shared:1 - xfs "
 	     "/dev/sda2 rw\n"
@@ -253,13 +253,14 @@ static void any_mountinfo_is_read(void **state)
 		n += (size_t)snprintf(text + n, sizeof(text) - n,
 				      "%d 1 0:%d / /m%d rw%0200d - ext4 s rw\n",
 				      1000 + i, i, i, 0);
-	make("/proc/self/mountinfo", text);
+	make("/proc/thread-self/mountinfo", text);
 	assert_int_equal(cf_mount_find(1999, 0, &mount), 0);
 	assert_string_equal(mount.point, "/m999");
-	make("/proc/self/mountinfo", "1 - \n - x\n1 2 3:4 / \\\n\n1 2 3:4 / /x "
-				     "rw -\n");
+	make("/proc/thread-self/mountinfo",
+	     "1 - \n - x\n1 2 3:4 / \\\n\n1 2 3:4 / /x "
+	     "rw -\n");
 	assert_int_equal(cf_mount_find(1, 0, &mount), -ENOENT);
-	make("/proc/self/mountinfo", "");
+	make("/proc/thread-self/mountinfo", "");
 	assert_int_equal(cf_mount_find(1, 0, &mount), -ENOENT);
 }
 

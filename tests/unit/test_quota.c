@@ -14,7 +14,7 @@
 #include "harness.h"
 #include "seam/os.h"
 
-#define SELF "/proc/self/cgroup"
+#define SELF "/proc/thread-self/cgroup"
 #define CG "/sys/fs/cgroup"
 
 struct small_file {
