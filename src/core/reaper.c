@@ -8,10 +8,10 @@
 #include "core/reaper.h"
 
 #include <pthread.h>
-#include <signal.h>
 #include <stdatomic.h>
 #include <stdint.h>
 #include <stdlib.h>
+#include "core/thread.h"
 #include "core/window.h"
 #include "seam/os.h"
 
@@ -143,18 +143,11 @@ static void *run(void *unused)
 /* On failure the next call tries again; the last close closes the rest. */
 static void spawn_locked(void)
 {
-	pthread_attr_t detached;
-	sigset_t all, before;
 	pthread_t thread;
 
-	if (pthread_attr_init(&detached))
-		return;
-	pthread_attr_setdetachstate(&detached, PTHREAD_CREATE_DETACHED);
-	sigfillset(&all);
-	pthread_sigmask(SIG_SETMASK, &all, &before);
-	reaper.running = !pthread_create(&thread, &detached, run, NULL);
-	pthread_sigmask(SIG_SETMASK, &before, NULL);
-	pthread_attr_destroy(&detached);
+	reaper.running = !cf_thread_begin(&thread, run, NULL);
+	if (reaper.running)
+		pthread_detach(thread);
 }
 
 static void wake_locked(void)

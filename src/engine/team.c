@@ -2,10 +2,8 @@
 /* team - counts its workers, makes them, wakes them, ends them. */
 #include "engine/team.h"
 
-#include <signal.h>
 #include "core/numbers.h"
-
-#define SMALL_STACK ((size_t)1 << 20) /* libcuda compiles on it, too */
+#include "core/thread.h"
 
 /* Spare workers come on top of max, or of the one that tasks always have. */
 void cf_team_count_locked(struct cf_workers *w)
@@ -72,33 +70,10 @@ void cf_team_call(struct cf_workers *w, unsigned most)
 	wake(w, wakes);
 }
 
-/*
- * A stack is as large as the limit of the process, for which there may be no
- * room. Then a small one does, which is enough for us.
- */
-static int make_thread(pthread_t *thread, struct cf_workers *w)
-{
-	pthread_attr_t small;
-	int err = pthread_create(thread, NULL, cf_team_worker, w);
-
-	if (!err || pthread_attr_init(&small))
-		return err;
-	pthread_attr_setstacksize(&small, SMALL_STACK);
-	err = pthread_create(thread, &small, cf_team_worker, w);
-	pthread_attr_destroy(&small);
-	return err;
-}
-
-/* With all signals blocked: they are for the threads of the application. */
 int cf_team_spawn_locked(struct cf_workers *w)
 {
-	sigset_t all, before;
-	int err;
+	int err = cf_thread_begin(&w->threads[w->nr], cf_team_worker, w);
 
-	sigfillset(&all);
-	pthread_sigmask(SIG_SETMASK, &all, &before);
-	err = make_thread(&w->threads[w->nr], w);
-	pthread_sigmask(SIG_SETMASK, &before, NULL);
 	if (!err)
 		w->nr++;
 	return err;

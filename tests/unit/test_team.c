@@ -513,6 +513,38 @@ static void without_room_for_a_large_stack_one_has_a_small_one(void **state)
 	cf_workers_close();
 }
 
+static void measure_stack(struct step *step)
+{
+	pthread_attr_t attr;
+	size_t size = 0;
+
+	if (!pthread_getattr_np(pthread_self(), &attr)) {
+		pthread_attr_getstacksize(&attr, &size);
+		pthread_attr_destroy(&attr);
+	}
+	step->well = size >= 512 << 10;
+}
+
+/* As small as the program's own threads, the GPU driver would overrun it. */
+static void a_stack_is_large_enough_where_others_are_small(void **state)
+{
+	pthread_attr_t before, small;
+	struct step step;
+
+	(void)state;
+	assert_int_equal(pthread_getattr_default_np(&before), 0);
+	assert_int_equal(pthread_getattr_default_np(&small), 0);
+	assert_int_equal(pthread_attr_setstacksize(&small, 128 << 10), 0);
+	assert_int_equal(pthread_setattr_default_np(&small), 0);
+	cf_workers_configure(1);
+	post_step(CF_TEAM_IO, &step, measure_stack);
+	assert_int_equal(pthread_setattr_default_np(&before), 0);
+	pthread_attr_destroy(&small);
+	pthread_attr_destroy(&before);
+	end_step(&step);
+	cf_workers_close();
+}
+
 static void signals_are_left_to_the_applications_threads(void **state)
 {
 	sigset_t before, after;
@@ -749,6 +781,8 @@ int main(void)
 		cmocka_unit_test(without_a_thread_one_is_alone_and_is_told),
 		cmocka_unit_test(
 			without_room_for_a_large_stack_one_has_a_small_one),
+		cmocka_unit_test(
+			a_stack_is_large_enough_where_others_are_small),
 		cmocka_unit_test(signals_are_left_to_the_applications_threads),
 		cmocka_unit_test(a_worker_sees_that_a_task_waits),
 		cmocka_unit_test(a_worker_sees_that_a_job_wants_help),
