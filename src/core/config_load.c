@@ -12,10 +12,10 @@
 #include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
-#include <strings.h>
 
 #include "core/config_internal.h"
 #include "core/config_near.h"
+#include "core/words.h"
 #include "seam/os.h"
 
 #define SYSTEM_FILE "/etc/cufile.json"
@@ -153,8 +153,8 @@ static bool parse_bool(const char *text, uint64_t *number)
 	static const char *const off[] = { "false", "0", "no", "off" };
 
 	for (size_t i = 0; i < sizeof(on) / sizeof(on[0]); i++) {
-		*number = !strcasecmp(text, on[i]);
-		if (*number || !strcasecmp(text, off[i]))
+		*number = cf_is_word(text, on[i]);
+		if (*number || cf_is_word(text, off[i]))
 			return true;
 	}
 	return false;

@@ -7,7 +7,7 @@
 #include <cufile.h>
 #include <inttypes.h>
 #include <string.h>
-#include <strings.h>
+#include "core/words.h"
 
 #define NO_PARAM CF_PARAM_NONE, 0
 #define SIZET(id) CF_PARAM_SIZET, id
@@ -148,7 +148,8 @@ const char *cf_row_choice(const struct cf_config_row *row, const char *text,
 	while (*choice) {
 		size_t n = strcspn(choice, "|");
 
-		if (n == len && n < buf_size && !strncasecmp(choice, text, n)) {
+		if (n == len && n < buf_size &&
+		    cf_words_alike(choice, text, n)) {
 			memcpy(buf, choice, n);
 			buf[n] = '\0';
 			return buf;

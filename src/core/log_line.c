@@ -4,9 +4,9 @@
 
 #include <stdio.h>
 #include <string.h>
-#include <strings.h>
 #include <time.h>
 #include <unistd.h>
+#include "core/words.h"
 #include "seam/os.h"
 
 static const char *const level_names[] = {
@@ -16,7 +16,7 @@ static const char *const level_names[] = {
 int cf_log_level_by_name(const char *name)
 {
 	for (int i = 0; i <= CF_LOG_TRACE; i++) {
-		if (!strcasecmp(name, level_names[i]))
+		if (cf_is_word(name, level_names[i]))
 			return i;
 	}
 	return -1;

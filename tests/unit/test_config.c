@@ -5,6 +5,7 @@
  * The environment and /etc/cufile.json are replaced through the seam, so the
  * machine's own do not matter. One argument: the path of the shipped file.
  */
+#include <ctype.h>
 #include <cufile.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -19,6 +20,7 @@
 #include <cmocka.h>
 
 #include "core/config_value.h"
+#include "core/log.h"
 #include "seam/os.h"
 
 #define SYSTEM_FILE "/etc/cufile.json"
@@ -507,6 +509,41 @@ static void a_value_of_the_wrong_type_is_refused(void **state)
 		assert_refused(row, id, "64.5");
 		assert_refused(row, id, "{}");
 	}
+}
+
+/* Seen from outside, or the linker of a sanitizer does not find them. */
+#pragma GCC visibility push(default)
+int __wrap_strcasecmp(const char *a, const char *b);
+int __wrap_strncasecmp(const char *a, const char *b, size_t len);
+#pragma GCC visibility pop
+
+/* As in a Turkish locale, where i and I are two letters. */
+int __wrap_strncasecmp(const char *a, const char *b, size_t len)
+{
+	for (size_t i = 0; i < len; i++) {
+		int x = a[i] == 'i' ? 0 : toupper((unsigned char)a[i]);
+		int y = b[i] == 'i' ? 0 : toupper((unsigned char)b[i]);
+
+		if (x != y || !x)
+			return a[i] - b[i];
+	}
+	return 0;
+}
+
+int __wrap_strcasecmp(const char *a, const char *b)
+{
+	return __wrap_strncasecmp(a, b, strlen(a) + 1);
+}
+
+static void no_locale_has_other_words(void **state)
+{
+	struct cf_config *c = load_text("{\"logging\":{\"level\":\"info\"}}");
+
+	(void)state;
+	assert_row(c, CF_CFG_LOGGING_LEVEL, "\"INFO\"", CF_CFG_FROM_JSON);
+	cf_config_free(c);
+	assert_int_equal(cf_log_level_by_name("Info"), CF_LOG_INFO);
+	assert_int_equal(cf_log_level_by_name("info "), -1);
 }
 
 static void a_choice_that_is_none_is_refused_and_case_does_not_matter(
@@ -1295,6 +1332,7 @@ int main(int argc, char **argv)
 		test(minus_one_means_no_limit_where_the_row_says_so),
 		test(a_value_of_the_wrong_type_is_refused),
 		test(a_choice_that_is_none_is_refused_and_case_does_not_matter),
+		test(no_locale_has_other_words),
 		test(a_bad_value_is_reported_with_line_column_and_key),
 		test(a_byte_order_mark_is_passed_over),
 		test(a_malformed_file_is_reported_with_line_and_column),
