@@ -233,6 +233,37 @@ struct cf_slot *cf_slot_try_lease(struct cf_pool *pool)
 	return add ? grow(pool, add) : slot;
 }
 
+/* Takes one of two, or says how many slots the caller must add. */
+static struct cf_slot *take_spare(struct cf_pool *pool, size_t *add)
+{
+	struct cf_slot *slot = NULL;
+
+	*add = 0;
+	pthread_mutex_lock(&pool->lock);
+	if (pool->free && pool->free->next)
+		slot = take_free_locked(pool);
+	else
+		*add = announce_locked(pool, pool->max_slots);
+	pthread_mutex_unlock(&pool->lock);
+	return slot;
+}
+
+/* Room to grow counts for nothing: a new limit may take it away. */
+struct cf_slot *cf_slot_try_spare(struct cf_pool *pool)
+{
+	size_t add;
+	struct cf_slot *slot = take_spare(pool, &add);
+
+	while (add) {
+		slot = grow(pool, add);
+		if (!slot)
+			return NULL;
+		cf_slot_give_back(pool, slot);
+		slot = take_spare(pool, &add);
+	}
+	return slot;
+}
+
 struct cf_slot *cf_slot_take_idle(struct cf_pool *pool)
 {
 	struct cf_slot *slot = NULL;

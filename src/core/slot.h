@@ -4,9 +4,10 @@
  *
  * A slot belongs to one carrier of a piece from lease to give_back. A carrier
  * waits for its first slot only while it holds none, and takes further ones
- * only if they are free; so a waiter always waits for somebody who can go on,
- * and no number of carriers can deadlock. The pool grows on demand up to its
- * bound and never shrinks before it is destroyed.
+ * only if they are free; who waits for a client's stream while it holds any
+ * leaves the last one to others. So a waiter always waits for somebody who can
+ * go on, and no number of carriers can deadlock. The pool grows on demand up to
+ * its bound and never shrinks before it is destroyed.
  */
 #ifndef CF_CORE_SLOT_H
 #define CF_CORE_SLOT_H
@@ -53,6 +54,12 @@ int cf_slot_lease(struct cf_pool *pool, struct cf_slot **slot);
 
 /* As cf_slot_lease, but answers NULL instead of waiting; "no" is no error. */
 struct cf_slot *cf_slot_try_lease(struct cf_pool *pool);
+
+/*
+ * The same, but it leaves one to others: for who will wait for a client's
+ * stream, which may wait for an operation that needs a slot.
+ */
+struct cf_slot *cf_slot_try_spare(struct cf_pool *pool);
 
 /* One that is pinned and idle, without a driver call; or NULL. */
 struct cf_slot *cf_slot_take_idle(struct cf_pool *pool);

@@ -154,6 +154,16 @@ static void cut(struct stage *stage, const struct cf_slot *slot)
 			add_cell(&stage->cells, slot->mem + at);
 }
 
+/* path/stage.c says why a write that waits for streams leaves one. */
+static struct cf_slot *another_slot(const struct stage *stage)
+{
+	struct cf_pool *pool = stage->given->pool;
+
+	return stage->piece->op == CF_WRITE && stage->piece->ordered ?
+		       cf_slot_try_spare(pool) :
+		       cf_slot_try_lease(pool);
+}
+
 /* Makes the cells that are wanted, as far as slots are free. */
 static void make_cells(struct stage *stage)
 {
@@ -161,7 +171,7 @@ static void make_cells(struct stage *stage)
 	while (stage->cells.nr_idle < stage->piece->flights + AHEAD &&
 	       stage->cells.nr_idle < MAX_FLIGHTS &&
 	       stage->nr_more < MAX_SLOTS) {
-		struct cf_slot *slot = cf_slot_try_lease(stage->given->pool);
+		struct cf_slot *slot = another_slot(stage);
 
 		if (!slot)
 			break;

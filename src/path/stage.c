@@ -7,6 +7,10 @@
  * while one is written. A carrier waits for its first slot while it holds none,
  * and takes others only if they are free, so it always gets on. A large direct
  * piece has a ring (path/direct.c).
+ *
+ * The copies of an ordered write wait for the default streams, and these for
+ * all that the client does: also for an operation of a stream, which may need a
+ * slot. So such a write leaves one slot to others, or waits before it has any.
  */
 #include "path/stage.h"
 
@@ -125,6 +129,11 @@ static int wait_copy(const struct stage *stage, size_t k)
 		stage->cuda->event_synchronize(stage->lane->done[k]));
 }
 
+static bool is_ordered(const struct stage *stage)
+{
+	return stage->piece->op == CF_WRITE && stage->piece->ordered;
+}
+
 /* Takes one more slot for the overlap, if one is free. */
 static void widen(struct stage *stage)
 {
@@ -132,7 +141,8 @@ static void widen(struct stage *stage)
 
 	if (stage->nr_slots == SLOTS)
 		return;
-	slot = cf_slot_try_lease(stage->pool);
+	slot = is_ordered(stage) ? cf_slot_try_spare(stage->pool) :
+				   cf_slot_try_lease(stage->pool);
 	if (slot)
 		stage->slots[stage->nr_slots++] = slot;
 }
@@ -260,16 +270,48 @@ static void stage_end(struct stage *stage, bool failed)
 		cf_lane_give_back(&stage->dev->lanes, stage->lane);
 }
 
+int cf_stage_settle(struct cf_device *dev)
+{
+	struct cf_lane *lane;
+	int err = cf_lane_lease(&dev->lanes, &lane);
+
+	if (err)
+		return err;
+	err = cf_lane_order(lane);
+	if (!err)
+		err = cf_cuda_code(
+			cf_cuda_entered()->stream_synchronize(lane->stream));
+	cf_lane_give_back(&dev->lanes, lane);
+	return err;
+}
+
+/* *wait: the copies of the piece have to wait for the default streams. */
+static int lease_first(struct stage *stage, bool *wait)
+{
+	int err = 0;
+
+	*wait = is_ordered(stage);
+	if (*wait) {
+		stage->slots[0] = cf_slot_try_spare(stage->pool);
+		if (stage->slots[0])
+			return 0;
+		err = cf_stage_settle(stage->dev);
+		*wait = false;
+	}
+	return err ? err : cf_slot_lease(stage->pool, &stage->slots[0]);
+}
+
 /* Everything a carrier needs before it may take a part. */
 static int stage_begin(struct stage *stage)
 {
-	int err = cf_slot_lease(stage->pool, &stage->slots[0]);
+	bool wait;
+	int err = lease_first(stage, &wait);
 
 	if (err)
 		return err;
 	stage->nr_slots = 1;
 	err = cf_lane_lease(&stage->dev->lanes, &stage->lane);
-	if (!err && stage->piece->op == CF_WRITE && stage->piece->ordered)
+	if (!err && wait)
 		err = cf_lane_order(stage->lane);
 	return err;
 }

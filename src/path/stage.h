@@ -12,6 +12,12 @@
 #include "path/path.h"
 
 /*
+ * Waits for what a write to come must see of the default streams, dev's context
+ * being current. 0 or a negative code.
+ */
+int cf_stage_settle(struct cf_device *dev);
+
+/*
  * Carries parts of the piece until the feed has none, to or from dev's memory,
  * whose context is current. 0, or a negative code, which the feed was told too
  * unless *begun is false.

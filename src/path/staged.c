@@ -70,19 +70,9 @@ static void carry(void *arg)
 /* *begun stays false: all of this can be done again in a new context. */
 static int settle_in(struct cf_device *dev, void *unused, bool *begun)
 {
-	struct cf_lane *lane;
-	int err = cf_lane_lease(&dev->lanes, &lane);
-
 	(void)unused;
 	(void)begun;
-	if (err)
-		return err;
-	err = cf_lane_order(lane);
-	if (!err)
-		err = cf_cuda_code(
-			cf_cuda_entered()->stream_synchronize(lane->stream));
-	cf_lane_give_back(&dev->lanes, lane);
-	return err;
+	return cf_stage_settle(dev);
 }
 
 /* On the caller's thread: no other can name its per-thread default stream. */

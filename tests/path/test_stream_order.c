@@ -231,6 +231,66 @@ static void a_held_stream_holds_no_other(void **state)
 	bench_fini(&b);
 }
 
+struct shortage {
+	struct bench bench;
+	CUstream stream;
+	struct th_gate gate;
+	unsigned long waits_before;
+	ssize_t written;
+};
+
+static void one_slot(void)
+{
+	const size_t size = SIZE / TH_KIB, one = 1;
+
+	ok(cuFileSetParameterPosixPoolSlabArray(&size, &one, 1));
+}
+
+/* Waits for default streams that were put into streams of the library. */
+static unsigned long waits_put(void)
+{
+	return th_fake()->calls("cuStreamWaitEvent");
+}
+
+static void write_behind(void *arg, unsigned i)
+{
+	struct shortage *s = arg;
+
+	if (i) {
+		s->written = cuFileWrite(s->bench.copy_fh, s->bench.other.ptr,
+					 SIZE, 0, 0);
+		return;
+	}
+	while (waits_put() == s->waits_before)
+		th_sleep_ms(1);
+	atomic_store(&s->gate.open, true);
+	(void)cuStreamSynchronize(s->stream);
+}
+
+/*
+ * A write waits for a blocking stream, that one for a read, and there is one
+ * slot for the two of them.
+ */
+static void a_write_leaves_a_slot_to_what_it_waits_for(void **state)
+{
+	struct io io = { SIZE, 0, 0, -1 };
+	struct shortage s = { .waits_before = 0 };
+
+	(void)state;
+	th_need_fake();
+	one_slot();
+	bench_init(&s.bench);
+	assert_int_equal(cuStreamCreate(&s.stream, 0), 0);
+	th_gate_put(&s.gate, s.stream);
+	read_async(&s.bench, &s.bench.mem, &io, s.stream);
+	s.waits_before = waits_put();
+	th_threads(2, write_behind, &s);
+	assert_int_equal(io.n, SIZE);
+	assert_int_equal(s.written, SIZE);
+	assert_int_equal(cuStreamDestroy(s.stream), 0);
+	bench_fini(&s.bench);
+}
+
 /* Its slots are pinned in the one that goes, and it takes them afterwards. */
 static void a_reset_of_the_primary_context_harms_no_other(void **state)
 {
@@ -304,7 +364,7 @@ static void memory_may_be_freed_in_stream_order_behind_a_read(void **state)
 int main(void)
 {
 	static char names[NR_WAYS][120];
-	static struct CMUnitTest tests[NR_WAYS + 4];
+	static struct CMUnitTest tests[NR_WAYS + 5];
 	size_t nr = 0;
 
 	th_start(120);
@@ -325,6 +385,8 @@ int main(void)
 		events_order_operations_between_streams, th_teardown_close);
 	tests[nr++] = (struct CMUnitTest)cmocka_unit_test_teardown(
 		a_held_stream_holds_no_other, th_teardown_close);
+	tests[nr++] = (struct CMUnitTest)cmocka_unit_test_teardown(
+		a_write_leaves_a_slot_to_what_it_waits_for, th_teardown_close);
 	tests[nr++] = (struct CMUnitTest)cmocka_unit_test_teardown(
 		memory_may_be_freed_in_stream_order_behind_a_read,
 		th_teardown_close);

@@ -141,6 +141,28 @@ static void *wait_for_slot(void *arg)
 	return NULL;
 }
 
+static void a_spare_slot_is_never_the_last_one(void **state)
+{
+	struct cf_pool *pool = cf_pool_new(SLOT, 3 * SLOT, NULL);
+	struct cf_slot *a, *b, *c;
+
+	(void)state;
+	a = cf_slot_try_spare(pool);
+	b = cf_slot_try_spare(pool);
+	assert_non_null(a);
+	assert_non_null(b);
+	assert_null(cf_slot_try_spare(pool));
+	c = lease(pool);
+	assert_null(cf_slot_try_spare(pool));
+	cf_slot_give_back(pool, a);
+	assert_null(cf_slot_try_spare(pool));
+	cf_slot_give_back(pool, b);
+	assert_non_null(cf_slot_try_spare(pool));
+	cf_slot_give_back(pool, b);
+	cf_slot_give_back(pool, c);
+	cf_pool_free(pool, true);
+}
+
 static void lease_blocks_when_the_pool_is_empty_and_goes_on(void **state)
 {
 	struct waiter w = { .pool = cf_pool_new(SLOT, SLOT, NULL) };
@@ -513,6 +535,7 @@ int main(void)
 		TEST(a_pool_grows_to_its_bound_and_no_further),
 		TEST(a_pool_has_at_least_one_slot),
 		TEST(try_lease_takes_what_is_free_and_grows),
+		TEST(a_spare_slot_is_never_the_last_one),
 		TEST(lease_blocks_when_the_pool_is_empty_and_goes_on),
 		TEST(a_crowd_never_holds_more_than_there_are),
 		TEST(lease_without_memory_fails_and_works_again_later),
