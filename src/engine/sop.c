@@ -80,6 +80,8 @@ static void begin_locked(struct cf_run *run, struct cf_sop *sop)
 		.awaited = !cf_sop_is_marked(sop),
 		.extra = run != &sop->run,
 	};
+	if (run->extra)
+		sop->more++;
 	cf_sops_begin();
 	/* the run of a kernel that rings began with the submission */
 	if (sop->ferried && !sop->ferry.rings)

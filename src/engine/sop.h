@@ -79,7 +79,8 @@ struct cf_sop {
 	bool ferried;  /* its ferry's kernel is in the stream */
 	bool belled;   /* it rings; its gate was closed at the submission */
 	bool captured; /* in a graph: may be carried any number of times */
-	bool busy;     /* captured, and `run` is in use */
+	bool busy;     /* captured once, and `run` is in use */
+	unsigned more; /* its runs from malloc */
 	struct cf_stream_ref *ref; /* of a registered stream, or NULL */
 	struct cf_depth *depth;	   /* the stream's, where it counts; or NULL */
 	struct cf_errand errand;

@@ -68,6 +68,24 @@ const struct cf_ferry_ops cf_sop_ferry = {
 };
 
 /*
+ * A graph can be gone while a launch of it is carried, if its context died. The
+ * last run brings the operation home then, and nothing waits for it.
+ */
+static void replay_over_locked(struct cf_run *run)
+{
+	struct cf_sop *sop = run->sop;
+
+	if (run->extra) {
+		sop->more--;
+		free(run);
+	} else {
+		sop->busy = false;
+	}
+	if (!sop->captured && !sop->busy && !sop->more)
+		cf_sop_home_locked(sop, false);
+}
+
+/*
  * Nothing of the run, nor of a captured operation, may be touched after this:
  * a callback that waits for it, or the end of its graph, may free it.
  */
@@ -78,10 +96,8 @@ void cf_run_over_locked(struct cf_run *run)
 	run->done = true;
 	if (run->awaited)
 		return;
-	if (run->extra)
-		free(run);
-	else if (sop->captured)
-		sop->busy = false;
+	if (run->extra || sop->busy)
+		replay_over_locked(run);
 	else if (sop->held)
 		sop->state = CF_SOP_DONE;
 	else
@@ -138,7 +154,8 @@ void cf_sop_graph_gone(void *arg)
 
 	cf_sops_lock();
 	sop->captured = false;
-	cf_sop_home_locked(sop, false);
+	if (!sop->busy && !sop->more)
+		cf_sop_home_locked(sop, false);
 	cf_sops_unlock();
 }
 

@@ -7,6 +7,7 @@
 #include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
+#include "engine/dock_internal.h"
 #include "harness.h"
 
 #define SIZE (512 * TH_KIB)
@@ -319,6 +320,69 @@ static void an_exec_destroyed_while_it_runs_runs_to_its_end(void **state)
 	bench_fini(&b);
 }
 
+/* A file that is read when the test says so. */
+static struct th_gate gate;
+
+static ssize_t read_at_the_gate(const void *handle, char *buf, size_t size,
+				off_t off, const cufileRDMAInfo_t *info)
+{
+	gate.reached = true;
+	while (!gate.open)
+		th_sleep_ms(1);
+	memset(buf, 7, size);
+	return (ssize_t)size;
+}
+
+static CUfileHandle_t slow_file(void)
+{
+	static const CUfileFSOps_t ops = { .read = read_at_the_gate };
+	CUfileDescr_t descr = { .type = CU_FILE_HANDLE_TYPE_USERSPACE_FS,
+				.handle.handle = &gate,
+				.fs_ops = &ops };
+	CUfileHandle_t fh;
+
+	ok(cuFileHandleRegister(&fh, &descr));
+	return fh;
+}
+
+/* The operation goes back to where it came from once, not twice. */
+static void a_context_and_its_graph_may_end_while_a_launch_is_carried(
+	void **state)
+{
+	struct io io = { 4096, 0, 0, -1 };
+	CUcontext ctx;
+	CUgraphExec exec;
+	CUgraph graph;
+	CUdeviceptr mem;
+	CUstream stream;
+	CUfileHandle_t fh;
+
+	th_need_fake();
+	th_open();
+	fh = slow_file();
+	assert_int_equal(cuCtxCreate_v2(&ctx, 0, 0), 0);
+	assert_int_equal(cuMemAlloc(&mem, 4096), 0);
+	assert_int_equal(cuStreamCreate(&stream, CF_CU_STREAM_NON_BLOCKING), 0);
+	assert_int_equal(
+		cuStreamBeginCapture(stream, CF_CU_STREAM_CAPTURE_MODE_RELAXED),
+		0);
+	ok(cuFileReadAsync(fh, (void *)(uintptr_t)mem, &io.size, &io.file_off,
+			   &io.buf_off, &io.n, stream));
+	assert_int_equal(cuStreamEndCapture(stream, &graph), 0);
+	exec = instantiate(graph);
+	assert_int_equal(cuGraphLaunch(exec, stream), 0);
+	th_gate_reach(&gate);
+	assert_int_equal(cuCtxDestroy(ctx), 0);
+	th_thread_gpu();
+	(void)cuGraphExecDestroy(exec);
+	(void)cuGraphDestroy(graph);
+	await_ends();
+	gate.open = true;
+	cuFileHandleDeregister(fh);
+	th_close();
+	assert_null(cf_docks.first); /* all are at home */
+}
+
 /* A capture that fails half way: the graph is gone and nothing is left. */
 static void a_capture_that_fails_leaves_nothing(void **state)
 {
@@ -405,6 +469,7 @@ int main(void)
 		TEST(promised_parameters_are_those_of_the_capture),
 		TEST(a_graph_outlives_the_session_it_was_captured_in),
 		TEST(an_exec_destroyed_while_it_runs_runs_to_its_end),
+		TEST(a_context_and_its_graph_may_end_while_a_launch_is_carried),
 		TEST(a_capture_that_fails_leaves_nothing),
 		TEST(a_trial_that_nobody_could_await_ends_before_its_page),
 		TEST(an_invalid_capture_takes_no_operation),
