@@ -199,7 +199,7 @@ static int watch(const struct options *o, struct snapshot *before)
 		*before = s;
 	}
 	snapshot_free(before);
-	return ferror(stdout) ? EXIT_FAILURE : status;
+	return wrote_all() ? status : EXIT_FAILURE;
 }
 
 int main(int argc, char **argv)
@@ -209,7 +209,7 @@ int main(int argc, char **argv)
 	int status = parse(argc, argv, &o);
 
 	if (status >= 0)
-		return status;
+		return wrote_all() ? status : EXIT_FAILURE;
 	if (o.list)
 		return list_processes(o.watch) ? EXIT_SUCCESS : EXIT_FAILURE;
 	if (!snapshot_take(&s, o.pid))
@@ -218,5 +218,5 @@ int main(int argc, char **argv)
 	if (o.watch > 0)
 		return watch(&o, &s);
 	snapshot_free(&s);
-	return fflush(stdout) ? EXIT_FAILURE : EXIT_SUCCESS;
+	return wrote_all() ? EXIT_SUCCESS : EXIT_FAILURE;
 }

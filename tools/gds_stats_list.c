@@ -168,7 +168,7 @@ bool list_processes(double watch)
 
 	while (ok) {
 		print_listing(&now, &before);
-		ok = !fflush(stdout);
+		ok = wrote_all();
 		if (!ok || watch <= 0)
 			break;
 		wait_for(watch);

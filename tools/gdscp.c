@@ -147,7 +147,7 @@ int main(int argc, char **argv)
 	bool ok;
 
 	if (status >= 0)
-		return status;
+		return wrote_all() ? status : EXIT_FAILURE;
 	copy.src.name = o.src;
 	copy.dst.name = o.dst;
 	ok = o.host ? chunk_new_host(&copy.chunk, o.chunk) :
@@ -157,5 +157,5 @@ int main(int argc, char **argv)
 	ok = copy_and_check(&copy);
 	copy_close(&copy);
 	ok &= chunk_free(&copy.chunk);
-	return ok && fflush(stdout) == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+	return wrote_all() && ok ? EXIT_SUCCESS : EXIT_FAILURE;
 }

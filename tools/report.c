@@ -46,6 +46,14 @@ bool check(CUfileError_t status, const char *call, const char *name)
 		    (int)status.err, cufileop_status_error(status.err));
 }
 
+bool wrote_all(void)
+{
+	if (fflush(stdout))
+		return fail_errno("write", "the result");
+	/* the errno of an earlier write is gone */
+	return !ferror(stdout) || fail("write the result: a part is lost");
+}
+
 bool fail_io(const char *call, const char *name, off_t off, size_t size)
 {
 	return fail_code(call, name, off, size, errno);

@@ -25,6 +25,9 @@ bool fail_io(const char *call, const char *name, off_t off, size_t size);
 bool fail_code(const char *call, const char *name, off_t off, size_t size,
 	       int code);
 
+/* Flushes stdout. False if it could not be written, now or before. */
+bool wrote_all(void);
+
 /* True for success; else reported, with the name of the code. */
 bool check(CUfileError_t status, const char *call, const char *name);
 

@@ -80,6 +80,11 @@ a_failing_copy_names_file_offset_and_reason() {
 bytes_that_did_not_arrive_are_noticed() {
 	OCF_PATH=null status_is 1 on_host "$dir/odd" "$dir/copy"
 }
+a_result_that_cannot_be_written_is_an_error() {
+	full() { "$gdscp" "$@" >/dev/full 2>"$dir/err"; }
+	status_is 1 full --host "$dir/odd" "$dir/copy" &&
+		says 'write the result: ' && status_is 1 full --help
+}
 a_log_that_the_user_configured_stays_the_users() {
 	CUFILE_LOGFILE_PATH=$dir/log CUFILE_LOGGING_LEVEL=INFO \
 		on_host "$dir/odd" "$dir/copy" && says 'that you have conf' &&
@@ -108,6 +113,7 @@ for name in a_copy_through_gpu_memory_is_equal \
 	a_missing_source_is_named \
 	a_failing_copy_names_file_offset_and_reason \
 	bytes_that_did_not_arrive_are_noticed \
+	a_result_that_cannot_be_written_is_an_error \
 	a_log_that_the_user_configured_stays_the_users \
 	the_private_log_is_removed \
 	wrong_options_are_usage_errors; do

@@ -414,6 +414,19 @@ def test_wrong_options_are_usage_errors():
     assert run("--help")[0] == 0
 
 
+def test_numbers_that_cannot_be_written_are_an_error(load):
+    one = load(3)
+    for args in (["-p", str(one.pid)], ["--list"],
+                 ["--list", "--watch", "1"],
+                 ["-p", str(one.pid), "--watch", "1"], ["--help"]):
+        with open("/dev/full", "w", encoding="ascii") as full:
+            done = subprocess.run([os.environ["OCF_GDS_STATS"], *args],
+                                  stdout=full, stderr=subprocess.PIPE,
+                                  text=True, check=False, timeout=60)
+        assert done.returncode == 1, args
+        assert "write the result: " in done.stderr, args
+
+
 # ------------------------------------------------------------------ files
 
 def test_level_0_makes_no_file(load):

@@ -800,3 +800,19 @@ class TestUsage:
                        "-o FILE", "--json", "--dump-config", "--root DIR"):
             assert option in text
         assert run("--help").stdout == text
+
+    # a line at a time, nothing is left for the last flush to fail with
+    @pytest.mark.parametrize("prefix", [(), ("stdbuf", "-oL")])
+    @pytest.mark.parametrize("arguments", [
+        ("-p",), ("-v",), ("--dump-config",), ("-h",)])
+    def test_an_answer_that_cannot_be_written_is_status_3(self, arguments,
+                                                          prefix):
+        if prefix and os.environ["OCF_SANITIZED"] == "1":
+            pytest.skip("a sanitizer's library must be the first")
+        with open("/dev/full", "w", encoding="ascii") as full:
+            done = subprocess.run([*prefix, GDSCHECK, *arguments],
+                                  env=environment(), stdout=full, text=True,
+                                  stderr=subprocess.PIPE, check=False,
+                                  timeout=60)
+        assert done.returncode == 3
+        assert "write the result: " in done.stderr

@@ -188,5 +188,5 @@ int main(int argc, char **argv)
 
 	if (status < 0)
 		status = run(&o);
-	return fflush(stdout) ? GDSCHECK_CANNOT : status;
+	return wrote_all() ? status : GDSCHECK_CANNOT;
 }

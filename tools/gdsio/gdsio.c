@@ -64,9 +64,5 @@ int main(int argc, char **argv)
 			status = EXIT_INTERRUPTED;
 	}
 	plan_free(&plan);
-	if (fflush(stdout) || ferror(stdout)) {
-		fail_errno("write", "the result");
-		return EXIT_FAILURE;
-	}
-	return status;
+	return wrote_all() ? status : EXIT_FAILURE;
 }

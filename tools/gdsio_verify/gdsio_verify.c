@@ -182,9 +182,5 @@ int main(int argc, char **argv)
 
 	if (status < 0)
 		status = verify(&trial) ? EXIT_SUCCESS : EXIT_FAILURE;
-	if (fflush(stdout) || ferror(stdout)) {
-		fail_errno("write", "the result");
-		return EXIT_FAILURE;
-	}
-	return status;
+	return wrote_all() ? status : EXIT_FAILURE;
 }
