@@ -42,6 +42,8 @@ EVERYWHERE = [
     (r"(?<![\w.}])/(?:work|root|home)/\w",
      "a path of one machine means nothing on another"),
 ]
+# In texts of src, but not in those that a GPU runs.
+ADDRESS = re.compile(r"%p|%#?l?lx")
 
 
 def files():
@@ -96,6 +98,14 @@ def check_rules(name, lines, report):
                 report(number, f"{match[0]!r}: {why}")
 
 
+def check_texts(lines, report):
+    for number, line in enumerate(lines, 1):
+        match = ADDRESS.search(line)
+        if match:
+            report(number, f"{match[0]!r}: an address is shown by CF_TAG, so "
+                           "that a log does not tell where memory is")
+
+
 def check_lengths(lines, report):
     if len(lines) > MAX_FILE:
         report(1, f"{len(lines)} lines, at most {MAX_FILE}: look for the "
@@ -128,6 +138,8 @@ def check_file(path, faults):
     check_rules(name, lines, report)
     if name.startswith("src/") and path.suffix in (".c", ".h"):
         check_lengths(lines, report)
+        if not name.endswith("_ptx.h"):  # %p is a register there
+            check_texts(lines, report)
 
 
 def main():

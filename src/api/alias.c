@@ -5,13 +5,14 @@
 #include "api/translate.h"
 #include "core/alias.h"
 #include "core/log.h"
+#include "core/log_tag.h"
 
 CUfileError_t ocf_alias_set_provider(const ocf_alias_provider_t *provider)
 {
 	int err = cf_alias_set_provider(provider);
 
 	if (err)
-		cf_log(CF_LOG_ERROR, "alias provider %p: code %d",
-		       (const void *)provider, err);
+		cf_log(CF_LOG_ERROR, "alias provider " CF_TAG ": code %d",
+		       cf_tag(provider), err);
 	return cf_error(err);
 }

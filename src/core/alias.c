@@ -16,6 +16,7 @@
 #include "core/alias_test.h"
 #include "core/dma_buf.h"
 #include "core/log.h"
+#include "core/log_tag.h"
 #include "seam/os.h"
 
 static pthread_mutex_t provider_lock = PTHREAD_MUTEX_INITIALIZER;
@@ -152,8 +153,9 @@ static enum cf_alias_state try_provider(unsigned nr,
 		return CF_ALIAS_NOBODY;
 	state = cf_alias_test(nr, mem, alias);
 	cf_log(state == CF_ALIAS_WRONG ? CF_LOG_WARN : CF_LOG_INFO,
-	       "alias of %p len %zu gpu %d: %s, %s", (void *)mem->addr, size,
-	       mem->ordinal, providers[nr].name, cf_alias_state_name(state));
+	       "alias of " CF_TAG " len %zu gpu %d: %s, %s", cf_tag(mem->addr),
+	       size, mem->ordinal, providers[nr].name,
+	       cf_alias_state_name(state));
 	if (state == CF_ALIAS_WRONG)
 		cf_alias_unmap(alias);
 	return state;

@@ -7,6 +7,7 @@
 #include <string.h>
 #include <sys/mman.h>
 #include "core/log.h"
+#include "core/log_tag.h"
 #include "core/nvfs.h"
 #include "core/topology.h"
 #include "seam/os.h"
@@ -38,8 +39,8 @@ void cf_nvfs_unmap(struct cf_nvfs_mapping *m)
 	if (m->shadow)
 		err = cf_os->unmap(m->shadow, m->shadow_size);
 	if (err)
-		cf_log(CF_LOG_ERROR, "nvidia-fs: unmap %p len %zu: %s",
-		       m->shadow, m->shadow_size, strerror(-err));
+		cf_log(CF_LOG_ERROR, "nvidia-fs: unmap " CF_TAG " len %zu: %s",
+		       cf_tag(m->shadow), m->shadow_size, strerror(-err));
 	if (m->fence && !err)
 		cf_os->unmap(m->fence, CF_NVFS_BLOCK);
 	free(m);
@@ -95,8 +96,8 @@ int cf_nvfs_map(const struct cf_buffer_range *reg, int ordinal,
 		err = map_range(m, reg, ordinal);
 	if (err) {
 		cf_log_limited(CF_LOG_WARN,
-			       "nvidia-fs: map GPU %d %#lx len %zu: %s",
-			       ordinal, (unsigned long)reg->base,
+			       "nvidia-fs: map GPU %d " CF_TAG " len %zu: %s",
+			       ordinal, cf_tag(reg->base),
 			       (size_t)(reg->end - reg->base), strerror(-err));
 		cf_nvfs_unmap(m);
 		return err;

@@ -149,9 +149,9 @@ void cf_sop_lost(struct cf_sop *sop)
 	if (!begin(sop, &open))
 		return;
 	cf_log(CF_LOG_ERROR,
-	       "stream IO, handle %p: its context died before its stream came "
+	       "stream IO, handle %s: its context died before its stream came "
 	       "to it",
-	       sop->errand.call.handle);
+	       cf_handle_words(sop->errand.call.handle));
 	if (sop->parcel)
 		cf_parcel_fail(sop->parcel, -CU_FILE_CUDA_DRIVER_ERROR);
 	cf_run_end(&sop->run);

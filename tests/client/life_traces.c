@@ -5,18 +5,35 @@
  */
 #include "life.h"
 
+#include <opencufile.h>
 #include <unistd.h>
 
 static char host[DATA_SIZE];
 
+/* A provider of aliases that is wrong: the memory is another one's. */
+static int map_host(void *arg, int gpu_index, const void *memory, size_t size,
+		    void **cpu)
+{
+	*cpu = host;
+	return 0;
+}
+
+static void unmap_host(void *arg, void *cpu, size_t size)
+{
+}
+
 static void do_all(CUfileHandle_t fh, char *mem)
 {
+	const ocf_alias_provider_t provider = { .struct_size = sizeof(provider),
+						.map = map_host,
+						.unmap = unmap_host };
 	CUfileIOParams_t io = { .mode = CUFILE_BATCH, .opcode = CUFILE_READ };
 	CUfileIOVec_t iov = { host, 4096 };
 	CUfileIOEvents_t event;
 	CUfileBatchHandle_t batch;
 	unsigned nr = 1;
 
+	OK(ocf_alias_set_provider(&provider));
 	OK(cuFileBufRegister(host, DATA_SIZE, 0));
 	OK(cuFileBufRegister(mem, DATA_SIZE, 0));
 	for (size_t off = 0; off < 5000; off += 777) {
@@ -42,6 +59,7 @@ static void do_wrongly(CUfileHandle_t fh, char *mem)
 	static size_t size = 64;
 	static off_t off = -1;
 	static ssize_t done;
+	static const ocf_alias_provider_t no_provider;
 	CUfileIOVec_t iov = { host, 4096 };
 	void *stream;
 
@@ -54,6 +72,7 @@ static void do_wrongly(CUfileHandle_t fh, char *mem)
 	CHECK(cuFileBufRegister(mem, DATA_SIZE, 0).err);
 	CHECK(cuFileBufRegister(mem, DATA_SIZE * 100, 0).err);
 	CHECK(cuFileBufDeregister(host + 1).err);
+	CHECK(ocf_alias_set_provider(&no_provider).err);
 	CHECK(!gpu.stream_create(&stream, 1));
 	(void)cuFileReadAsync(fh, mem, &size, &off, &off, &done,
 			      (CUstream)stream);
