@@ -5,7 +5,6 @@
 #include "core/aperture.h"
 #include "core/context.h"
 #include "core/gpu.h"
-#include "core/numbers.h"
 
 void cf_ferry_init(struct cf_ferry *ferry, const struct cf_ferry_ops *ops)
 {
@@ -153,46 +152,24 @@ bool cf_ferry_is_full(struct cf_ferry *ferry)
 	       !cf_ferry_has_moved(ferry, nr - CF_FERRY_ORDERS + 1);
 }
 
-static int post_all_locked(struct cf_ferry *ferry,
-			   const struct cf_ferry_order *whole, size_t size,
-			   size_t step)
+int cf_ferry_post(struct cf_ferry *ferry, uint64_t dst, uint64_t src,
+		  size_t size, uint32_t *nr)
 {
-	int err = 0;
-
-	for (size_t at = 0; at < size && !err; at += step) {
-		const struct cf_ferry_order order = {
-			.dst = whole->dst + at,
-			.src = whole->src + at,
-			.size = (uint32_t)cf_least(step, size - at),
-		};
-
-		err = post_locked(ferry, &order);
-	}
-	show_state(ferry, false);
-	return err;
-}
-
-int cf_ferry_post_in_steps(struct cf_ferry *ferry, uint64_t dst, uint64_t src,
-			   size_t size, size_t step, uint32_t *nr)
-{
-	const struct cf_ferry_order whole = { .dst = dst, .src = src };
+	const struct cf_ferry_order order = { .dst = dst,
+					      .src = src,
+					      .size = (uint32_t)size };
 	bool first;
 	int err;
 
 	pthread_mutex_lock(&ferry->lock);
-	err = post_all_locked(ferry, &whole, size, step);
+	err = post_locked(ferry, &order);
+	show_state(ferry, false);
 	*nr = ferry->posted;
 	first = !err && open_locked(ferry);
 	pthread_mutex_unlock(&ferry->lock);
 	if (first)
 		ferry->ops->open(ferry);
 	return err;
-}
-
-int cf_ferry_post(struct cf_ferry *ferry, uint64_t dst, uint64_t src,
-		  size_t size, uint32_t *nr)
-{
-	return cf_ferry_post_in_steps(ferry, dst, src, size, size, nr);
 }
 
 void cf_ferry_end(struct cf_ferry *ferry)

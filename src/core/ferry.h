@@ -180,19 +180,12 @@ uint64_t cf_ferry_addr(const struct cf_ferry *ferry, const char *at);
 void cf_ferry_begin(struct cf_ferry *ferry);
 
 /*
- * Has the kernel move size bytes, up to 4 GiB, between pinned memory and
+ * Has the kernel move size bytes, less than 4 GiB, between pinned memory and
  * memory of the stream's GPU, which both stay until it has. May wait until it
  * has room. *nr: the order's number. 0, or a CUDA code: it will not.
  */
 int cf_ferry_post(struct cf_ferry *ferry, uint64_t dst, uint64_t src,
 		  size_t size, uint32_t *nr);
-
-/*
- * The same in several orders, of step bytes each but for the last; *nr: of the
- * last one.
- */
-int cf_ferry_post_in_steps(struct cf_ferry *ferry, uint64_t dst, uint64_t src,
-			   size_t size, size_t step, uint32_t *nr);
 
 /* Whether order nr has been carried out; acquire. nr 0: there was no order. */
 bool cf_ferry_has_moved(const struct cf_ferry *ferry, uint32_t nr);
