@@ -42,14 +42,19 @@ void cf_log_write(enum cf_log_level level, const char *file, int line,
 		  const char *fmt, ...) __attribute__((format(printf, 4, 5)));
 
 /*
- * The threshold is read relaxed: while the log is being reconfigured one line
- * more or less does not matter, and cf_log_write takes the lock.
+ * Whether lines of that level are written. Read relaxed: while the log is being
+ * reconfigured one line more or less does not matter, and cf_log_write takes
+ * the lock.
  */
+static inline bool cf_log_takes(enum cf_log_level level)
+{
+	return (int)level <=
+	       atomic_load_explicit(&cf_log_threshold, memory_order_relaxed);
+}
+
 #define cf_log(level, ...) \
 	do { \
-		if ((int)(level) <= \
-		    atomic_load_explicit(&cf_log_threshold, \
-					 memory_order_relaxed)) \
+		if (cf_log_takes(level)) \
 			cf_log_write((level), __FILE__, __LINE__, \
 				     __VA_ARGS__); \
 	} while (0)
@@ -82,10 +87,7 @@ bool cf_log_site_may(struct cf_log_site *site);
 		static struct cf_log_site site_ = { .file = __FILE__, \
 						    .line = __LINE__, \
 						    .level = (level_) }; \
-		if ((int)(level_) <= \
-			    atomic_load_explicit(&cf_log_threshold, \
-						 memory_order_relaxed) && \
-		    cf_log_site_may(&site_)) \
+		if (cf_log_takes(level_) && cf_log_site_may(&site_)) \
 			cf_log_write((level_), __FILE__, __LINE__, \
 				     __VA_ARGS__); \
 	} while (0)

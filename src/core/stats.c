@@ -187,16 +187,10 @@ void cf_stats_open(int configured_level)
 		cf_stats_start();
 }
 
-static bool log_takes(enum cf_log_level level)
-{
-	return (int)level <=
-	       atomic_load_explicit(&cf_log_threshold, memory_order_relaxed);
-}
-
 void cf_stats_close(void)
 {
 	cf_stats_stop();
-	if (control.level >= 1 && log_takes(CF_LOG_INFO))
+	if (control.level >= 1 && cf_log_takes(CF_LOG_INFO))
 		cf_stats_report(&control.stopped, control.level);
 	control.level = 0;
 	control.chosen = false;

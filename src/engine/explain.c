@@ -280,17 +280,11 @@ static void tell(const ocf_explain_t *e)
 	(void)cf_os->write(STDERR_FILENO, line, n);
 }
 
-static bool log_takes(enum cf_log_level level)
-{
-	return (int)level <=
-	       atomic_load_explicit(&cf_log_threshold, memory_order_relaxed);
-}
-
 /* Once a session, to every log there is (contract 4.4). */
 static void notice_compat(const struct cf_request *req)
 {
 	if (req->piece.mem.kind == CF_MEMORY_HOST ||
-	    !log_takes(CF_LOG_NOTICE) || !req->route.path ||
+	    !cf_log_takes(CF_LOG_NOTICE) || !req->route.path ||
 	    !req->route.path->compat)
 		return;
 	if (atomic_load_explicit(&noticed, memory_order_relaxed) ||
@@ -316,7 +310,7 @@ static CF_APART void tell_new_route(const struct cf_request *req)
 void cf_explain_new_route(const struct cf_request *req)
 {
 	notice_compat(req);
-	if (log_takes(req->route.path ? CF_LOG_INFO : CF_LOG_ERROR) ||
+	if (cf_log_takes(req->route.path ? CF_LOG_INFO : CF_LOG_ERROR) ||
 	    atomic_load_explicit(&to_stderr, memory_order_relaxed))
 		tell_new_route(req);
 }
