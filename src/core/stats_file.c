@@ -225,16 +225,6 @@ void cf_stats_file_say(int level, bool counting, uint64_t since_ns,
 	__atomic_store_n(&head->counting, counting, __ATOMIC_RELAXED);
 }
 
-static const struct cf_gpu *gpu_of(int ordinal)
-{
-	const struct cf_gpu *gpu;
-
-	for (unsigned n = 0; (gpu = cf_gpu_at(n)); n++)
-		if (gpu->ordinal == ordinal)
-			return gpu;
-	return NULL;
-}
-
 void cf_stats_file_buffers(int ordinal)
 {
 	if (ordinal < 0 || ordinal >= OCF_STATS_MAX_GPUS)
@@ -245,7 +235,7 @@ void cf_stats_file_buffers(int ordinal)
 
 void cf_stats_file_gpu(int ordinal)
 {
-	const struct cf_gpu *gpu = gpu_of(ordinal);
+	const struct cf_gpu *gpu = cf_gpu_find(ordinal);
 	struct ocf_stats_gpu *to;
 	uint64_t uuid[2];
 
