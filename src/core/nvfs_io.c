@@ -13,6 +13,7 @@
 #include <stdatomic.h>
 #include <string.h>
 #include <sys/sysmacros.h>
+#include "core/clock.h"
 #include "core/log.h"
 #include "core/pause.h"
 #include "seam/os.h"
@@ -20,7 +21,7 @@
 #define SPINS 2000
 #define YIELDS 200
 #define NAP_NS 50000
-#define GIVE_UP_NS 2000000000ull
+#define GIVE_UP_NS 2000000000ll
 
 int cf_nvfs_file_facts(int fd, struct cf_nvfs_file *file)
 {
@@ -142,15 +143,6 @@ static void start_one(const struct cf_nvfs_file *file, struct cf_nvfs_op *op)
 	op->err = call(file, op, false, &result);
 }
 
-static uint64_t now_ns(void)
-{
-	struct timespec ts = { 0 };
-
-	if (cf_os->clock_gettime(CLOCK_MONOTONIC, &ts))
-		return 0;
-	return (uint64_t)ts.tv_sec * 1000000000 + (uint64_t)ts.tv_nsec;
-}
-
 /*
  * After EPERM entries before a bad one may have begun, and only their fences
  * tell which, in time. After another error of the call none has begun.
@@ -162,7 +154,7 @@ static void doubt(struct cf_nvfs_op *op, int err)
 		return;
 	}
 	op->map->broken = true;
-	op->give_up_ns = now_ns() + GIVE_UP_NS;
+	op->give_up_ns = cf_clock_ns() + GIVE_UP_NS;
 }
 
 void cf_nvfs_start(const struct cf_nvfs_file *file,
@@ -214,7 +206,7 @@ static bool may_never_come(struct cf_nvfs_op *op)
 	if (!op->give_up_ns &&
 	    __atomic_load_n(&op->map->fence->state, __ATOMIC_RELAXED) ==
 		    CF_NVFS_DIED)
-		op->give_up_ns = now_ns() + GIVE_UP_NS;
+		op->give_up_ns = cf_clock_ns() + GIVE_UP_NS;
 	return op->give_up_ns;
 }
 
@@ -231,7 +223,7 @@ static bool wait_for_fence(struct cf_nvfs_op *op)
 		if (turn < SPINS + YIELDS || !may_never_come(op))
 			continue;
 		/* the count of turns is for a clock that stands still */
-		if (now_ns() > op->give_up_ns ||
+		if (cf_clock_ns() > op->give_up_ns ||
 		    turn > SPINS + YIELDS + GIVE_UP_NS / NAP_NS)
 			return false;
 	}

@@ -31,7 +31,7 @@ struct cf_nvfs_op {
 	off_t off;
 	/* for start and end: */
 	int err; /* of the start; not 0: there is no fence to wait for */
-	uint64_t give_up_ns; /* end of the wait; 0: the fence is sure to come */
+	int64_t give_up_ns; /* end of the wait; 0: the fence is sure to come */
 };
 
 /* Facts of a descriptor that stays open and is O_DIRECT. 0 or -errno. */

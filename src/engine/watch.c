@@ -14,13 +14,13 @@
 #include "engine/watch.h"
 
 #include <pthread.h>
-#include <time.h>
 #include "core/numbers.h"
 #include "core/pause.h"
 #include "engine/bell.h"
 #include "engine/deadline.h"
 #include "engine/sop.h"
 #include "engine/worker.h"
+#include "seam/ticks.h"
 
 /* looks without a pause for so long after news: a sleep costs as much */
 #define SPIN_NS (50 * 1000)
@@ -41,7 +41,7 @@ static struct {
 	_Atomic bool adrift;	/* the worker that clears it has the watch */
 	_Atomic unsigned lingering; /* workers that could take it at once */
 	unsigned watchers;	    /* lock; workers in run_watch */
-	_Atomic uint64_t asked;	    /* when contexts were asked about last */
+	_Atomic int64_t asked;	    /* when contexts were asked about last */
 	struct cf_task task;	    /* runs run_watch */
 } watch = { .lock = PTHREAD_MUTEX_INITIALIZER };
 static pthread_once_t once = PTHREAD_ONCE_INIT;
@@ -49,14 +49,6 @@ static pthread_once_t once = PTHREAD_ONCE_INIT;
 static void init_news(void)
 {
 	cf_deadline_cond_init(&watch.news);
-}
-
-static uint64_t now_ns(void)
-{
-	struct timespec ts;
-
-	clock_gettime(CLOCK_MONOTONIC, &ts);
-	return (uint64_t)ts.tv_sec * 1000000000 + (uint64_t)ts.tv_nsec;
 }
 
 /*
@@ -122,13 +114,13 @@ static void hand_on(void)
 }
 
 /* Ends early at a call; calls: the count of calls before the last look. */
-static void nap(uint64_t ns, unsigned calls)
+static void nap(int64_t ns, unsigned calls)
 {
 	struct timespec until;
-	uint64_t end = now_ns() + ns;
+	int64_t end = cf_ticks_ns() + ns;
 
-	until.tv_sec = (time_t)(end / 1000000000);
-	until.tv_nsec = (long)(end % 1000000000);
+	until.tv_sec = end / 1000000000;
+	until.tv_nsec = end % 1000000000;
 	pthread_mutex_lock(&watch.lock);
 	atomic_store(&watch.napping, true);
 	if (atomic_load(&watch.calls) == calls)
@@ -162,9 +154,9 @@ static void look_after_contexts(void)
 }
 
 /* True once in a while, for one worker. */
-static bool shall_ask(uint64_t now)
+static bool shall_ask(int64_t now)
 {
-	uint64_t asked = atomic_load(&watch.asked);
+	int64_t asked = atomic_load(&watch.asked);
 
 	return now - asked > ASK_AFTER_NS &&
 	       atomic_compare_exchange_strong(&watch.asked, &asked, now);
@@ -188,11 +180,11 @@ static void count_watcher(int more)
 static struct cf_sop *keep_watch(bool *asks)
 {
 	unsigned calls = atomic_load(&watch.calls);
-	uint64_t since = now_ns(), now = since;
+	int64_t since = cf_ticks_ns(), now = since;
 	struct cf_sop *sop;
 
 	while (!(sop = look(now - since < SPIN_NS)) && !stop_if_quiet()) {
-		now = now_ns();
+		now = cf_ticks_ns();
 		*asks = shall_ask(now);
 		/* other work may have no other worker to do it */
 		if (*asks || cf_workers_are_wanted(NULL)) {
@@ -204,8 +196,8 @@ static struct cf_sop *keep_watch(bool *asks)
 			since = now;
 		}
 		if (now - since > SPIN_NS)
-			nap(cf_clamp((now - since) / NAP_SHARE, NAP_MIN_NS,
-				     NAP_MAX_NS),
+			nap((int64_t)cf_clamp((size_t)(now - since) / NAP_SHARE,
+					      NAP_MIN_NS, NAP_MAX_NS),
 			    calls);
 	}
 	if (sop)
@@ -220,12 +212,12 @@ static struct cf_sop *keep_watch(bool *asks)
  */
 static struct cf_sop *linger(bool *has_watch)
 {
-	uint64_t since = now_ns();
+	int64_t since = cf_ticks_ns();
 	struct cf_sop *sop = NULL;
 
 	atomic_fetch_add(&watch.lingering, 1);
 	while (!sop && !*has_watch && !cf_workers_have_work() &&
-	       now_ns() - since < SPIN_NS) {
+	       cf_ticks_ns() - since < SPIN_NS) {
 		sop = look(true);
 		*has_watch = !sop && take_watch();
 	}
@@ -277,7 +269,7 @@ static int begin_watch(void)
 	pthread_mutex_lock(&watch.lock);
 	if (!atomic_load(&watch.kept) && cf_bells_armed()) {
 		watch.task.run = run_watch;
-		atomic_store(&watch.asked, now_ns());
+		atomic_store(&watch.asked, cf_ticks_ns());
 		atomic_store(&watch.kept, true);
 		err = pass_on();
 		if (err)
