@@ -226,23 +226,6 @@ static bool run_blocks(const struct cf_piece *piece, size_t at, size_t size,
 	return report(&inner, at, size, feed);
 }
 
-/* No copy in a lane orders the write, so it waits for the default streams. */
-static int settle(const struct cf_piece *piece)
-{
-	if (piece->op == CF_READ || !piece->ordered)
-		return 0;
-	return cf_path_staged.settle(piece);
-}
-
-/* The client may start a kernel on the bytes as soon as the read returns. */
-static void arrive(const struct cf_piece *piece, struct cf_feed *feed)
-{
-	int err = piece->op == CF_READ ? cf_arrival_flush(&piece->mem) : 0;
-
-	if (err)
-		cf_feed_short(feed, 0, err);
-}
-
 static void alias_run(const struct cf_piece *piece, struct cf_feed *feed,
 		      struct cf_crew *crew)
 {
@@ -251,7 +234,7 @@ static void alias_run(const struct cf_piece *piece, struct cf_feed *feed,
 	size_t head = direct ? way.head : 0;
 	size_t whole = direct ? way.direct : piece->size;
 	struct cf_piece settled = *piece;
-	int err = settle(piece);
+	int err = cf_path_settle_write(piece);
 
 	if (err) {
 		cf_feed_short(feed, 0, err);
@@ -262,13 +245,13 @@ static void alias_run(const struct cf_piece *piece, struct cf_feed *feed,
 	    run_blocks(&settled, head, whole, feed, crew))
 		run_edge(&settled, head + whole, piece->size - head - whole,
 			 feed);
-	arrive(piece, feed);
+	cf_path_arrive(piece, feed);
 }
 
 const struct cf_path_ops cf_path_alias = {
 	.name = "alias",
 	.can = alias_can,
 	.way = alias_way,
-	.settle = settle,
+	.settle = cf_path_settle_write,
 	.run = alias_run,
 };

@@ -144,16 +144,11 @@ static struct cf_file_way nvfs_way(const struct cf_piece *piece)
 	};
 }
 
-static int nvfs_settle(const struct cf_piece *piece)
-{
-	return cf_path_staged.settle(piece);
-}
-
 const struct cf_path_ops cf_path_nvfs = {
 	.name = "nvfs",
 	.compat = false,
 	.can = nvfs_can,
 	.way = nvfs_way,
-	.settle = nvfs_settle,
+	.settle = cf_path_settle_write,
 	.run = cf_nvfs_ride,
 };

@@ -17,7 +17,6 @@
 #include <errno.h>
 #include <stdatomic.h>
 #include <string.h>
-#include "core/arrival.h"
 #include "core/config.h"
 #include "core/log.h"
 #include "core/nvfs_io.h"
@@ -293,9 +292,7 @@ static int begin(struct ride *ride)
 	if (err)
 		return err;
 	ride->nr = 1;
-	/* kernels in the default streams may still write the memory */
-	if (piece->op == CF_WRITE && piece->ordered)
-		err = cf_path_staged.settle(piece);
+	err = cf_path_settle_write(piece);
 	if (err)
 		stop(ride, err);
 	return 0;
@@ -321,11 +318,7 @@ void cf_nvfs_ride(const struct cf_piece *piece, struct cf_feed *feed,
 		carry(&ride);
 	while (ride.nr)
 		cf_nvfs_give_back(ride.flights[--ride.nr].op.map);
-	if (piece->op == CF_READ) {
-		err = cf_arrival_flush(&piece->mem);
-		if (err)
-			cf_feed_short(feed, 0, err);
-	}
+	cf_path_arrive(piece, feed);
 	if (ride.done < piece->size)
 		cf_feed_short(feed, ride.done, ride.code);
 }

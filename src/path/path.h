@@ -153,6 +153,16 @@ struct cf_path_ops {
 
 /* A stock settle: nothing must come before the write. */
 int cf_path_no_settle(const struct cf_piece *piece);
+/*
+ * For paths whose writes no copy in a lane orders: waits for the default
+ * streams. Their runs call it, too; it does nothing for other pieces.
+ */
+int cf_path_settle_write(const struct cf_piece *piece);
+/*
+ * For paths by which bytes come to a GPU from outside, after a run: the client
+ * may start a kernel on them as soon as the read returns (core/arrival.h).
+ */
+void cf_path_arrive(const struct cf_piece *piece, struct cf_feed *feed);
 
 /* The host path for a piece that is one part: no feed. Bytes, or -errno. */
 ssize_t cf_path_host_whole(const struct cf_piece *piece);

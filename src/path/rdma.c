@@ -54,14 +54,6 @@ static struct cf_file_way rdma_way(const struct cf_piece *piece)
 	return (struct cf_file_way){ .cached = CF_CACHED_USER_FS };
 }
 
-/* No copy in a lane orders the write, so it waits for the default streams. */
-static int rdma_settle(const struct cf_piece *piece)
-{
-	if (piece->op == CF_READ || !piece->ordered)
-		return 0;
-	return cf_path_staged.settle(piece);
-}
-
 /* False: the piece ends in this part, and the feed knows where. */
 static bool carry(const struct cf_piece *piece, const struct cf_part *part,
 		  struct cf_feed *feed)
@@ -91,7 +83,7 @@ static bool carry(const struct cf_piece *piece, const struct cf_part *part,
 static void rdma_run(const struct cf_piece *piece, struct cf_feed *feed,
 		     struct cf_crew *crew)
 {
-	int err = rdma_settle(piece);
+	int err = cf_path_settle_write(piece);
 	struct cf_part part;
 
 	if (err) {
@@ -100,15 +92,13 @@ static void rdma_run(const struct cf_piece *piece, struct cf_feed *feed,
 	}
 	while (cf_feed_next(feed, &part) && carry(piece, &part, feed))
 		continue;
-	err = piece->op == CF_READ ? cf_arrival_flush(&piece->mem) : 0;
-	if (err)
-		cf_feed_short(feed, 0, err);
+	cf_path_arrive(piece, feed);
 }
 
 const struct cf_path_ops cf_path_rdma = {
 	.name = "rdma",
 	.can = rdma_can,
 	.way = rdma_way,
-	.settle = rdma_settle,
+	.settle = cf_path_settle_write,
 	.run = rdma_run,
 };
