@@ -161,16 +161,6 @@ static enum cf_alias_state try_provider(unsigned nr,
 	return state;
 }
 
-/*
- * The alias of memory that was freed would reach other memory, or none. A
- * request notices that by the allocation's number alone, and VMM memory may be
- * mapped anew under a number that stays.
- */
-static bool can_be_told_apart(const struct cf_memory *mem)
-{
-	return mem->buffer_id && !mem->chained;
-}
-
 enum cf_alias_state cf_alias_make(const struct cf_memory *mem, size_t size,
 				  struct cf_alias **alias)
 {
@@ -180,7 +170,8 @@ enum cf_alias_state cf_alias_make(const struct cf_memory *mem, size_t size,
 	*alias = NULL;
 	if (mem->kind == CF_MEMORY_HOST)
 		return CF_ALIAS_UNREGISTERED;
-	if (!can_be_told_apart(mem))
+	/* the alias of memory that was freed reaches other memory, or none */
+	if (!cf_memory_can_be_told_apart(mem))
 		return CF_ALIAS_NOBODY;
 	made = malloc(sizeof(*made));
 	if (!made)

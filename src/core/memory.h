@@ -45,6 +45,16 @@ static inline bool cf_memory_is_one_mapping(const struct cf_memory *mem,
 	return !mem->chained || mem->addr + at + size <= mem->end;
 }
 
+/*
+ * Whether memory that was freed can be told from what takes its place: by the
+ * allocation's number alone, and VMM memory may be mapped anew under a number
+ * that stays.
+ */
+static inline bool cf_memory_can_be_told_apart(const struct cf_memory *mem)
+{
+	return mem->buffer_id && !mem->chained;
+}
+
 /* "host", "device", "managed" */
 const char *cf_memory_kind_name(enum cf_memory_kind kind);
 

@@ -125,19 +125,16 @@ static void rank(struct cf_remote *remote, int ordinal)
 
 /* --------------------------------------------------------------- its life */
 
-/*
- * A request notices by the allocation's number alone that memory was freed and
- * its address reused. VMM memory may be mapped anew under the same number.
- */
-static bool can_be_told_apart(const struct cf_memory *mem)
+static bool can_be_remote(const struct cf_memory *mem)
 {
-	return mem->kind == CF_MEMORY_DEVICE && mem->buffer_id && !mem->chained;
+	return mem->kind == CF_MEMORY_DEVICE &&
+	       cf_memory_can_be_told_apart(mem);
 }
 
 struct cf_remote *cf_remote_make(const struct cf_memory *mem, size_t size,
 				 bool relaxed)
 {
-	struct cf_nics *nics = can_be_told_apart(mem) ? cf_nics_get() : NULL;
+	struct cf_nics *nics = can_be_remote(mem) ? cf_nics_get() : NULL;
 	struct cf_remote *remote = nics ? calloc(1, sizeof(*remote)) : NULL;
 	int access;
 

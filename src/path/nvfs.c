@@ -80,8 +80,7 @@ static enum cf_why check_memory(const struct cf_piece *piece, bool allow_bounce)
 
 	if (!piece->registered)
 		return CF_WHY_NOT_REGISTERED;
-	/* without an id, memory that takes its place would look the same */
-	if (mem->kind != CF_MEMORY_DEVICE || mem->chained || !mem->buffer_id)
+	if (mem->kind != CF_MEMORY_DEVICE || !cf_memory_can_be_told_apart(mem))
 		return CF_WHY_NVFS_MEMORY;
 	if ((mem->addr ^ (uintptr_t)piece->file_off) & (CF_NVFS_BLOCK - 1))
 		return CF_WHY_NVFS_SKEWED;
