@@ -4,6 +4,7 @@
 
 #include <errno.h>
 #include "core/copy_in.h"
+#include "path/express.h"
 
 #define MIN_SHARED 4 /* copies of a launch; fewer are quicker one by one */
 #define MAX_SHARED ((size_t)64 << 10)
@@ -68,21 +69,11 @@ static bool are_many_small(const struct cf_copies *c, const bool *moved)
 
 /* ------------------------------------------------------------- sharing */
 
-/*
- * A kernel that strays breaks the client's context. So only plain device memory
- * of known bounds, and the driver is asked once more: the client may have freed
- * it since the submit. (A copy by the driver would only be refused then.)
- */
+/* Plain device memory only; it may have been freed since the submit. */
 static bool may_share(const struct cf_piece *piece, size_t size)
 {
-	struct cf_memory now;
-
-	if (piece->mem.kind != CF_MEMORY_DEVICE || piece->mem.chained)
-		return false;
-	cf_memory_facts(piece->mem.addr, &now);
-	return now.kind == CF_MEMORY_DEVICE && now.ctx == piece->mem.ctx &&
-	       now.buffer_id == piece->mem.buffer_id && !now.chained &&
-	       now.addr + size <= now.end;
+	return piece->mem.kind == CF_MEMORY_DEVICE && !piece->mem.chained &&
+	       cf_express_has(&piece->mem, size);
 }
 
 /* Sets moved for what the launch has copied. 0 or a CUDA code. */

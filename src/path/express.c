@@ -39,16 +39,19 @@ static bool suits(const struct cf_piece *piece, const struct cf_part *part)
 	       place_of(piece, part) % 16 == mem->addr % 16;
 }
 
-bool cf_express_is_there(const struct cf_piece *piece)
+bool cf_express_has(const struct cf_memory *mem, size_t size)
 {
-	const struct cf_memory *mem = &piece->mem;
-	struct cf_memory now = *mem;
+	struct cf_memory now;
 
-	if (!piece->registered)
-		cf_memory_facts(mem->addr, &now);
+	cf_memory_facts(mem->addr, &now);
 	return now.kind == mem->kind && now.ctx == mem->ctx &&
 	       now.buffer_id == mem->buffer_id && !now.chained &&
-	       mem->addr + piece->size <= now.end;
+	       mem->addr + size <= now.end;
+}
+
+bool cf_express_is_there(const struct cf_piece *piece)
+{
+	return piece->registered || cf_express_has(&piece->mem, piece->size);
 }
 
 ssize_t cf_express_fill(const struct cf_piece *piece,

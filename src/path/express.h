@@ -23,10 +23,16 @@ ssize_t cf_express_fill(const struct cf_piece *piece,
 			const char **from);
 
 /*
- * Whether the piece's memory is still there. Unregistered memory may have been
- * freed since the request was checked. A copy by the driver would only be
- * refused then, but a kernel that strays breaks the client's context; so the
- * driver is asked once more.
+ * Whether the first size bytes of plain device memory are still there: the
+ * client may have freed it since the request was checked. A copy by the driver
+ * would only be refused then, but a kernel that strays breaks the client's
+ * context; so the driver is asked once more.
+ */
+bool cf_express_has(const struct cf_memory *mem, size_t size);
+
+/*
+ * Whether the piece's memory is still there. Who registers memory promises not
+ * to free it; of other memory the driver is asked once more.
  */
 bool cf_express_is_there(const struct cf_piece *piece);
 
