@@ -5,6 +5,7 @@
 #include <stddef.h>
 #include <stdio.h>
 #include <string.h>
+#include "api/sized.h"
 #include "api/translate.h"
 #include "core/config_value.h"
 #include "engine/chosen.h"
@@ -41,16 +42,6 @@ static void print_value(const struct cf_config *config, enum cf_cfg id,
 /* The size of the first version of the struct. */
 #define MIN_CONFIG_SIZE offsetof(ocf_config_t, in_force)
 
-/* Copies what the caller has room for; fields that are new to us are zero. */
-static void give(const ocf_config_t *ours, ocf_config_t *theirs, size_t size)
-{
-	if (size > sizeof(*ours)) {
-		memset((char *)theirs + sizeof(*ours), 0, size - sizeof(*ours));
-		size = sizeof(*ours);
-	}
-	memcpy(theirs, ours, size);
-}
-
 static void look(const struct cf_config *running, enum cf_cfg id,
 		 ocf_config_t *config)
 {
@@ -78,7 +69,7 @@ CUfileError_t ocf_config_get(unsigned index, ocf_config_t *config)
 		return cf_error(err);
 	look(cf_session_config(), (enum cf_cfg)index, &answer);
 	cf_session_unlock();
-	give(&answer, config, size);
+	(void)cf_give_sized(config, size, &answer, sizeof(answer));
 	return cf_error(0);
 }
 

@@ -2,7 +2,7 @@
 /* explain - which way bytes would travel (opencufile.h). */
 #include <opencufile.h>
 
-#include <string.h>
+#include "api/sized.h"
 #include "api/translate.h"
 #include "engine/explain.h"
 
@@ -14,17 +14,10 @@ static bool has_room(const ocf_explain_t *explain)
 	return explain && explain->struct_size >= CF_EXPLAIN_MIN_SIZE;
 }
 
-/* As much as the caller has room for; what we do not know is zero. */
 static void give(const ocf_explain_t *ours, ocf_explain_t *theirs)
 {
-	size_t size = theirs->struct_size;
-
-	if (size > sizeof(*ours)) {
-		memset((char *)theirs + sizeof(*ours), 0, size - sizeof(*ours));
-		size = sizeof(*ours);
-	}
-	memcpy(theirs, ours, size);
-	theirs->struct_size = size;
+	theirs->struct_size =
+		cf_give_sized(theirs, theirs->struct_size, ours, sizeof(*ours));
 }
 
 /* assumed: the kind of memory to believe in, or NULL for what is there. */

@@ -5,6 +5,7 @@
 #include <opencufile.h>
 
 #include <string.h>
+#include "api/sized.h"
 #include "api/translate.h"
 #include "core/numbers.h"
 #include "core/stats.h"
@@ -144,16 +145,6 @@ CUfileError_t cuFileGetStatsL3(CUfileStatsLevel3_t *stats)
 /* The size of the first version of the struct. */
 #define MIN_STATS_SIZE (offsetof(ocf_stats_t, batch_write) + sizeof(ocf_flow_t))
 
-/* Copies what the caller has room for; fields that are new to us are zero. */
-static void give(const ocf_stats_t *ours, ocf_stats_t *theirs, size_t size)
-{
-	if (size > sizeof(*ours)) {
-		memset((char *)theirs + sizeof(*ours), 0, size - sizeof(*ours));
-		size = sizeof(*ours);
-	}
-	memcpy(theirs, ours, size);
-}
-
 CUfileError_t ocf_stats_get(ocf_stats_t *stats)
 {
 	int err = -CU_FILE_DRIVER_NOT_INITIALIZED;
@@ -167,6 +158,6 @@ CUfileError_t ocf_stats_get(ocf_stats_t *stats)
 		err = cf_stats_get_more(&all);
 	cf_session_unlock();
 	if (!err)
-		give(&all, stats, size);
+		(void)cf_give_sized(stats, size, &all, sizeof(all));
 	return cf_error(err);
 }
