@@ -116,20 +116,20 @@ static void forget_lost_locked(struct cf_handle *handle)
 /* One thread at a time: to close a second copy would drop locks, too. */
 static CF_APART int open_twin(struct cf_handle *handle, enum cf_log_level level)
 {
-	bool new;
+	bool opens;
 	int fd;
 
 	pthread_mutex_lock(&reopen_lock);
 	forget_lost_locked(handle);
 	fd = handle->twin;
-	new = fd < 0;
-	if (new)
+	opens = fd < 0;
+	if (opens)
 		fd = reopen(handle, level);
 	if (fd >= 0)
 		handle->twin = fd;
 	pthread_mutex_unlock(&reopen_lock);
 	/* fd cannot be moved up: closing it there would drop locks, too */
-	if (new &&fd >= 0)
+	if (opens && fd >= 0)
 		cf_handle_took_fd(fd);
 	return fd;
 }
