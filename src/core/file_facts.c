@@ -73,14 +73,22 @@ static int check_flags(int fd, int flags)
 	return 0;
 }
 
-static enum cf_denied denied(const struct statx *stx, dev_t dev)
+/* Where the file's bytes are, and whether they may go straight to a GPU. */
+static void storage_facts(int fd, const struct statx *stx,
+			  struct cf_handle *handle)
 {
-	uint64_t number = stx->stx_mask & STATX_MNT_ID ? stx->stx_mnt_id : 0;
+	uint64_t mount = stx->stx_mask & STATX_MNT_ID ? stx->stx_mnt_id : 0;
 	dev_t disk = S_ISBLK(stx->stx_mode) ?
 			     makedev(stx->stx_rdev_major, stx->stx_rdev_minor) :
 			     0;
 
-	return cf_denylist_find(number, dev, disk);
+	handle->dev = makedev(stx->stx_dev_major, stx->stx_dev_minor);
+	handle->disk = disk ? disk : handle->dev;
+	handle->ino = stx->stx_ino;
+	handle->denied = cf_denylist_find(mount, handle->dev, disk);
+	handle->nvfs = cf_nvfs_file_gate(fd, stx, &handle->nvfs_target);
+	if (!stx->stx_mask && handle->nvfs == CF_NVFS_PASS)
+		handle->nvfs = CF_NVFS_INODE;
 }
 
 /* Leaves the mask empty: attributes, mount and alignment are not known. */
@@ -146,15 +154,7 @@ static int fd_facts(int fd, struct cf_handle *handle)
 	handle->direct = flags & O_DIRECT;
 	handle->dio_align = dio_align(&stx);
 	handle->page_align = page_align(handle->dio_align);
-	handle->dev = makedev(stx.stx_dev_major, stx.stx_dev_minor);
-	handle->disk = S_ISBLK(stx.stx_mode) ?
-			       makedev(stx.stx_rdev_major, stx.stx_rdev_minor) :
-			       handle->dev;
-	handle->ino = stx.stx_ino;
-	handle->denied = denied(&stx, handle->dev);
-	handle->nvfs = cf_nvfs_file_gate(fd, &stx, &handle->nvfs_target);
-	if (!stx.stx_mask && handle->nvfs == CF_NVFS_PASS)
-		handle->nvfs = CF_NVFS_INODE;
+	storage_facts(fd, &stx, handle);
 	return 0;
 }
 

@@ -7,7 +7,8 @@
 
 /*
  * Fills the file's fields of handle. 0, or -5022 (no such fd), -5008 (type),
- * -5018 (not a regular file or block device), -5019 (open flags).
+ * -5018 (not a regular file or block device), -5019 (open flags), or the -errno
+ * of asking about it.
  */
 int cf_file_facts(const CUfileDescr_t *descr, struct cf_handle *handle);
 
