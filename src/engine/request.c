@@ -49,8 +49,6 @@ static void log_failure(const struct cf_request *req, int code)
 		       req->route.path ? req->route.path->name : "none");
 }
 
-static struct cf_haste brisk_reads;
-
 /* The words that scripts look for (contract 4.4). */
 static void trace(const struct cf_request *req)
 {
@@ -155,6 +153,17 @@ static void begin_spread(struct cf_request *req, struct cf_company company,
 		req->piece.spread = spread;
 }
 
+static struct cf_haste brisk_reads;
+
+/* Whether it comes so soon after reads like it that workers are awake. */
+static bool is_brisk(const struct cf_request *req, unsigned company)
+{
+	return company == 1 && !req->piece.near &&
+	       cf_plan_can_be_brisk(&req->piece, req->route.path) &&
+	       cf_haste_note(&brisk_reads, CF_PLAN_BRISK_GAP_NS,
+			     CF_PLAN_BRISK_AFTER);
+}
+
 /* What the piece's carriers need to know. */
 static void take_over(struct cf_piece *piece, const struct cf_plan *plan)
 {
@@ -167,18 +176,36 @@ static void take_over(struct cf_piece *piece, const struct cf_plan *plan)
 	piece->near_slots = plan->near_slots;
 }
 
+/* Cuts the piece into parts, and has the path carry them. */
+static ssize_t carry(struct cf_request *req, struct cf_company company,
+		     int node)
+{
+	struct cf_plan plan =
+		cf_plan_make(&req->piece, req->route.path, company);
+	struct cf_lent lent;
+	struct cf_feed feed;
+	int64_t begun;
+	ssize_t n;
+
+	take_over(&req->piece, &plan);
+	cf_crew_lend(&lent, plan.helpers, node);
+	cf_feed_init(&feed, req->piece.size, plan.skew, plan.step);
+	begun = cf_worth_begin(&req->piece, plan.helpers, company.all);
+	req->route.path->run(&req->piece, &feed, &lent.crew);
+	req->code = feed.code;
+	n = cf_feed_result(&feed);
+	cf_worth_end(begun, &req->piece, n);
+	return n;
+}
+
 static CF_APART ssize_t run_planned(struct cf_request *req)
 {
 	int node = cf_device_node(&req->piece.mem);
-	struct cf_lent lent;
-	struct cf_feed feed;
-	struct cf_plan plan;
 	struct cf_cold cold;
 	struct cf_ahead ahead;
 	struct cf_spread spread;
 	struct cf_company company;
 	unsigned turn;
-	int64_t begun;
 	ssize_t n;
 
 	cf_settle(node); /* the thread may be a worker, with a task */
@@ -193,26 +220,15 @@ static CF_APART ssize_t run_planned(struct cf_request *req)
 		req->piece.ahead = &ahead;
 	begin_spread(req, company, &spread);
 	req->piece.near = begin_near(req, company.here);
-	req->piece.brisk = company.here == 1 && !req->piece.near &&
-			   cf_plan_can_be_brisk(&req->piece, req->route.path) &&
-			   cf_haste_note(&brisk_reads, CF_PLAN_BRISK_GAP_NS,
-					 CF_PLAN_BRISK_AFTER);
+	req->piece.brisk = is_brisk(req, company.here);
 	req->piece.unhelped = !cf_worth_helpers(&req->piece);
-	plan = cf_plan_make(&req->piece, req->route.path, company);
-	take_over(&req->piece, &plan);
-	cf_crew_lend(&lent, plan.helpers, node);
-	cf_feed_init(&feed, req->piece.size, plan.skew, plan.step);
-	begun = cf_worth_begin(&req->piece, plan.helpers, company.all);
-	req->route.path->run(&req->piece, &feed, &lent.crew);
+	n = carry(req, company, node);
 	cf_turns_end(turn);
 	cf_spread_end(&spread);
 	req->piece.spread = NULL;
 	cf_company_leave(&req->piece.mem);
 	if (req->piece.near)
 		cf_company_leave_near(&req->piece.mem);
-	req->code = feed.code;
-	n = cf_feed_result(&feed);
-	cf_worth_end(begun, &req->piece, n);
 	cf_cold_end(&cold, &req->piece, n, company.all);
 	cf_ahead_end(&req->piece, n);
 	req->piece.ahead = NULL;
