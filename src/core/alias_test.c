@@ -228,12 +228,12 @@ static int lane_begin(struct bench *b, const struct cf_memory *mem)
 	int err = cf_device_find(mem, &b->dev);
 
 	if (!err)
-		err = cf_device_enter(b->dev, &b->scope);
+		err = cf_context_enter(b->dev->ctx, &b->scope);
 	if (err)
 		return err;
 	err = cf_lane_lease(&b->dev->lanes, &b->lane);
 	if (err)
-		cf_device_leave(b->dev, &b->scope);
+		cf_context_leave(&b->scope);
 	return err;
 }
 
@@ -241,7 +241,7 @@ static void lane_end(struct bench *b)
 {
 	cf_lane_settle(b->lane);
 	cf_lane_give_back(&b->dev->lanes, b->lane);
-	cf_device_leave(b->dev, &b->scope);
+	cf_context_leave(&b->scope);
 }
 
 enum cf_alias_state cf_alias_test(unsigned provider,

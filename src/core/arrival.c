@@ -104,11 +104,11 @@ int cf_arrival_flush(const struct cf_memory *mem)
 		return 0;
 	err = cf_device_find(mem, &dev);
 	if (!err)
-		err = cf_device_enter(dev, &scope);
+		err = cf_context_enter(dev->ctx, &scope);
 	if (err)
 		return err;
 	err = cf_arrival_flush_here(mem->ordinal);
-	cf_device_leave(dev, &scope);
+	cf_context_leave(&scope);
 	return err;
 }
 

@@ -47,18 +47,6 @@ int cf_device_find(const struct cf_memory *mem, struct cf_device **dev);
 /* The NUMA node next to mem's GPU; -1: not known, or not used yet. */
 int cf_device_node(const struct cf_memory *mem);
 
-/* As cf_context_enter and its leave, for dev's context. */
-static inline int cf_device_enter(struct cf_device *dev, struct cf_scope *scope)
-{
-	return cf_context_enter(dev->ctx, scope);
-}
-
-static inline void cf_device_leave(struct cf_device *dev,
-				   struct cf_scope *scope)
-{
-	cf_context_leave(scope);
-}
-
 /*
  * Notes that a call in the device's context failed. True: the context is dead,
  * and a second cf_device_find may find its successor.

@@ -14,10 +14,10 @@ static int visit_once(const struct cf_memory *mem, cf_visit_fn *visit,
 	*again = false;
 	if (err)
 		return err;
-	err = cf_device_enter(dev, &scope);
+	err = cf_context_enter(dev->ctx, &scope);
 	if (!err) {
 		err = visit(dev, visitor, &begun);
-		cf_device_leave(dev, &scope);
+		cf_context_leave(&scope);
 	}
 	if (err)
 		*again = cf_device_failed(dev, err) && !begun;

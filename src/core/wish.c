@@ -40,10 +40,11 @@ static void grant(void)
 	struct cf_scope scope;
 	struct cf_device *dev;
 
-	if (!cf_device_find(&wish.mem, &dev) && !cf_device_enter(dev, &scope)) {
+	if (!cf_device_find(&wish.mem, &dev) &&
+	    !cf_context_enter(dev->ctx, &scope)) {
 		try_pins(dev);
 		open_all(dev->gpu);
-		cf_device_leave(dev, &scope);
+		cf_context_leave(&scope);
 	}
 	cf_handle_put(wish.handle);
 	atomic_store_explicit(&pending, false, memory_order_release);

@@ -136,7 +136,7 @@ static void go(struct trip *trip)
 static int carry(struct trip *trip, struct cf_device *dev)
 {
 	struct cf_scope scope;
-	int err = cf_device_enter(dev, &scope);
+	int err = cf_context_enter(dev->ctx, &scope);
 
 	if (err)
 		return err;
@@ -150,7 +150,7 @@ static int carry(struct trip *trip, struct cf_device *dev)
 		go(trip);
 		cf_draws_close(&trip->draws);
 	}
-	cf_device_leave(dev, &scope);
+	cf_context_leave(&scope);
 	return err;
 }
 

@@ -627,12 +627,12 @@ static void scribble(struct world *w)
 	struct cf_slot *slot;
 
 	assert_int_equal(cf_device_find(&w->piece[0].mem, &dev), 0);
-	assert_int_equal(cf_device_enter(dev, &scope), 0);
+	assert_int_equal(cf_context_enter(dev->ctx, &scope), 0);
 	pool = cf_gpu_pool(dev->gpu, w->need);
 	assert_int_equal(cf_slot_lease(pool, &slot), 0);
 	memset(slot->mem, 0x77, slot->size);
 	cf_slot_give_back(pool, slot);
-	cf_device_leave(dev, &scope);
+	cf_context_leave(&scope);
 }
 
 /* Its copies are over when the slot is anybody's again. */

@@ -130,7 +130,7 @@ static void many_make(struct many *m, enum th_mem_kind other)
 	th_mem_alloc(&m->other, other, STEP);
 	cf_memory_facts((uintptr_t)m->mem.ptr, &m->piece[0].mem);
 	assert_int_equal(cf_device_find(&m->piece[0].mem, &m->dev), 0);
-	assert_int_equal(cf_device_enter(m->dev, &m->scope), 0);
+	assert_int_equal(cf_context_enter(m->dev->ctx, &m->scope), 0);
 	m->pool = cf_gpu_pool(m->dev->gpu, MANY * STEP);
 	assert_int_equal(cf_slot_lease(m->pool, &m->slot), 0);
 	assert_int_equal(cf_lane_lease(&m->dev->lanes, &m->lane), 0);
@@ -154,7 +154,7 @@ static void many_end(struct many *m)
 	cf_lane_settle(m->lane);
 	cf_lane_give_back(&m->dev->lanes, m->lane);
 	cf_slot_give_back(m->pool, m->slot);
-	cf_device_leave(m->dev, &m->scope);
+	cf_context_leave(&m->scope);
 	th_mem_free(&m->mem);
 	th_mem_free(&m->other);
 	free(m->bytes);

@@ -38,7 +38,7 @@ static void world_make(struct world *w, size_t size, size_t slot, size_t ring)
 	assert_non_null(w->piece.handle);
 	cf_memory_facts((uintptr_t)w->pair.mem.ptr + PAD, &w->piece.mem);
 	assert_int_equal(cf_device_find(&w->piece.mem, &w->dev), 0);
-	assert_int_equal(cf_device_enter(w->dev, &w->scope), 0);
+	assert_int_equal(cf_context_enter(w->dev->ctx, &w->scope), 0);
 	cf_pool_limit(cf_gpu_pool(w->dev->gpu, size), ring);
 }
 
@@ -64,7 +64,7 @@ static void world_end(struct world *w)
 	th_fake()->copy_delay_us(0);
 	cf_pool_usage(cf_gpu_pool(w->dev->gpu, w->pair.size), &bytes, &leased);
 	assert_int_equal(leased, 0);
-	cf_device_leave(w->dev, &w->scope);
+	cf_context_leave(&w->scope);
 	cf_handle_put(w->piece.handle);
 	th_pair_end(&w->pair);
 }
