@@ -141,11 +141,7 @@ void cf_berths_add(struct cf_berths *berths, struct cf_chunk *chunk)
 		chunk->sops[i].next = berths->first;
 		berths->first = &chunk->sops[i];
 	}
-}
-
-void cf_berths_list_bells(struct cf_berths *berths)
-{
-	cf_board_list(&berths->chunks->board);
+	cf_board_list(&chunk->board);
 }
 
 /*

@@ -45,7 +45,8 @@ int cf_chunk_new(const struct cf_cuda *cuda, struct cf_dock *dock, bool ferries,
  * takes it; the chunk stays until the stream is idle. */
 CUresult cf_chunk_put_wait(const struct cf_cuda *cuda,
 			   const struct cf_chunk *chunk, CUstream stream);
-/* Its operations go to the front, where the next look finds them. */
+/* Its operations go to the front, where the next look finds them, and workers
+ * look at its bells from now on. */
 void cf_berths_add(struct cf_berths *berths, struct cf_chunk *chunk);
 /* The bytes of an aperture that a chunk's ferries share. */
 #define CF_CHUNK_NEAR (CF_BOARD_BELLS * CF_FERRY_NEAR)
@@ -60,8 +61,6 @@ void cf_berths_take_far(struct cf_berths *berths);
 void cf_berths_give_up_pages(struct cf_berths *berths);
 /* Pinned words for core/fresh.h. */
 struct cf_fresh_words *cf_chunk_answer(const struct cf_chunk *chunk);
-/* From now on workers look at the bells of the chunk that was added last. */
-void cf_berths_list_bells(struct cf_berths *berths);
 
 /* Takes one whose stream has been seen past it. NULL: there is none. */
 struct cf_sop *cf_berths_take(struct cf_berths *berths);

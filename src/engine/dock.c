@@ -166,12 +166,6 @@ int cf_dock_make(const struct cf_cuda *cuda, CUcontext ctx,
 	return 0;
 }
 
-static void add_locked(struct cf_dock *dock, bool ferry, struct cf_chunk *chunk)
-{
-	cf_berths_add(&dock->berths[ferry], chunk);
-	cf_berths_list_bells(&dock->berths[ferry]);
-}
-
 /*
  * The first chunk tells whether streams can wait for words. Nobody leases
  * before that is known.
@@ -188,7 +182,7 @@ int cf_dock_grow(const struct cf_cuda *cuda, struct cf_dock *dock, bool ferry)
 	first = dock->memops && !dock->tried;
 	dock->trying |= first;
 	dock->tried = true;
-	add_locked(dock, ferry, chunk);
+	cf_berths_add(&dock->berths[ferry], chunk);
 	pthread_mutex_unlock(&cf_docks.lock);
 	if (!first)
 		return 0;
