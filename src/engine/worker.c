@@ -149,9 +149,9 @@ void cf_workers_spare(enum cf_team team, int n)
 
 static void step(int n)
 {
-	struct cf_workers *w = own_team();
+	struct cf_workers *w = cf_team_mine();
 
-	if (!cf_team_mine())
+	if (!w)
 		return;
 	pthread_mutex_lock(&w->lock);
 	w->spare += n;
