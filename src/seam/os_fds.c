@@ -39,9 +39,11 @@ static int ask(int fd, dev_t *dev, ino_t *ino)
 	if (!knows_no_statx(err))
 		return err;
 	err = cf_os->fstat(fd, &st);
+	if (err)
+		return err;
 	*dev = st.st_dev;
 	*ino = st.st_ino;
-	return err;
+	return 0;
 }
 
 bool cf_os_is_file(int fd, dev_t dev, ino_t ino)
