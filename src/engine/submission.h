@@ -89,8 +89,6 @@ struct cf_sort {
 	int ordinal;
 };
 
-struct cf_submission;
-
 struct cf_submission {
 	struct cf_queue *queue;
 	struct cf_submission *next, **link; /* queue->lock */

@@ -87,7 +87,7 @@ enum cf_why {
 
 struct cf_config;
 
-/* What configuration has to say to a path, read once per request. */
+/* What configuration has to say to a path; read at open (engine/rules.h). */
 struct cf_policy {
 	bool allow_bounce;	  /* properties.allow_compat_mode */
 	bool allow_system_memory; /* properties.allow_system_memory */
