@@ -12,6 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 #include "harness.h"
@@ -26,7 +27,7 @@
 static struct cf_os os;
 static struct cf_uring uring;
 static _Atomic size_t direct, buffered;
-static bool no_cachestat, no_open, is_overlay, no_direct;
+static bool no_cachestat, no_open, is_overlay, no_direct, set_aside;
 static int open_err;	       /* of no_open */
 static int twin;	       /* the last one that was opened, or why not */
 static atomic_bool seen_dirty; /* what the library saw of the page cache */
@@ -49,11 +50,22 @@ static void count(int fd, size_t size)
 			 size);
 }
 
+/* What XFS may not like of a direct read. */
+static bool passes_end(int fd, size_t size, off_t off)
+{
+	struct stat st;
+
+	return fcntl(fd, F_GETFL) & O_DIRECT && !fstat(fd, &st) &&
+	       off + (off_t)size > (st.st_size + BLOCK - 1) / BLOCK * BLOCK;
+}
+
 static ssize_t count_pread(int fd, void *buf, size_t size, off_t off)
 {
 	count(fd, size);
 	if (no_direct && fcntl(fd, F_GETFL) & O_DIRECT)
 		return -EINVAL;
+	if (set_aside && passes_end(fd, size, off))
+		return -EIO;
 	return cf_os_real.pread(fd, buf, size, off);
 }
 
@@ -119,7 +131,7 @@ static int setup(void **state)
 	uring.queue = count_queue;
 	cf_os = &os;
 	cf_uring = &uring;
-	no_cachestat = no_open = is_overlay = no_direct = false;
+	no_cachestat = no_open = is_overlay = no_direct = set_aside = false;
 	open_err = -EACCES;
 	fh = NULL;
 	return 0;
@@ -724,6 +736,31 @@ static void a_refused_file_looks_at_its_second_descriptor(void **state)
 	unsetenv("OCF_IO_URING");
 }
 
+/* XFS sets blocks aside behind the end, which a direct read may not meet. */
+static void a_direct_read_past_the_end_ends_with_the_file(void **state)
+{
+	const size_t end = SIZE - 3 * BLOCK - 1000;
+	const size_t from[] = { 0, BLOCK, 1000, end - 5000, end - 100, end };
+
+	setenv("OCF_IO_URING", "0", 1);
+	init("off", TH_ODIRECT);
+	assert_int_equal(ftruncate(file.plain, (off_t)end), 0);
+	set_aside = true;
+	for (size_t i = 0; i < sizeof(from) / sizeof(*from); i++) {
+		size_t at = from[i], n = end - at;
+
+		th_mem_set(&mem, 0xa5);
+		assert_int_equal(
+			cuFileRead(fh, mem.ptr, SIZE - at, (off_t)at, 0), n);
+		th_mem_get(&mem, 0, got, SIZE);
+		th_equal("up to the end", got, content + at, n);
+		th_all("behind the end", got + n, 0xa5, SIZE - n);
+	}
+	assert_int_equal(cuFileRead(fh, mem.ptr, BLOCK, SIZE, 0), 0);
+	fini();
+	unsetenv("OCF_IO_URING");
+}
+
 #define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
 
 int main(void)
@@ -751,6 +788,7 @@ int main(void)
 		TEST(a_large_cold_read_goes_direct_if_asked_for),
 		TEST(a_file_in_the_place_of_the_second_descriptor_is_left_alone),
 		TEST(a_refused_file_looks_at_its_second_descriptor),
+		TEST(a_direct_read_past_the_end_ends_with_the_file),
 	};
 
 	th_start(200);
