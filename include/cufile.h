@@ -1021,7 +1021,8 @@ ssize_t cuFileWritev(CUfileHandle_t fh, const CUfileIOVec_t *iov, size_t iovcnt,
  * @batch_idp: receives the batch; destroy it with cuFileBatchIODestroy.
  * @nr: how many entries it can hold at once.
  *
- * Errors: 5022 (NULL, 0, driver not open), 5039 (could not be made).
+ * Errors: 5022 (NULL, 0, driver not open), 5039 (no thread can be
+ * made), 5043.
  * Contract 3.12; since 1.2.
  */
 CUfileError_t cuFileBatchIOSetUp(CUfileBatchHandle_t *batch_idp, unsigned nr);
