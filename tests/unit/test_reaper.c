@@ -37,6 +37,8 @@ static pthread_t tester;
 static atomic_bool no_thread;
 static atomic_int nr_waits;
 static atomic_bool wakes_late, may_wake; /* the next that waits */
+static atomic_int late_err;		 /* what it is told then */
+static atomic_int nr_ends;		 /* closes that wait for the thread */
 static atomic_bool may_tend;		 /* tend_for_long, to its end */
 static struct timespec waited_until;
 
@@ -54,6 +56,8 @@ int __real_pthread_cond_clockwait(pthread_cond_t *cond, pthread_mutex_t *lock,
 int __wrap_pthread_cond_clockwait(pthread_cond_t *cond, pthread_mutex_t *lock,
 				  clockid_t clock,
 				  const struct timespec *until);
+int __real_pthread_cond_wait(pthread_cond_t *cond, pthread_mutex_t *lock);
+int __wrap_pthread_cond_wait(pthread_cond_t *cond, pthread_mutex_t *lock);
 #pragma GCC visibility pop
 
 void __wrap_cf_window_hide(struct cf_window *w)
@@ -107,10 +111,16 @@ int __wrap_pthread_cond_clockwait(pthread_cond_t *cond, pthread_mutex_t *lock,
 		while (!atomic_load(&may_wake))
 			usleep(100);
 		pthread_mutex_lock(lock);
-		return 0;
+		return atomic_load(&late_err);
 	}
 	assert_int_equal(clock, CLOCK_MONOTONIC);
 	return __real_pthread_cond_clockwait(cond, lock, clock, until);
+}
+
+int __wrap_pthread_cond_wait(pthread_cond_t *cond, pthread_mutex_t *lock)
+{
+	atomic_fetch_add(&nr_ends, 1);
+	return __real_pthread_cond_wait(cond, lock);
 }
 
 /* ------------------------------------------------------------------- time */
@@ -157,6 +167,8 @@ static int begin(void **state)
 	atomic_store(&mine_go, false);
 	atomic_store(&wakes_late, false);
 	atomic_store(&may_wake, false);
+	atomic_store(&late_err, 0);
+	atomic_store(&nr_ends, 0);
 	return 0;
 }
 
@@ -215,9 +227,13 @@ static bool waits_for_one(void)
 
 static void one_is_closed_by_a_thread_that_signals_do_not_reach(void **state)
 {
+	sigset_t mine;
+
 	(void)state;
 	take();
 	assert_int_equal(atomic_load(&hidden), 1);
+	pthread_sigmask(SIG_BLOCK, NULL, &mine);
+	assert_false(sigismember(&mine, SIGINT));
 	wait_for(&begun, 1);
 	assert_false(atomic_load(&is_mine));
 	assert_true(atomic_load(&is_masked));
@@ -486,6 +502,22 @@ static void the_close_does_not_wait_for_its_time(void **state)
 	assert_int_equal(atomic_load(&tended), 0);
 }
 
+static void nor_does_it_tend_once_more_for_it(void **state)
+{
+	pthread_t thread;
+
+	(void)state;
+	atomic_store(&late_err, ETIMEDOUT);
+	atomic_store(&wakes_late, true);
+	begin_tending(3);
+	wait_for(&nr_waits, 1);
+	assert_int_equal(pthread_create(&thread, NULL, close_all, NULL), 0);
+	wait_for(&nr_ends, 1);
+	atomic_store(&may_wake, true);
+	pthread_join(thread, NULL);
+	assert_int_equal(atomic_load(&tended), 0);
+}
+
 static bool tend_and_hear_of_more(void)
 {
 	if (atomic_fetch_add(&tended, 1) == 0)
@@ -502,6 +534,22 @@ static void what_comes_while_it_tends_is_tended_too(void **state)
 	wait_for(&tended, 2);
 	cf_reaper_close();
 	assert_int_equal(atomic_load(&tended), 2);
+}
+
+static bool tend_and_ask(void)
+{
+	assert_true(cf_reaper_ask(work));
+	return false;
+}
+
+static void what_is_asked_while_it_tends_for_the_last_time_is_done(void **state)
+{
+	(void)state;
+	it_is_long_ago();
+	atomic_store(&worked, 0);
+	atomic_store(&may_work, 1);
+	cf_reaper_tend(tend_and_ask, 1500);
+	wait_for(&worked, 1);
 }
 
 static void without_a_thread_it_is_forgotten(void **state)
@@ -552,6 +600,28 @@ static void a_wait_is_a_moment(void **state)
 	let(1);
 }
 
+/* It did not wait in vain, so there is hope for who comes behind it. */
+static void who_hears_of_one_only_when_its_time_is_over_says_so(void **state)
+{
+	pthread_t waiter;
+	bool went = false;
+
+	(void)state;
+	atomic_store(&late_err, ETIMEDOUT);
+	atomic_store(&wakes_late, true);
+	take();
+	wait_for(&begun, 1);
+	take();
+	assert_int_equal(pthread_create(&waiter, NULL, wait_for_one, &went), 0);
+	wait_for(&nr_waits, 1);
+	let(1);
+	wait_for(&begun, 2);
+	atomic_store(&may_wake, true);
+	pthread_join(waiter, NULL);
+	assert_true(went);
+	assert_true(waits_for_one());
+}
+
 /* All would wait in vain; until one goes, and there is hope again. */
 static void who_comes_behind_one_that_waited_in_vain_goes_at_once(void **state)
 {
@@ -574,8 +644,8 @@ static void who_comes_behind_one_that_waited_in_vain_goes_at_once(void **state)
 
 /* ------------------------------------------------------------------- fork */
 
-/* In the child: nothing was taken, nobody has waited, and there is no thread.
- */
+/* In the child: nothing was taken or asked, nobody has waited, and there is no
+ * thread. */
 static int live_as_child(void)
 {
 	int before = atomic_load(&nr_waits);
@@ -590,8 +660,12 @@ static int live_as_child(void)
 	if (cf_reaper_wait() || atomic_load(&nr_waits) != before + 1)
 		return 2;
 	let(1);
+	wait_for(&closed, 1);
+	th_sleep_ms(LONG_MS);
+	if (atomic_load(&worked) || atomic_load(&tended))
+		return 3;
 	cf_reaper_close();
-	return atomic_load(&closed) == 1 && !atomic_load(&is_mine) ? 0 : 3;
+	return atomic_load(&closed) == 1 && !atomic_load(&is_mine) ? 0 : 4;
 }
 
 static void a_child_has_none_of_its_parents_windows(void **state)
@@ -607,6 +681,10 @@ static void a_child_has_none_of_its_parents_windows(void **state)
 	take();
 	it_is_long_ago();
 	assert_false(cf_reaper_wait());
+	atomic_store(&worked, 0);
+	atomic_store(&may_work, 1);
+	assert_true(cf_reaper_ask(work));
+	begin_tending(1);
 	cf_reaper_fork_prepare();
 	pid = fork();
 	if (!pid) {
@@ -640,11 +718,14 @@ int main(void)
 		TEST(who_comes_behind_one_that_was_just_taken_waits),
 		TEST(who_waits_hears_that_it_rests),
 		TEST(the_close_does_not_wait_for_its_time),
+		TEST(nor_does_it_tend_once_more_for_it),
 		TEST(what_comes_while_it_tends_is_tended_too),
+		TEST(what_is_asked_while_it_tends_for_the_last_time_is_done),
 		TEST(without_a_thread_it_is_forgotten),
 		TEST(where_there_is_none_nobody_waits),
 		TEST(who_waits_hears_of_each_that_goes),
 		TEST(a_wait_is_a_moment),
+		TEST(who_hears_of_one_only_when_its_time_is_over_says_so),
 		TEST(who_comes_behind_one_that_waited_in_vain_goes_at_once),
 		TEST(a_child_has_none_of_its_parents_windows),
 	};
