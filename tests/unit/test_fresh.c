@@ -174,6 +174,22 @@ static void an_answer_may_come_too_late(void **state)
 	assert_int_equal(asked, 2);
 }
 
+/* What was asked of the one before it is no question of the new one's. */
+static void one_that_is_made_anew_asks_anew(void **state)
+{
+	(void)state;
+	now_ns += CF_FRESH_NS;
+	reply = LATER;
+	look_ns = 1000;
+	finds(CF_FRESH_UNKNOWN);
+	look_ns = 0;
+	cf_fresh_init(&fresh, &aperture, AT, STREAM, &answer);
+	now_ns += CF_FRESH_NS;
+	reply = TRUE;
+	finds(CF_FRESH);
+	assert_int_equal(asked, 2);
+}
+
 static void a_driver_that_refuses_leaves_it_unknown(void **state)
 {
 	(void)state;
@@ -211,6 +227,7 @@ int main(void)
 		TEST(one_that_is_held_up_is_not_waited_for_twice),
 		TEST(half_an_answer_is_none),
 		TEST(an_answer_may_come_too_late),
+		TEST(one_that_is_made_anew_asks_anew),
 		TEST(a_driver_that_refuses_leaves_it_unknown),
 		TEST(one_asks_at_a_time),
 	};
