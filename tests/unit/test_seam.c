@@ -286,6 +286,50 @@ static void system_calls_answer_minus_errno(void **state)
 	assert_null(cf_os->getenv("NO_SUCH_VARIABLE_HERE"));
 }
 
+static void mappings_answer_minus_errno(void **state)
+{
+	const size_t size = (size_t)sysconf(_SC_PAGESIZE);
+	char *mem = cf_os->map_anon(2 * size);
+	void *at = NULL;
+
+	(void)state;
+	assert_non_null(mem);
+	errno = 0;
+	assert_int_equal(cf_os->map_shared(-1, size, &at), -EBADF);
+	assert_null(at);
+	assert_int_equal(cf_os->map_file(-1, 0, size, &at), -EBADF);
+	assert_int_equal(cf_os->map_to_write(-1, 0, size, &at), -EBADF);
+	assert_int_equal(cf_os->map_file_at(mem, size, -1), -EBADF);
+	assert_int_equal(cf_os->map_anon_at(mem + 1, size), -EINVAL);
+	assert_int_equal(cf_os->map_nothing(mem + 1, size), -EINVAL);
+	assert_int_equal(cf_os->forbid(mem + 1, size), -EINVAL);
+	assert_int_equal(cf_os->madvise(mem, size, -1), -EINVAL);
+	assert_int_equal(cf_os->prefer_node(mem, size, 1024), -EINVAL);
+	assert_int_equal(cf_os->unmap(mem, 2 * size), 0);
+}
+
+/* Nor to be read: who looks at a witness or a fence learns that it is one. */
+static void what_is_forbidden_is_not_there(void **state)
+{
+	const size_t size = (size_t)sysconf(_SC_PAGESIZE);
+	char *mem = cf_os->map_anon(3 * size), byte = 1;
+
+	(void)state;
+	assert_non_null(mem);
+	assert_int_equal(cf_os->map_nothing(mem, size), 0);
+	assert_int_equal(cf_os->forbid(mem + size, size), 0);
+	if (cf_os->copy_out(&byte, mem + 2 * size, 1) == 1) {
+		assert_int_equal(byte, 0);
+		assert_int_equal(cf_os->copy_out(&byte, mem, 1), -EFAULT);
+		assert_int_equal(cf_os->copy_out(&byte, mem + size, 1),
+				 -EFAULT);
+		assert_int_equal(cf_os->copy_to(mem, &byte, 1), -EFAULT);
+		assert_int_equal(cf_os->copy_to(mem + 2 * size, "x", 1), 1);
+		assert_int_equal(mem[2 * size], 'x');
+	}
+	assert_int_equal(cf_os->unmap(mem, 3 * size), 0);
+}
+
 /* Of the whole process, so it is set back at once. */
 static ssize_t write_limited(int fd, rlim_t size)
 {
@@ -339,6 +383,22 @@ static ssize_t pwrite_limited(int fd, size_t size, off_t off)
 	return n;
 }
 
+static int map_limited(int fd, off_t off, size_t size, rlim_t most)
+{
+	struct rlimit old, limit;
+	void *mem = NULL;
+	int err;
+
+	assert_int_equal(getrlimit(RLIMIT_FSIZE, &old), 0);
+	limit = (struct rlimit){ most, old.rlim_max };
+	assert_int_equal(setrlimit(RLIMIT_FSIZE, &limit), 0);
+	err = cf_os->map_to_write(fd, off, size, &mem);
+	assert_int_equal(setrlimit(RLIMIT_FSIZE, &old), 0);
+	if (!err)
+		cf_os->unmap(mem, size);
+	return err;
+}
+
 /*
  * A small write that follows a short one asks, and so does a large one that
  * follows a look at which there was no limit.
@@ -365,6 +425,8 @@ static void a_write_behind_the_limit_answers_efbig(void **state)
 	mem = NULL;
 	assert_int_equal(cf_os->map_to_write(fd, 0, 4096, &mem), 0);
 	cf_os->unmap(mem, 4096);
+	assert_int_equal(map_limited(fd, 65536, 4096, 65536 + 4096), 0);
+	assert_int_equal(map_limited(fd, 65536, 4096, 65536 + 4095), -EFBIG);
 	close(fd);
 }
 
@@ -528,6 +590,8 @@ int main(void)
 		cmocka_unit_test(after_the_exit_began_there_is_no_driver),
 		cmocka_unit_test(cuda_results_travel_beside_the_other_codes),
 		cmocka_unit_test(system_calls_answer_minus_errno),
+		cmocka_unit_test(mappings_answer_minus_errno),
+		cmocka_unit_test(what_is_forbidden_is_not_there),
 		cmocka_unit_test(a_file_that_may_not_grow_answers_efbig),
 		cmocka_unit_test(a_write_behind_the_limit_answers_efbig),
 		cmocka_unit_test(a_number_that_names_another_file_is_lost),
