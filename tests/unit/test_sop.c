@@ -1,16 +1,38 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * sop - an operation that its submitter gives up after its bell was found, and
- * before it has begun: nothing is done, nothing told, and it is home.
+ * sop - an operation that is given up after its bell was found, or whose bell
+ * rings at the close; and launches of a graph that come while one is under way.
  */
 #include "engine/sop.h"
 
+#include <errno.h>
 #include <stdatomic.h>
+#include <stdlib.h>
+#include <unistd.h>
 #include "core/context.h"
 #include "engine/sops.h"
 #include "harness.h"
 
 #define UNTOLD (-77)
+
+/* ------------------------------------------------ instead of the real ones */
+
+/* What the next run from malloc meets; no other allocation does. */
+static void *(*next_run)(size_t size);
+
+#pragma GCC visibility push(default)
+void *__real_malloc(size_t size);
+void *__wrap_malloc(size_t size);
+#pragma GCC visibility pop
+
+void *__wrap_malloc(size_t size)
+{
+	void *(*run)(size_t) = size == sizeof(struct cf_run) ? next_run : NULL;
+
+	return run ? run(size) : __real_malloc(size);
+}
+
+/* ------------------------------------------------------------------ world */
 
 static void rings_here(struct cf_sop *sop)
 {
@@ -49,6 +71,9 @@ static struct cf_sop *submitted(bool belled, ssize_t *n)
 	return sop;
 }
 
+/* ------------------------------------------------------------------ tests */
+
+/* Nothing is done, nothing told, and it is home. */
 static void one_that_is_given_up_before_it_begins_never_does(void **state)
 {
 	static void (*const comes[])(struct cf_sop * sop) = {
@@ -78,12 +103,103 @@ static void one_that_is_given_up_before_it_begins_never_does(void **state)
 		assert_int_equal(th_fake()->live("host_register"), 0);
 }
 
+static void one_that_rings_while_the_driver_closes_is_refused(void **state)
+{
+	ssize_t n = UNTOLD;
+	struct cf_sop *sop;
+
+	(void)state;
+	th_need_gpu();
+	th_open();
+	sop = submitted(true, &n);
+	cf_sops_shut();
+	cf_sop_rung(sop, false);
+	assert_int_equal(n, -CU_FILE_DRIVER_CLOSING);
+	assert_int_equal(atomic_load(&sop->words->gate), 0);
+	/* its stream is past it */
+	atomic_store(&sop->words->passed, sop->ticket);
+	cf_sop_let_go(sop);
+	th_close();
+}
+
+/* In a graph, and one launch of it is under way. */
+static struct cf_sop *launched(ssize_t *n)
+{
+	struct cf_sop *sop = submitted(false, n);
+
+	sop->held = false;
+	sop->captured = sop->busy = true;
+	return sop;
+}
+
+static void *none(size_t size)
+{
+	(void)size;
+	return NULL;
+}
+
+static void a_launch_for_which_there_is_no_memory_says_so(void **state)
+{
+	ssize_t n = UNTOLD;
+	struct cf_sop *sop;
+
+	(void)state;
+	th_need_gpu();
+	th_open();
+	sop = launched(&n);
+	next_run = none;
+	cf_sop_replayed(sop);
+	next_run = NULL;
+	assert_int_equal(n, -ENOMEM);
+	assert_int_equal(cf_sops_begun(), 0);
+	assert_int_equal(atomic_load(&sop->words->gate), 0);
+	sop->busy = false;
+	cf_sop_graph_gone(sop);
+	th_close();
+}
+
+static struct cf_sop *under_way;
+
+static void *while_it_ends(size_t size)
+{
+	cf_sops_lock();
+	under_way->busy = false;
+	cf_sops_unlock();
+	return __real_malloc(size);
+}
+
+/* The sanitizers see whether what was allocated in vain is freed. */
+static void a_launch_takes_the_run_that_ended_meanwhile(void **state)
+{
+	ssize_t n = UNTOLD;
+
+	(void)state;
+	th_need_gpu();
+	th_open();
+	under_way = launched(&n);
+	next_run = while_it_ends;
+	cf_sop_replayed(under_way);
+	next_run = NULL;
+	while (cf_sops_begun())
+		usleep(100);
+	cf_sops_lock();
+	assert_false(under_way->busy);
+	assert_false(under_way->run.extra);
+	cf_sops_unlock();
+	assert_int_equal(n, -CU_FILE_HANDLE_NOT_REGISTERED);
+	cf_sop_graph_gone(under_way);
+	th_close();
+}
+
+#define TEST(name) cmocka_unit_test_teardown(name, th_teardown_close)
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test_teardown(
-			one_that_is_given_up_before_it_begins_never_does,
-			th_teardown_close),
+		TEST(one_that_is_given_up_before_it_begins_never_does),
+		TEST(one_that_rings_while_the_driver_closes_is_refused),
+		TEST(a_launch_for_which_there_is_no_memory_says_so),
+		TEST(a_launch_takes_the_run_that_ended_meanwhile),
 	};
 
 	th_start(60);
