@@ -32,7 +32,7 @@ struct cf_dock {
 	_Atomic bool stale;	 /* lock to write: it is not, make another */
 	_Atomic unsigned waited; /* launches in succession, for their kernels */
 	CUstream probe;		 /* asks whether the context is well */
-	struct cf_rest busy;	 /* after the context was, when to be loaded */
+	struct cf_rest busy;	 /* after the context was: loads nothing */
 	bool was_busy;		 /* the loader's alone */
 	bool held_up;		 /* the probe was; the loader's alone */
 	struct cf_berths berths[2]; /* lock; without a ferry, and with */

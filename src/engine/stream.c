@@ -6,6 +6,7 @@
 #include "core/log.h"
 #include "core/log_tag.h"
 #include "core/quiet.h"
+#include "core/rest.h"
 #include "engine/batch.h"
 #include "engine/depth.h"
 #include "engine/parcel.h"
@@ -130,6 +131,20 @@ int cf_stream_deregister(CUstream stream)
 
 /* ------------------------------------------------------------ readiness */
 
+/* after a context was busy: registrations of files do not look at one */
+static struct cf_rest busy;
+
+static bool is_quiet(const struct cf_cuda *cuda)
+{
+	if (cf_rest_holds(&busy) ||
+	    cuda->stream_query(CF_CU_STREAM_LEGACY) != CF_CU_SUCCESS)
+		return false;
+	if (cf_context_is_quiet(cuda, CF_QUIET_PATIENCE_NS))
+		return true;
+	(void)cf_rest_begin(&busy);
+	return false;
+}
+
 static void prepare(const struct cf_cuda *cuda)
 {
 	struct cf_scope scope;
@@ -141,8 +156,7 @@ static void prepare(const struct cf_cuda *cuda)
 	id = cf_context_id(cuda, ctx);
 	if (!id || !cf_dock_may_load(ctx, id) || cf_context_enter(ctx, &scope))
 		return;
-	if (cuda->stream_query(CF_CU_STREAM_LEGACY) == CF_CU_SUCCESS &&
-	    cf_context_is_quiet(cuda, CF_QUIET_PATIENCE_NS))
+	if (is_quiet(cuda))
 		cf_dock_prepare(cuda, ctx, id);
 	cf_context_leave(&scope);
 }
@@ -297,6 +311,7 @@ void cf_streams_open(const struct cf_config *config)
 	cf_docks_configure(!cf_config_bool(config, CF_CFG_STREAM_MEMOPS_BYPASS),
 			   cf_config_bool(config, CF_CFG_STREAM_BELLS),
 			   cf_config_bool(config, CF_CFG_STREAM_FERRY));
+	cf_rest_init(&busy, CF_QUIET_REST_NS, CF_QUIET_MAX_REST_NS);
 	cf_sops_open();
 }
 

@@ -182,6 +182,25 @@ static void reads_of_many_threads_do_not(void **state)
 	busy_fini(&b);
 }
 
+/* Not each of them asks, which takes a millisecond. */
+static void registrations_of_files_do_not(void **state)
+{
+	unsigned long before;
+	struct busy b;
+
+	(void)state;
+	(void)th_need_fake();
+	before = th_fake()->calls("cuCtxRecordEvent");
+	busy_init(&b, SMALL);
+	for (int i = 0; i < 200; i++) {
+		cuFileHandleDeregister(b.fh);
+		b.fh = th_handle(b.file.fd);
+	}
+	assert_in_range(th_fake()->calls("cuCtxRecordEvent") - before, 1, 50);
+	let(&b);
+	busy_fini(&b);
+}
+
 /* But for half a second, in which the context might become idle. */
 static void operations_of_other_streams_do_not(void **state)
 {
@@ -236,6 +255,7 @@ int main(void)
 		cmocka_unit_test(small_entries_do_not_wait_for_it),
 		cmocka_unit_test(large_entries_do_not),
 		cmocka_unit_test(reads_of_many_threads_do_not),
+		cmocka_unit_test(registrations_of_files_do_not),
 		cmocka_unit_test(operations_of_other_streams_do_not),
 		cmocka_unit_test(the_kernel_is_loaded_later),
 	};
