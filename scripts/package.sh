@@ -191,6 +191,7 @@ build_wheel() {
 	# without git, or in a tree that is not its own, all that is there
 	{ git ls-files -z python | xargs -0 cp --parents -t "$copy"; } 2>/dev/null ||
 		cp -r python "$copy"
+	chmod -R u=rwX,go=rX "$copy" # whatever umask the tree was fetched with
 	install -m 755 tools/ocf-run "$copy/python/ocf-run"
 	(cd "$copy/python" && OPENCUFILE_BUNDLE=$bundle OPENCUFILE_RUN=ocf-run \
 		OPENCUFILE_PLATFORM=$(platform_of "$bundle") "$python" -c '
