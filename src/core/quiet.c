@@ -4,30 +4,28 @@
 
 #include <stddef.h>
 #include <time.h>
-#include "core/clock.h"
 
-#define NAP_NS (20 * 1000)
+#define NAP_NS (100 * 1000)
 
-static bool happens_by(const struct cf_cuda *cuda, CUevent event,
-		       int64_t limit_ns)
+static bool happens_in(const struct cf_cuda *cuda, CUevent event, int64_t ns)
 {
 	const struct timespec nap = { 0, NAP_NS };
 	CUresult res;
 
-	while ((res = cuda->event_query(event)) == CF_CU_NOT_READY &&
-	       cf_clock_ns() < limit_ns)
+	while ((res = cuda->event_query(event)) == CF_CU_NOT_READY && ns > 0) {
 		nanosleep(&nap, NULL);
+		ns -= NAP_NS;
+	}
 	return res == CF_CU_SUCCESS;
 }
 
-static bool is_over_by(const struct cf_cuda *cuda, CUevent event,
-		       int64_t limit_ns)
+static bool is_over_in(const struct cf_cuda *cuda, CUevent event, int64_t ns)
 {
 	CUcontext ctx;
 
 	return cuda->ctx_get_current(&ctx) == CF_CU_SUCCESS &&
 	       cuda->ctx_record_event(ctx, event) == CF_CU_SUCCESS &&
-	       happens_by(cuda, event, limit_ns);
+	       happens_in(cuda, event, ns);
 }
 
 bool cf_context_is_quiet(const struct cf_cuda *cuda, int64_t patience_ns)
@@ -40,7 +38,7 @@ bool cf_context_is_quiet(const struct cf_cuda *cuda, int64_t patience_ns)
 	if (cuda->event_create(&event, CF_CU_EVENT_DISABLE_TIMING) !=
 	    CF_CU_SUCCESS)
 		return false;
-	over = is_over_by(cuda, event, cf_clock_ns() + patience_ns);
+	over = is_over_in(cuda, event, patience_ns);
 	cuda->event_destroy(event);
 	return over;
 }

@@ -210,8 +210,6 @@ static void operations_of_other_streams_do_not(void **state)
 	struct busy b;
 
 	(void)state;
-	if (getenv("TEST_HASTE"))
-		th_skip("half a second would be minutes");
 	busy_init(&b, SMALL);
 	assert_int_equal(cuStreamCreate(&other, CF_CU_STREAM_NON_BLOCKING), 0);
 	assert_int_equal(cuFileStreamRegister(other, 0).err, 0);
