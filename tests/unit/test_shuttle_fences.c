@@ -127,6 +127,28 @@ static void what_is_void_is_there_before_it_is_asked_who_came(void **state)
 	assert_true(has_order(seen[5], &copy, 1));
 }
 
+static void comes_and_goes(void)
+{
+	board.done[SEAT].number = 1;
+	board.came = board.leaves = board.gone = 1;
+}
+
+/* By a trip that has come, found it and left before it was void. */
+static void one_that_was_carried_out_meanwhile_is_done(void **state)
+{
+	static struct cf_trips trips;
+	const struct cf_ride ride = { .copy = copy, .seat = SEAT, .number = 1 };
+
+	(void)state;
+	trips.words.board = &board;
+	trips.words.orders = orders;
+	trips.trip = 1;
+	cf_shuttle_order(&trips.words, SEAT, &copy);
+	while_settled = comes_and_goes;
+	assert_int_equal(give_up(&trips, &ride), 0);
+	assert_false(trips.doubted);
+}
+
 /* ------------------------------------------------------------------- seats */
 
 static struct cf_shuttle *shuttle;
@@ -224,6 +246,8 @@ int main(void)
 		cmocka_unit_test_setup(
 			what_is_void_is_there_before_it_is_asked_who_came,
 			begin),
+		cmocka_unit_test_setup(
+			one_that_was_carried_out_meanwhile_is_done, begin),
 		cmocka_unit_test_setup(a_seat_is_left_behind_a_fence, begin),
 		cmocka_unit_test_setup(orders_are_void_before_there_is_a_kernel,
 				       begin),

@@ -443,6 +443,34 @@ static void after_a_restore_another_is_made_once_all_have_left(void **state)
 	}
 }
 
+static void it_is_made_by_one_when_nothing_runs_and_once(void **state)
+{
+	struct cf_seat seat = { 0 };
+	unsigned long made;
+
+	(void)state;
+	take(&seat);
+	moves(&seat);
+	th_shuttle_let();
+	th_fake()->restore();
+	not_found(&seat);
+	cf_shuttle_call(shuttle);
+	cf_shuttle_leave(shuttle, &seat);
+	shuttle->trips.launching = true;
+	assert_false(cf_shuttle_take(shuttle, &seat));
+	shuttle->trips.launching = false;
+	assert_int_equal(th_fake()->plan("cuStreamQuery:1=600"), 0);
+	assert_false(cf_shuttle_take(shuttle, &seat));
+	th_fake()->plan_clear();
+	made = th_fake()->calls("cuMemCreate");
+	take(&seat);
+	assert_int_equal(th_fake()->calls("cuMemCreate"), made + 1);
+	assert_true(cf_trips_renew(&shuttle->trips));
+	assert_int_equal(th_fake()->calls("cuMemCreate"), made + 1);
+	moves(&seat);
+	cf_shuttle_leave(shuttle, &seat);
+}
+
 static struct cf_trips *to_call; /* while another aperture is made */
 
 /* By a thread that saw all ready before. */
@@ -595,16 +623,25 @@ static void one_that_was_late_is_not_stale(void **state)
 {
 	struct cf_ride ride;
 	struct cf_seat seat = { 0 };
+	unsigned long asked;
 
 	(void)state;
 	take(&seat);
-	for (int i = 0; i < 3; i++) {
+	asked = th_fake()->calls("cuMemcpyDtoHAsync_v2");
+	for (unsigned long i = 1; i <= 3; i++) {
 		not_taken(&seat, 0, &ride);
 		th_shuttle_let();
-		atomic_fetch_add(&now_ns, (int64_t)10 * 1000000000);
-		assert_int_equal(
-			cf_shuttle_move(shuttle, &seat, seat.near, at(0), SIZE),
-			0);
+		/* each doubt is asked about once */
+		for (int k = 0; k < 2; k++) {
+			atomic_fetch_add(&now_ns, (int64_t)10 * 1000000000);
+			assert_int_equal(cf_shuttle_move(shuttle, &seat,
+							 seat.near, at(0),
+							 SIZE),
+					 0);
+			th_shuttle_let();
+		}
+		assert_int_equal(th_fake()->calls("cuMemcpyDtoHAsync_v2"),
+				 asked + i);
 	}
 	assert_false(cf_trips_are_stale(&shuttle->trips));
 	cf_shuttle_leave(shuttle, &seat);
@@ -649,6 +686,24 @@ static void a_seat_that_is_taken_keeps_the_memory(void **state)
 	assert_false(cf_shuttle_take(shuttle, &seat));
 }
 
+/* And then it lets go of the seats. */
+static void so_does_a_trip_that_is_there(void **state)
+{
+	struct cf_seat seat = { 0 };
+
+	(void)state;
+	th_shuttle_stay(true);
+	cf_shuttle_call(shuttle);
+	assert_false(cf_shuttle_retire(shuttle));
+	assert_int_equal(th_fake()->live("vmm_map"), 1);
+	take(&seat);
+	cf_shuttle_leave(shuttle, &seat);
+	th_shuttle_stay(false);
+	th_shuttle_let();
+	assert_true(cf_shuttle_retire(shuttle));
+	assert_int_equal(th_fake()->live("vmm_map"), 0);
+}
+
 #define TEST(test) cmocka_unit_test_setup_teardown(test, begin, end)
 
 int main(void)
@@ -664,6 +719,7 @@ int main(void)
 		TEST(who_calls_has_one_trip_come),
 		TEST(who_calls_in_a_rest_has_none),
 		TEST(after_a_restore_another_is_made_once_all_have_left),
+		TEST(it_is_made_by_one_when_nothing_runs_and_once),
 		TEST(while_it_is_made_nobody_launches),
 		TEST(one_that_cannot_be_made_again_leaves_all_pinned),
 		TEST(where_none_is_any_more_nobody_asks_after_it),
@@ -673,6 +729,7 @@ int main(void)
 		TEST(without_an_aperture_all_is_pinned),
 		TEST(without_a_kernel_nothing_is_near),
 		TEST(a_seat_that_is_taken_keeps_the_memory),
+		TEST(so_does_a_trip_that_is_there),
 	};
 
 	th_start(60);
