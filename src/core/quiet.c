@@ -42,3 +42,14 @@ bool cf_context_is_quiet(const struct cf_cuda *cuda, int64_t patience_ns)
 	cuda->event_destroy(event);
 	return over;
 }
+
+bool cf_quiet_after(const struct cf_cuda *cuda, struct cf_rest *busy,
+		    int64_t patience_ns)
+{
+	if (cf_rest_holds(busy))
+		return false;
+	if (cf_context_is_quiet(cuda, patience_ns))
+		return true;
+	(void)cf_rest_begin(busy);
+	return false;
+}

@@ -13,6 +13,7 @@
 
 #include <stdbool.h>
 #include <stdint.h>
+#include "core/rest.h"
 #include "seam/cuda.h"
 
 /* longer than copies of our own take */
@@ -28,5 +29,9 @@
  * once there is nothing to load.
  */
 bool cf_context_is_quiet(const struct cf_cuda *cuda, int64_t patience_ns);
+
+/* The same, but a no begins a rest, and while that holds nobody is asked. */
+bool cf_quiet_after(const struct cf_cuda *cuda, struct cf_rest *busy,
+		    int64_t patience_ns);
 
 #endif

@@ -28,14 +28,11 @@
 /* The first time what the context has is awaited for a while. */
 static bool is_quiet(const struct cf_cuda *cuda, struct cf_dock *dock)
 {
-	if (cf_rest_holds(&dock->busy))
-		return false;
-	if (cf_context_is_quiet(cuda, dock->was_busy ? CF_QUIET_PATIENCE_NS :
-						       PASSED_NS))
-		return true;
-	dock->was_busy = true;
-	(void)cf_rest_begin(&dock->busy);
-	return false;
+	int64_t patience = dock->was_busy ? CF_QUIET_PATIENCE_NS : PASSED_NS;
+	bool quiet = cf_quiet_after(cuda, &dock->busy, patience);
+
+	dock->was_busy |= !quiet;
+	return quiet;
 }
 
 /* Without it copies go in streams of their own, where gates may delay them. */

@@ -6,7 +6,6 @@
 #include "core/log.h"
 #include "core/log_tag.h"
 #include "core/quiet.h"
-#include "core/rest.h"
 #include "engine/batch.h"
 #include "engine/depth.h"
 #include "engine/parcel.h"
@@ -134,17 +133,6 @@ int cf_stream_deregister(CUstream stream)
 /* after a context was busy: registrations of files do not look at one */
 static struct cf_rest busy;
 
-static bool is_quiet(const struct cf_cuda *cuda)
-{
-	if (cf_rest_holds(&busy) ||
-	    cuda->stream_query(CF_CU_STREAM_LEGACY) != CF_CU_SUCCESS)
-		return false;
-	if (cf_context_is_quiet(cuda, CF_QUIET_PATIENCE_NS))
-		return true;
-	(void)cf_rest_begin(&busy);
-	return false;
-}
-
 static void prepare(const struct cf_cuda *cuda)
 {
 	struct cf_scope scope;
@@ -156,7 +144,8 @@ static void prepare(const struct cf_cuda *cuda)
 	id = cf_context_id(cuda, ctx);
 	if (!id || !cf_dock_may_load(ctx, id) || cf_context_enter(ctx, &scope))
 		return;
-	if (is_quiet(cuda))
+	if (cuda->stream_query(CF_CU_STREAM_LEGACY) == CF_CU_SUCCESS &&
+	    cf_quiet_after(cuda, &busy, CF_QUIET_PATIENCE_NS))
 		cf_dock_prepare(cuda, ctx, id);
 	cf_context_leave(&scope);
 }
