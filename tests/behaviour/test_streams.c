@@ -844,19 +844,24 @@ static void a_stream_of_another_context_works(void **state)
 }
 
 /* clients.md, KvikIO: "threads without a current context". */
-static void a_thread_without_a_context_uses_that_of_the_memory(void **state)
+static void a_thread_needs_no_context(void **state)
 {
-	struct io io = io_of(SIZE, 0, 0);
+	struct io io = io_of(SIZE / 2, 0, 0);
+	struct io other = io_of(SIZE / 2, SIZE / 2, SIZE / 2);
 	CUcontext popped;
 	struct world w;
 
 	world_make(&w);
 	while (cuCtxGetCurrent(&popped) == 0 && popped)
 		assert_int_equal(cuCtxPopCurrent(&popped), 0);
+	/* a default stream is that of the memory's context */
 	assert_ok(submit_read(&w, &io, NULL));
+	assert_ok(submit_read(&w, &other, w.stream));
 	th_thread_gpu();
 	settle(NULL);
+	settle(w.stream);
 	assert_arrived(&w, &io);
+	assert_arrived(&w, &other);
 	world_end(&w);
 }
 
@@ -964,7 +969,7 @@ static const struct fresh_test tests[] = {
 	FRESH(a_lost_context_holds_neither_deregister_nor_close),
 	FRESH(a_context_destroyed_with_operations_in_it_harms_nobody),
 	FRESH(a_stream_of_another_context_works),
-	FRESH(a_thread_without_a_context_uses_that_of_the_memory),
+	FRESH(a_thread_needs_no_context),
 	FRESH(streams_work_without_memory_operations),
 	FRESH(a_device_without_memory_operations_is_found_out),
 	FRESH(a_forked_child_has_no_streams),

@@ -398,6 +398,7 @@ enum {
 	STREAM_ANY = 0,
 	STREAM_OF_CURRENT = 1, /* must belong to the current context */
 	STREAM_NOT_LEGACY = 2, /* the legacy default stream is refused */
+	STREAM_ANYWHERE = 4,   /* no context need be current, as on an H200 */
 };
 int fc_stream_get(CUstream h, unsigned int how, struct fc_stream **out);
 struct fc_stream *fc_stream_new(struct fc_ctx *ctx, unsigned int flags);

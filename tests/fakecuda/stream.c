@@ -104,12 +104,14 @@ int fc_stream_get(CUstream h, unsigned int how, struct fc_stream **out)
 	struct fc_ctx *c;
 	struct fc_stream *s;
 	int r = fc_current(&c);
+	bool legacy = !h || h == CF_CU_STREAM_LEGACY;
+	bool is_default = legacy || h == CF_CU_STREAM_PER_THREAD;
 
-	if (r)
+	if (r && (is_default || !(how & STREAM_ANYWHERE)))
 		return r;
-	if (how & STREAM_NOT_LEGACY && (!h || h == CF_CU_STREAM_LEGACY))
+	if (how & STREAM_NOT_LEGACY && legacy)
 		return CF_CU_INVALID_VALUE;
-	if (!h || h == CF_CU_STREAM_LEGACY || h == CF_CU_STREAM_PER_THREAD)
+	if (is_default)
 		return default_stream(h, c, out);
 	s = fc_handle_find(h, FC_STREAM);
 	if (!s)
@@ -227,10 +229,10 @@ struct facts {
 	int priority;
 };
 
-static int facts_of(CUstream h, struct facts *f)
+static int facts_of(CUstream h, unsigned int how, struct facts *f)
 {
 	struct fc_stream *s;
-	int r = fc_stream_get(h, STREAM_ANY, &s);
+	int r = fc_stream_get(h, how, &s);
 
 	if (r)
 		return r;
@@ -240,10 +242,10 @@ static int facts_of(CUstream h, struct facts *f)
 	return 0;
 }
 
-#define RETURN_FACT(stream, field, out) \
+#define RETURN_FACT(stream, how, field, out) \
 	do { \
 		struct facts f_ = { 0 }; \
-		int r_ = (out) ? FC_LOCKED(facts_of(stream, &f_)) : \
+		int r_ = (out) ? FC_LOCKED(facts_of(stream, how, &f_)) : \
 				 CF_CU_INVALID_VALUE; \
 		if (!r_) \
 			*(out) = f_.field; \
@@ -253,19 +255,19 @@ static int facts_of(CUstream h, struct facts *f)
 CUresult cuStreamGetCtx(CUstream stream, CUcontext *ctx)
 {
 	FC_ENTER(FC_PASS);
-	RETURN_FACT(stream, ctx, ctx);
+	RETURN_FACT(stream, STREAM_ANYWHERE, ctx, ctx);
 }
 
 CUresult cuStreamGetFlags(CUstream stream, unsigned int *flags)
 {
 	FC_ENTER(FC_NORMAL);
-	RETURN_FACT(stream, flags, flags);
+	RETURN_FACT(stream, STREAM_ANY, flags, flags);
 }
 
 CUresult cuStreamGetPriority(CUstream stream, int *priority)
 {
 	FC_ENTER(FC_NORMAL);
-	RETURN_FACT(stream, priority, priority);
+	RETURN_FACT(stream, STREAM_ANY, priority, priority);
 }
 
 /* Stricter than the driver's text: on an H200 a capture ended around it. */

@@ -17,11 +17,14 @@ static void calls_without_a_context_say_so(void **state)
 {
 	CUcontext old;
 	CUdeviceptr p;
-	CUstream s;
+	CUstream s, mine = new_stream(0);
 
 	(void)state;
 	OK(cuCtxPopCurrent(&old));
 	assert_ptr_equal(old, ctx);
+	OK(cuStreamGetCtx(mine, &old));
+	assert_ptr_equal(old, ctx);
+	FAILS(cuStreamGetCtx(NULL, &old), CF_CU_INVALID_CONTEXT);
 	FAILS(cuMemAlloc(&p, 16), CF_CU_INVALID_CONTEXT);
 	FAILS(cuStreamCreate(&s, 0), CF_CU_INVALID_CONTEXT);
 	FAILS(cuCtxSynchronize(), CF_CU_INVALID_CONTEXT);
@@ -30,6 +33,7 @@ static void calls_without_a_context_say_so(void **state)
 	FAILS(cuCtxPopCurrent(&old), CF_CU_INVALID_CONTEXT);
 	FAILS(cuCtxPushCurrent((CUcontext)&p), CF_CU_INVALID_CONTEXT);
 	OK(cuCtxPushCurrent(ctx));
+	OK(cuStreamDestroy(mine));
 }
 
 static void a_dying_context_takes_everything_with_it(void **state)
