@@ -33,6 +33,15 @@ int cf_context_ordinal(const struct cf_cuda *cuda)
 	return -1;
 }
 
+bool cf_stream_is_captured(const struct cf_cuda *cuda, CUstream stream)
+{
+	int status = CF_CU_STREAM_CAPTURE_STATUS_NONE;
+
+	return cuda->stream_is_capturing &&
+	       (cuda->stream_is_capturing(stream, &status) != CF_CU_SUCCESS ||
+		status != CF_CU_STREAM_CAPTURE_STATUS_NONE);
+}
+
 int cf_context_enter(CUcontext ctx, struct cf_scope *scope)
 {
 	const struct cf_cuda *cuda = cf_cuda_loaded();

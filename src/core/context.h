@@ -8,6 +8,7 @@
 #ifndef CF_CORE_CONTEXT_H
 #define CF_CORE_CONTEXT_H
 
+#include <stdbool.h>
 #include "seam/cuda.h"
 
 /*
@@ -18,6 +19,12 @@ unsigned long long cf_context_id(const struct cf_cuda *cuda, CUcontext ctx);
 
 /* The GPU of the context that is current; -1: the driver does not tell. */
 int cf_context_ordinal(const struct cf_cuda *cuda);
+
+/*
+ * Whether a stream is being captured, or a blocking one beside the legacy
+ * default stream. To ask such a stream anything else ends the capture.
+ */
+bool cf_stream_is_captured(const struct cf_cuda *cuda, CUstream stream);
 
 /*
  * Makes ctx current. 0 or a CUDA code; each 0 needs a leave. A thread that

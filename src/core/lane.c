@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <time.h>
 #include "core/clock.h"
+#include "core/context.h"
 #include "core/short_lock.h"
 
 /* Looks at a stream that is waited for: back to back, and later with naps. */
@@ -117,10 +118,7 @@ CUevent cf_lane_sleeper(struct cf_lane *lane, size_t k)
 	return *event ? *event : lane->done[k];
 }
 
-/*
- * The query of a default stream fails while a blocking stream of the context is
- * being captured. Then it takes no work of the caller's: nothing to order.
- */
+/* An error of captures: one has begun since the caller asked. */
 static int order_behind(const struct cf_cuda *cuda, struct cf_lane *lane,
 			CUstream stream)
 {
@@ -136,6 +134,10 @@ static int order_behind(const struct cf_cuda *cuda, struct cf_lane *lane,
 	return cf_cuda_code(res);
 }
 
+/*
+ * A default stream takes no work of the caller's while it is captured, or the
+ * legacy one while a blocking stream is, as the thread's own: nothing to order.
+ */
 int cf_lane_order(struct cf_lane *lane)
 {
 	const struct cf_cuda *cuda = cf_cuda_loaded();
@@ -143,8 +145,15 @@ int cf_lane_order(struct cf_lane *lane)
 
 	if (!cuda)
 		return CF_ECUDA(CF_CU_DEINITIALIZED);
-	err = order_behind(cuda, lane, CF_CU_STREAM_LEGACY);
-	return err ? err : order_behind(cuda, lane, CF_CU_STREAM_PER_THREAD);
+	if (cf_stream_is_captured(cuda, CF_CU_STREAM_LEGACY)) {
+		if (cf_stream_is_captured(cuda, CF_CU_STREAM_PER_THREAD))
+			return 0;
+	} else {
+		err = order_behind(cuda, lane, CF_CU_STREAM_LEGACY);
+		if (err)
+			return err;
+	}
+	return order_behind(cuda, lane, CF_CU_STREAM_PER_THREAD);
 }
 
 /* A wait that failed proves nothing while queries say that work is left. */

@@ -4,6 +4,7 @@
 
 #include <stddef.h>
 #include <time.h>
+#include "core/context.h"
 
 #define NAP_NS (100 * 1000)
 
@@ -33,6 +34,8 @@ bool cf_context_is_quiet(const struct cf_cuda *cuda, int64_t patience_ns)
 	CUevent event;
 	bool over;
 
+	if (cf_stream_is_captured(cuda, CF_CU_STREAM_LEGACY))
+		return false;
 	if (!cuda->ctx_record_event)
 		return true;
 	if (cuda->event_create(&event, CF_CU_EVENT_DISABLE_TIMING) !=

@@ -20,13 +20,13 @@
 #define CF_QUIET_PATIENCE_NS (1000 * 1000ll)
 /* who is told no rests (core/rest.h): so long at first, and at most */
 #define CF_QUIET_REST_NS (1600 * 1000ll)
-#define CF_QUIET_MAX_REST_NS (32768 * CF_QUIET_REST_NS) /* almost a minute */
+#define CF_QUIET_MAX_REST_NS ((CF_QUIET_REST_NS) << 21) /* almost an hour */
 
 /*
  * Whether all that the current context has now is over in so many ns, or in a
- * few naps more. A driver that cannot tell (before CUDA 12.5) says yes. It
- * invalidates what is being captured in the context, so ask seldom, and not
- * once there is nothing to load.
+ * few naps more. A driver that cannot tell (before CUDA 12.5) says yes. While a
+ * blocking stream is captured the answer is no; captures in other streams are
+ * not seen, and invalidated, so ask seldom, and not once all is loaded.
  */
 bool cf_context_is_quiet(const struct cf_cuda *cuda, int64_t patience_ns);
 

@@ -144,8 +144,8 @@ static void prepare(const struct cf_cuda *cuda)
 	id = cf_context_id(cuda, ctx);
 	if (!id || !cf_dock_may_load(ctx, id) || cf_context_enter(ctx, &scope))
 		return;
-	if (cuda->stream_query(CF_CU_STREAM_LEGACY) == CF_CU_SUCCESS &&
-	    cf_quiet_after(cuda, &busy, CF_QUIET_PATIENCE_NS))
+	if (cf_quiet_after(cuda, &busy, CF_QUIET_PATIENCE_NS) &&
+	    cuda->stream_query(CF_CU_STREAM_LEGACY) == CF_CU_SUCCESS)
 		cf_dock_prepare(cuda, ctx, id);
 	cf_context_leave(&scope);
 }
@@ -173,22 +173,12 @@ static int check_handle(CUfileHandle_t value)
 	return 0;
 }
 
-/* To ask a stream that is recorded for its id would end the recording. */
-static bool is_captured(const struct cf_cuda *cuda, CUstream stream)
-{
-	int status = CF_CU_STREAM_CAPTURE_STATUS_NONE;
-
-	return cuda->stream_is_capturing &&
-	       (cuda->stream_is_capturing(stream, &status) != CF_CU_SUCCESS ||
-		status != CF_CU_STREAM_CAPTURE_STATUS_NONE);
-}
-
 static struct cf_stream_ref *find_ref(const struct cf_cuda *cuda,
 				      struct cf_place *at)
 {
 	if (!cf_stream_refs_any())
 		return NULL;
-	if (!is_captured(cuda, at->stream))
+	if (!cf_stream_is_captured(cuda, at->stream))
 		cf_place_ask_id(cuda, at);
 	return cf_stream_ref_get(at);
 }

@@ -49,17 +49,30 @@ int fc_capture_forbids(struct fc_stream *s)
 	return CF_CU_STREAM_CAPTURE_UNSUPPORTED;
 }
 
+static bool is_hit(const struct fc_stream *s, bool blocking_only)
+{
+	return s->cap && (!blocking_only || fc_stream_blocks(s));
+}
+
 /* Invalidates the captures in a context; result if there were any, else 0. */
 int fc_capture_hit(struct fc_ctx *ctx, bool blocking_only, int result)
 {
 	bool hit = false;
 
 	for (struct fc_stream *s = ctx->streams; s; s = s->next)
-		if (s->cap && (!blocking_only || fc_stream_blocks(s))) {
+		if (is_hit(s, blocking_only)) {
 			s->cap->invalid = true;
 			hit = true;
 		}
 	return hit ? result : 0;
+}
+
+bool fc_capture_blocks(const struct fc_ctx *ctx)
+{
+	for (const struct fc_stream *s = ctx->streams; s; s = s->next)
+		if (is_hit(s, true))
+			return true;
+	return false;
 }
 
 /*
@@ -226,7 +239,7 @@ CUresult cuStreamEndCapture(CUstream stream, CUgraph *graph)
 static int capture_info(CUstream h, int *status, uint64_t *id)
 {
 	struct fc_stream *s;
-	int r = fc_stream_get(h, STREAM_ANY, &s);
+	int r = fc_stream_get(h, STREAM_PEEK, &s);
 
 	if (r)
 		return r;

@@ -399,6 +399,7 @@ enum {
 	STREAM_OF_CURRENT = 1, /* must belong to the current context */
 	STREAM_NOT_LEGACY = 2, /* the legacy default stream is refused */
 	STREAM_ANYWHERE = 4,   /* no context need be current, as on an H200 */
+	STREAM_PEEK = 8, /* captures go on, though a refusal tells of one */
 };
 int fc_stream_get(CUstream h, unsigned int how, struct fc_stream **out);
 struct fc_stream *fc_stream_new(struct fc_ctx *ctx, unsigned int flags);
@@ -454,6 +455,7 @@ int fc_capture_append(struct fc_stream *s, struct fc_op *op);
 int fc_capture_forbids(struct fc_stream *s);
 int fc_capture_unsafe(const char *what);
 int fc_capture_hit(struct fc_ctx *ctx, bool blocking_only, int result);
+bool fc_capture_blocks(const struct fc_ctx *ctx);
 void fc_capture_abandon(struct fc_stream *s);
 void fc_graph_reset(void);
 void fc_user_reset(void);

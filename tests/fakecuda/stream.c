@@ -89,13 +89,16 @@ static struct fc_stream *own_stream(struct fc_ctx *c)
 	return s;
 }
 
-static int default_stream(CUstream h, struct fc_ctx *c, struct fc_stream **out)
+static int default_stream(CUstream h, struct fc_ctx *c, unsigned int how,
+			  struct fc_stream **out)
 {
 	if (h == CF_CU_STREAM_PER_THREAD) {
 		*out = own_stream(c);
 		return 0;
 	}
 	*out = legacy_stream(c);
+	if (how & STREAM_PEEK)
+		return fc_capture_blocks(c) ? CF_CU_STREAM_CAPTURE_IMPLICIT : 0;
 	return fc_capture_hit(c, true, CF_CU_STREAM_CAPTURE_IMPLICIT);
 }
 
@@ -112,7 +115,7 @@ int fc_stream_get(CUstream h, unsigned int how, struct fc_stream **out)
 	if (how & STREAM_NOT_LEGACY && legacy)
 		return CF_CU_INVALID_VALUE;
 	if (is_default)
-		return default_stream(h, c, out);
+		return default_stream(h, c, how, out);
 	s = fc_handle_find(h, FC_STREAM);
 	if (!s)
 		return fc_handle_was(h, FC_STREAM) ?

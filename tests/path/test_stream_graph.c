@@ -458,6 +458,50 @@ static void an_invalid_capture_takes_no_operation(void **state)
 	bench_fini(&b);
 }
 
+static void use(struct bench *b, void *mem, size_t size)
+{
+	off_t at = (off_t)th_below(SIZE - size);
+	struct th_file file;
+	CUfileHandle_t fh;
+
+	th_file_make(&file, TH_BUFFERED, O_RDWR, b->bytes, SIZE);
+	fh = th_handle(file.fd);
+	assert_int_equal(cuFileRead(fh, mem, size, at, at), (ssize_t)size);
+	assert_int_equal(cuFileWrite(b->copy_fh, mem, size, at, at),
+			 (ssize_t)size);
+	th_file_get(&b->copy, (size_t)at, b->got, size);
+	th_equal("the copy", b->got, b->bytes + at, size);
+	cuFileHandleDeregister(fh);
+	th_file_end(&file);
+}
+
+/* In a context in which nothing is loaded yet. */
+static void captures_go_on_beside_the_first_files(void **state)
+{
+	CUdeviceptr ptr;
+	CUgraph graph;
+	CUcontext ctx;
+	struct bench b;
+
+	(void)state;
+	bench_init(&b);
+	for (int i = 0; i < 6; i++) {
+		CUstream stream = CF_CU_STREAM_PER_THREAD;
+
+		assert_int_equal(cuCtxCreate_v2(&ctx, 0, 0), 0);
+		assert_int_equal(cuMemAlloc(&ptr, SIZE), 0);
+		if (i < 3)
+			assert_int_equal(cuStreamCreate(&stream, 0), 0);
+		assert_int_equal(cuStreamBeginCapture(stream, i % 3), 0);
+		use(&b, (void *)(uintptr_t)ptr, 4096);
+		use(&b, (void *)(uintptr_t)ptr, SIZE / 2);
+		assert_int_equal(cuStreamEndCapture(stream, &graph), 0);
+		assert_int_equal(cuGraphDestroy(graph), 0);
+		assert_int_equal(cuCtxDestroy_v2(ctx), 0);
+	}
+	bench_fini(&b);
+}
+
 #define TEST(name) cmocka_unit_test_teardown(name, th_teardown_close)
 
 int main(void)
@@ -473,6 +517,7 @@ int main(void)
 		TEST(a_capture_that_fails_leaves_nothing),
 		TEST(a_trial_that_nobody_could_await_ends_before_its_page),
 		TEST(an_invalid_capture_takes_no_operation),
+		TEST(captures_go_on_beside_the_first_files),
 	};
 
 	th_start(120);

@@ -123,7 +123,25 @@ static void a_driver_that_cannot_tell_says_yes(void **state)
 	cuda->ctx_record_event = record;
 }
 
-static void captures_are_the_price(void **state)
+static void captures_in_blocking_streams_go_on(void **state)
+{
+	CUgraph graph = NULL;
+	CUstream blocking;
+
+	(void)state;
+	assert_int_equal(cuStreamCreate(&blocking, 0), 0);
+	for (int mode = CF_CU_STREAM_CAPTURE_MODE_GLOBAL;
+	     mode <= CF_CU_STREAM_CAPTURE_MODE_RELAXED; mode++) {
+		assert_int_equal(cuStreamBeginCapture_v2(blocking, mode), 0);
+		assert_false(cf_context_is_quiet(cuda, LONG_NS));
+		assert_int_equal(cuStreamEndCapture(blocking, &graph), 0);
+		assert_int_equal(cuGraphDestroy(graph), 0);
+	}
+	assert_true(cf_context_is_quiet(cuda, 0));
+	assert_int_equal(cuStreamDestroy(blocking), 0);
+}
+
+static void captures_in_others_are_the_price(void **state)
 {
 	CUgraph graph = NULL;
 
@@ -147,7 +165,8 @@ int main(void)
 		TEST(what_comes_later_is_not),
 		TEST(who_cannot_be_asked_is_not),
 		TEST(a_driver_that_cannot_tell_says_yes),
-		TEST(captures_are_the_price),
+		TEST(captures_in_blocking_streams_go_on),
+		TEST(captures_in_others_are_the_price),
 	};
 
 	th_start(60);
