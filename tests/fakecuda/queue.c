@@ -221,14 +221,15 @@ int fc_wait(struct fc_stream *s, uint64_t seq)
 int fc_wait_all_of(struct fc_stream *s)
 {
 	struct fc_op *mark = fc_op_new(OP_MARK);
+	struct fc_ctx *ctx = s->ctx; /* the stream may go while it is awaited */
 
-	if (s == s->ctx->legacy)
+	if (s == ctx->legacy)
 		depend_implicitly(mark, s);
 	fc_op_depend(mark, s, s->submitted);
 	for (unsigned int i = 0; i < mark->nr_deps; i++)
 		fc_wait(mark->deps[i].s, mark->deps[i].seq);
 	fc_op_free(mark);
-	return fc_ctx_state(s->ctx);
+	return fc_ctx_state(ctx);
 }
 
 bool fc_stream_idle(struct fc_stream *s)

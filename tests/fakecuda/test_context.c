@@ -66,6 +66,48 @@ static void a_dying_context_takes_everything_with_it(void **state)
 	FAILS(cuCtxPushCurrent(other), CF_CU_CONTEXT_IS_DESTROYED);
 }
 
+struct wait {
+	CUcontext ctx;
+	CUstream stream;
+	CUresult answer;
+};
+
+static void *wait_for_stream(void *arg)
+{
+	struct wait *w = arg;
+	CUresult r = cuCtxPushCurrent(w->ctx);
+
+	w->answer = r ? r : cuStreamSynchronize(w->stream);
+	return NULL;
+}
+
+static void destroy_under_a_wait(void)
+{
+	unsigned long before = fakecuda_calls("cuStreamSynchronize");
+	struct wait w;
+	pthread_t t;
+
+	OK(cuCtxCreate_v2(&w.ctx, 0, 0));
+	w.stream = new_stream(0);
+	gate_hold(gate_new(), w.stream);
+	pthread_create(&t, NULL, wait_for_stream, &w);
+	while (fakecuda_calls("cuStreamSynchronize") == before)
+		usleep(100);
+	OK(cuCtxDestroy(w.ctx));
+	pthread_join(t, NULL);
+	assert_int_equal(w.answer, CF_CU_CONTEXT_IS_DESTROYED);
+	/* it may have come so late that the stream was gone */
+	fakecuda_complaints_clear();
+}
+
+/* Who ends last, the wait or the stream's thread, differs from time to time. */
+static void a_wait_ends_with_its_context(void **state)
+{
+	(void)state;
+	for (int i = 0; i < 30; i++)
+		destroy_under_a_wait();
+}
+
 static void a_stream_works_in_its_own_context_only(void **state)
 {
 	CUstream s = new_stream(0);
@@ -309,6 +351,7 @@ int context_tests(void)
 	const struct CMUnitTest tests[] = {
 		TEST(calls_without_a_context_say_so),
 		TEST(a_dying_context_takes_everything_with_it),
+		TEST(a_wait_ends_with_its_context),
 		TEST(a_stream_works_in_its_own_context_only),
 		TEST(primary_context_lives_while_it_is_retained),
 		TEST(handles_come_back_when_asked_to),
