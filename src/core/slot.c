@@ -302,6 +302,15 @@ void cf_slot_give_back(struct cf_pool *pool, struct cf_slot *slot)
 	pthread_mutex_unlock(&pool->lock);
 }
 
+/* It counts as leased, but not for the bound. */
+void cf_slot_lose(struct cf_pool *pool)
+{
+	pthread_mutex_lock(&pool->lock);
+	pool->nr_slots--;
+	pthread_cond_broadcast(&pool->freed);
+	pthread_mutex_unlock(&pool->lock);
+}
+
 void cf_pool_usage(struct cf_pool *pool, size_t *bytes, size_t *leased)
 {
 	pthread_mutex_lock(&pool->lock);

@@ -69,6 +69,12 @@ void cf_pool_warm(struct cf_pool *pool, size_t nr);
 
 void cf_slot_give_back(struct cf_pool *pool, struct cf_slot *slot);
 
+/*
+ * Instead of that, if something may touch the slot for ever: it stays as it is
+ * until the pool is freed, and the pool may pin another in its place.
+ */
+void cf_slot_lose(struct cf_pool *pool);
+
 /* From now on keeps shown as the pool is; shown stays for good. */
 void cf_pool_show(struct cf_pool *pool, struct ocf_stats_pool *shown);
 

@@ -122,9 +122,9 @@ static void give_slots_back(const struct cf_carrier *c)
 }
 
 /*
- * A lost kernel may still look at its slots, so they are not leased again. The
- * fence: bytes that were put into an aperture and never ordered must not come
- * over those of its next user.
+ * A lost kernel may still look at its slots, so they are not leased again, and
+ * the pool does without. The fence: bytes that were put into an aperture and
+ * never ordered must not come over those of its next user.
  */
 static void give_room_back(struct cf_carrier *c, bool lost)
 {
@@ -134,11 +134,15 @@ static void give_room_back(struct cf_carrier *c, bool lost)
 		pthread_mutex_unlock(&c->ferry->hold_lock);
 	else if (!lost)
 		give_slots_back(c);
+	else
+		cf_slot_lose(c->pool);
 }
 
 static void slot_comes_back(const struct cf_ferry_loan *loan, bool lost)
 {
-	if (!lost)
+	if (lost)
+		cf_slot_lose(loan->owner);
+	else
 		cf_slot_give_back(loan->owner, loan->what);
 }
 
