@@ -132,6 +132,12 @@ static void collect(struct cf_ring *ring)
 	}
 }
 
+/* A sandbox that came later, or that lets rings be made but not used. */
+static bool is_forbidden(int err)
+{
+	return err == -EPERM || err == -EACCES || err == -ENOSYS;
+}
+
 /* The kernel takes no calls: this thread makes the queued ones. */
 static void break_ring(struct cf_ring *ring, int err)
 {
@@ -140,6 +146,8 @@ static void break_ring(struct cf_ring *ring, int err)
 	cf_log(CF_LOG_WARN, "io_uring: submit: %s; plain calls go on",
 	       strerror(-err));
 	ring->broken = true;
+	if (is_forbidden(err))
+		cf_rings_refused(err);
 	while ((flight = list_take(&ring->queued))) {
 		ring->under_way--;
 		fly_on(ring, flight);

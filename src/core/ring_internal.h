@@ -26,5 +26,7 @@ struct cf_ring {
 int cf_ring_make(struct cf_ring **ring);
 /* No flight of it is under way. */
 void cf_ring_end(struct cf_ring *ring);
+/* No ring is lent again until the next cf_rings_configure. */
+void cf_rings_refused(int err);
 
 #endif

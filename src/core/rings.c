@@ -53,6 +53,11 @@ static void remember(enum answer what, int err)
 		       strerror(-err));
 }
 
+void cf_rings_refused(int err)
+{
+	remember(REFUSED, err);
+}
+
 static struct cf_ring *ring_new(void)
 {
 	struct cf_ring *ring;
@@ -63,7 +68,7 @@ static struct cf_ring *ring_new(void)
 		return ring;
 	}
 	if (!for_now(err))
-		remember(REFUSED, err);
+		cf_rings_refused(err);
 	return NULL;
 }
 

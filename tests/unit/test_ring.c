@@ -378,6 +378,21 @@ static void a_kernel_that_takes_none_without_an_error_is_one_too(void **state)
 	assert_int_equal(kernel.ends, kernel.makes);
 }
 
+/* Else each request would make a ring for nothing, and say so in the log. */
+static void who_may_not_submit_makes_no_more_rings(void **state)
+{
+	kernel.submit_err = EPERM;
+	kernel.submit_fails_from = 1;
+	all_read();
+	assert_int_equal(kernel.ends, 1);
+	assert_false(cf_rings_usable());
+	assert_null(cf_ring_lease());
+	assert_int_equal(kernel.makes, 1);
+	kernel.submit_fails_from = 0;
+	cf_rings_configure(true);
+	all_read();
+}
+
 static void an_interrupted_submit_is_made_again(void **state)
 {
 	kernel.submit_err = EINTR;
@@ -667,6 +682,7 @@ int main(void)
 		TEST(the_file_ends_where_it_ends),
 		TEST(a_kernel_that_takes_nothing_loses_no_flight),
 		TEST(a_kernel_that_takes_none_without_an_error_is_one_too),
+		TEST(who_may_not_submit_makes_no_more_rings),
 		TEST(an_interrupted_submit_is_made_again),
 		TEST(a_wait_that_fails_gives_no_memory_up),
 		TEST(an_interrupted_wait_is_no_failure),
