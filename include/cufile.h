@@ -14,7 +14,8 @@
  * not from device code. A CUfileError_t has cu_err = 0 unless err is 5011. When
  * a call fails, its output arguments are undefined and nothing else has
  * changed. Calls that say so, such as registrations, open the driver if it is
- * closed. Data is durable after fsync, as in POSIX.
+ * closed. A call that needs memory may answer 5043. Data is durable after
+ * fsync, as in POSIX.
  *
  * GPU driver types come from <cuda.h> when the compiler finds it; define
  * CUFILE_NO_CUDA_H to use the small stand-ins below instead. Where both are
@@ -779,7 +780,7 @@ CUFILE_AT(CUfileStatsLevel3_t, per_gpu_stats, 1032)
  *
  * Reads the configuration and applies what cuFileSetParameter* left. Works
  * without a GPU, a current context or nvidia-fs: host memory can be used then.
- * Errors: 5002 (broken configuration and api_check_aggressive), 5043.
+ * Errors: 5002 (broken configuration and api_check_aggressive).
  * Contract 3.1; since 1.0.
  */
 CUfileError_t cuFileDriverOpen(void);
@@ -822,8 +823,8 @@ CUfileError_t cuFileGetVersion(int *version);
  * cuFileDriverGetProperties - the properties the driver runs with.
  * @props: the caller's, filled; sizes in KiB.
  *
- * Opens the driver if need be. Errors: 5022 (NULL), and those of an open.
- * Contract 3.5; since 1.0.
+ * Opens the driver if need be. Errors: 5022 (NULL), 5001 and 5006 (closed by
+ * another thread meanwhile), and those of an open. Contract 3.5; since 1.0.
  */
 CUfileError_t cuFileDriverGetProperties(CUfileDrvProps_t *props);
 
@@ -833,7 +834,8 @@ CUfileError_t cuFileDriverGetProperties(CUfileDrvProps_t *props);
  * @poll_threshold_size: largest request polled for, KiB, multiple of 4.
  *
  * Opens the driver if need be, as the three setters after it.
- * Errors: 5003 (out of range), and those of an open. Contract 3.5; since 1.0.
+ * Errors: 5003 (out of range), and those of cuFileDriverGetProperties.
+ * Contract 3.5; since 1.0.
  */
 CUfileError_t cuFileDriverSetPollMode(bool poll, size_t poll_threshold_size);
 
@@ -842,7 +844,8 @@ CUfileError_t cuFileDriverSetPollMode(bool poll, size_t poll_threshold_size);
  * @max_direct_io_size: multiple of 4, 64 to 16384.
  *
  * Larger requests are cut into pieces of this size.
- * Errors: 5003 (out of range), and those of an open. Contract 3.5; since 1.0.
+ * Errors: 5003 (out of range), and those of cuFileDriverGetProperties.
+ * Contract 3.5; since 1.0.
  */
 CUfileError_t cuFileDriverSetMaxDirectIOSize(size_t max_direct_io_size);
 
@@ -850,8 +853,8 @@ CUfileError_t cuFileDriverSetMaxDirectIOSize(size_t max_direct_io_size);
  * cuFileDriverSetMaxCacheSize - limit of bounce memory for each GPU, KiB.
  * @max_cache_size: multiple of 4; at least one slot is always kept.
  *
- * Errors: 5003 (out of range), 5022 ((size_t)-1), and those of an open.
- * Contract 3.5; since 1.0.
+ * Errors: 5003 (out of range), 5022 ((size_t)-1), and those of
+ * cuFileDriverGetProperties. Contract 3.5; since 1.0.
  */
 CUfileError_t cuFileDriverSetMaxCacheSize(size_t max_cache_size);
 
@@ -859,7 +862,8 @@ CUfileError_t cuFileDriverSetMaxCacheSize(size_t max_cache_size);
  * cuFileDriverSetMaxPinnedMemSize - limit of pinned GPU memory, KiB.
  * @max_pinned_size: multiple of 4, at least 64, or 0; UINT64_MAX: no limit.
  *
- * Errors: 5003 (out of range), and those of an open. Contract 3.5; since 1.0.
+ * Errors: 5003 (out of range), and those of cuFileDriverGetProperties.
+ * Contract 3.5; since 1.0.
  */
 CUfileError_t cuFileDriverSetMaxPinnedMemSize(size_t max_pinned_size);
 
@@ -892,9 +896,9 @@ CUfileError_t cuFileDriverGetP2PFlags(CUfileDriverStatusFlags_t status_flag,
  * @filename: the file to make or replace: a comment, then JSON.
  *
  * Opens the driver if need be, and forgets the flags of
- * cuFileDriverSetP2PFlags(). Errors: 5022 (NULL, "", not writable), 5030,
- * 5043 and 5044 (reading the machine, writing the file), and those of an
- * open. Contract 3.16; since 1.17.
+ * cuFileDriverSetP2PFlags(). Errors: 5022 (NULL, "", not writable), 5030 and
+ * 5044 (reading the machine, writing the file), and those of an open.
+ * Contract 3.16; since 1.17.
  */
 CUfileError_t cuFileExportPCIeTopology(const char *filename);
 
@@ -904,7 +908,7 @@ CUfileError_t cuFileExportPCIeTopology(const char *filename);
  * @barSize: receives KiB; 0 where it cannot be known.
  *
  * Opens the driver if need be. Errors: 5022 (no such GPU, NULL), 5029 (no GPU
- * at all), and those of an open. Contract 3.15; since 1.15.
+ * at all), 5011, and those of an open. Contract 3.15; since 1.15.
  */
 CUfileError_t cuFileGetBARSizeInKB(int gpuIndex, size_t *barSize);
 
@@ -920,8 +924,9 @@ CUfileError_t cuFileGetBARSizeInKB(int gpuIndex, size_t *barSize);
  * share the handle. O_DIRECT is not necessary.
  * Errors: 5008 (type of @descr; in strict mode, only host memory could carry
  * it), 5018 (not a regular file or block device), 5019 (O_APPEND,
- * O_PATH), 5022 (NULL, bad descriptor), 5028 (registered already), 5034 (in
- * strict mode, on a denylist), and those of an open. Contract 3.6; since 1.0.
+ * O_PATH), 5022 (NULL, bad descriptor), 5025, 5030 and 5044 (examining the
+ * file), 5028 (registered already), 5034 (in strict mode, on a denylist), and
+ * those of an open. Contract 3.6; since 1.0.
  */
 CUfileError_t cuFileHandleRegister(CUfileHandle_t *fh, CUfileDescr_t *descr);
 
@@ -971,9 +976,9 @@ CUfileError_t cuFileBufDeregister(const void *bufPtr_base);
  * Returns the bytes read, fewer than @size only at end of file or before an
  * error, which a call for the rest reports; or -1 with errno set to a POSIX
  * value or a cuFile code: EINVAL (handle, NULL, negative offset), EBADF (write
- * only), EFAULT, 5014 (leaves the allocation), 5017 (leaves the registration),
- * EIO and its kin. When it returns, every stream sees the bytes. Contract 3.8;
- * since 1.0.
+ * only), EFAULT, 5008 (no path may carry it), 5011, 5014 (leaves the
+ * allocation), 5017 (leaves the registration), EIO and its kin. When it
+ * returns, every stream sees the bytes. Contract 3.8; since 1.0.
  */
 ssize_t cuFileRead(CUfileHandle_t fh, void *bufPtr_base, size_t size,
 		   off_t file_offset, off_t bufPtr_offset);
@@ -1021,9 +1026,8 @@ ssize_t cuFileWritev(CUfileHandle_t fh, const CUfileIOVec_t *iov, size_t iovcnt,
  * @batch_idp: receives the batch; destroy it with cuFileBatchIODestroy.
  * @nr: how many entries it can hold at once.
  *
- * Errors: 5022 (NULL, 0, driver not open), 5039 (no thread can be
- * made), 5043.
- * Contract 3.12; since 1.2.
+ * Errors: 5022 (NULL, 0, above 65536, driver not open), 5039 (no thread can be
+ * made). Contract 3.12; since 1.2.
  */
 CUfileError_t cuFileBatchIOSetUp(CUfileBatchHandle_t *batch_idp, unsigned nr);
 
@@ -1035,8 +1039,9 @@ CUfileError_t cuFileBatchIOSetUp(CUfileBatchHandle_t *batch_idp, unsigned nr);
  * @flags: 0.
  *
  * Entries start and end in any order; their buffers stay in use until their
- * events are taken. Errors: 5037 (too little free room), 5040
- * (batch or an entry not valid). Contract 3.12; since 1.2.
+ * events are taken. Errors: 5011 (waiting for the default streams), 5037 (too
+ * little free room), 5040 (batch or an entry not valid), 5049 (strict mode, and
+ * an entry needs a fallback). Contract 3.12; since 1.2.
  */
 CUfileError_t cuFileBatchIOSubmit(CUfileBatchHandle_t batch_idp, unsigned nr,
 				  CUfileIOParams_t *iocbp, unsigned int flags);
@@ -1049,8 +1054,8 @@ CUfileError_t cuFileBatchIOSubmit(CUfileBatchHandle_t batch_idp, unsigned nr,
  * @iocbp: receives the events; each entry has one.
  * @timeout: longest wait; NULL: no limit.
  *
- * Errors: 5022 (NULL, @min_nr above *@nr), 5041 (no such batch).
- * Contract 3.12; since 1.2.
+ * Errors: 5022 (NULL, @min_nr above *@nr, driver not open), 5041 (no such
+ * batch). Contract 3.12; since 1.2.
  */
 CUfileError_t cuFileBatchIOGetStatus(CUfileBatchHandle_t batch_idp,
 				     unsigned min_nr, unsigned *nr,
@@ -1109,8 +1114,11 @@ CUfileError_t cuFileStreamDeregister(CUstream stream);
  * Returns at once. All five pointers must stay valid until the stream has
  * passed the operation. The values behind them are read when the stream comes
  * to it, except for those that the stream's registration promised not to
- * change. Errors: 5001, 5022 (NULL), 5027 (not a handle), 5038 (no
- * stream IO here), 5011. Contract 3.10; since 1.7.
+ * change. Errors: 5001, 5006 (closed while it waited for room in the stream),
+ * 5022 (NULL), 5027 (not a handle), 5038 (no stream IO here), 5011; and in the
+ * count those of cuFileRead, 5006 and 5027 (closed, deregistered before the
+ * stream came to it), 5019 (a read, open for writing only). Contract 3.10;
+ * since 1.7.
  */
 CUfileError_t cuFileReadAsync(CUfileHandle_t fh, void *bufPtr_base,
 			      size_t *size_p, off_t *file_offset_p,
@@ -1190,7 +1198,8 @@ CUfileError_t cuFileSetParameterBool(CUFileBoolConfigParameter_t param,
  * @param: which one.
  * @desc_str: the text; copied.
  *
- * Errors: 5022 (unknown, NULL, empty), 5026 (driver open). Contract 3.13.
+ * Errors: 5022 (unknown, NULL, empty, not a possible value), 5026 (driver
+ * open). Contract 3.13.
  */
 CUfileError_t cuFileSetParameterString(CUFileStringConfigParameter_t param,
 				       const char *desc_str);

@@ -207,6 +207,29 @@ def test_the_guide_has_every_code_that_the_library_answers():
         re.findall(r"^\| \d+ `(\w+)`", table, re.M))
 
 
+def codes_of_comments(calls):
+    """What the headers' comments say that these calls may answer."""
+    found = {"5043"}  # of every call: cufile.h says so once
+    for header in ("cufile.h", "opencufile.h"):
+        text = (ROOT / "include" / header).read_text()
+        for name, comment in re.findall(r"/\*\*\n \* (\w+) - (.*?)\*/", text, re.S):
+            if name in calls:
+                found |= set(re.findall(r"\b50\d\d\b", comment))
+    return found
+
+
+@pytest.mark.parametrize("page", [
+    page for page in sorted((ROOT / "man/man3").iterdir())
+    if not page.read_text().startswith(".so")], ids=lambda page: page.name)
+def test_a_page_has_the_errors_of_the_headers_comments(page):
+    parts = dict(re.findall(r"^\.Sh (.*)\n((?:(?!\.Sh ).*\n)*)",
+                            page.read_text(), re.M))
+    calls = set(re.findall(r"^\.Nm (\w+)", parts["NAME"], re.M))
+    codes = set(re.findall(r"\b50\d\d\b",
+                           parts.get("ERRORS") or parts["RETURN VALUES"]))
+    assert codes | {"5043"} == codes_of_comments(calls)
+
+
 def test_the_reference_has_every_call():
     for header, exports in (("cufile", "symbols"), ("opencufile", "additions")):
         page = (ROOT / f"docs/reference/{header}.md").read_text()
