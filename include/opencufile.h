@@ -148,11 +148,11 @@ typedef struct ocf_config {
 	const char *key;    /* as in the file, with dots; or a variable */
 	const char *help;
 	const char *env; /* the variable that sets it, or NULL */
-	const char
-		*no_effect; /* why nothing acts on it; NULL: something does */
-	char value[1024];   /* as the file would have it, cut to fit */
-	char origin[1024];  /* "default", "FILE:LINE", "environment NAME", "API"
-			     */
+	/* why nothing acts on it; NULL: something does */
+	const char *no_effect;
+	char value[1024]; /* as the file would have it, cut to fit */
+	/* "default", "FILE:LINE", "environment NAME", "API" */
+	char origin[1024];
 	/* the number that the library uses instead of the value, because a
 	 * value equal to the default leaves the choice to it; empty: the value
 	 */

@@ -27,9 +27,8 @@
 #define OCF_STATS_FILE "opencufile-stats"
 #define OCF_STATS_LINK "/memfd:" OCF_STATS_FILE " (deleted)"
 #define OCF_STATS_MAGIC 0x3173746174736663ull /* in place when all else is */
-#define OCF_STATS_VERSION \
-	1 /* of head, rows and GPUs; readers want their own \
-	   */
+/* of head, rows and GPUs; readers want their own */
+#define OCF_STATS_VERSION 1
 #define OCF_STATS_MAX_GPUS 16
 #define OCF_STATS_POOLS 2
 
@@ -37,8 +36,8 @@
 struct ocf_stats_row {
 	char name[40]; /* lower case, parts set off by points, ends in 0 */
 	uint32_t at;   /* bytes from the beginning of a shard */
-	uint32_t
-		count; /* 1; OCF_STATS_MAX_GPUS: by ordinal; else a histogram */
+	/* 1; OCF_STATS_MAX_GPUS: by ordinal; else a histogram */
+	uint32_t count;
 	uint32_t stride;
 	uint32_t reserved;
 };

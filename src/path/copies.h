@@ -21,8 +21,8 @@
 struct cf_copies {
 	struct cf_device *dev;
 	struct cf_lane *lane;
-	const char
-		*slot; /* where all lie, if they may share a launch; or NULL */
+	/* where all lie, if they may share a launch; or NULL */
+	const char *slot;
 	const struct cf_piece *const *pieces;
 	char *const *at;
 	ssize_t *results;
