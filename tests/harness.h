@@ -18,6 +18,7 @@
 #include <stdint.h>
 #include <stdio.h>
 #include <sys/types.h>
+#include <time.h>
 #include <cmocka.h>
 #include <cufile.h>
 #include "cuda_client.h"
@@ -350,6 +351,13 @@ struct th_gate {
 void th_gate_put(struct th_gate *gate, CUstream stream);
 /* Waits until the stream has come to the gate. */
 void th_gate_reach(const struct th_gate *gate);
+
+/*
+ * For cf_os: a CLOCK_MONOTONIC that nothing but the test moves, and each look
+ * by th_clock_look_ns. It begins at 1000 s. Other clocks are the machine's.
+ */
+extern _Atomic int64_t th_clock_ns, th_clock_look_ns;
+int th_clock(clockid_t clock, struct timespec *ts);
 
 /* Open descriptors, without those that the fake driver has for pinned pages. */
 int th_count_fds(void);

@@ -15,35 +15,29 @@ struct hops_world hw;
 struct cf_os hw_os;
 atomic_int hw_refusal;
 atomic_uint hw_near_reads;
-_Atomic int64_t hw_look_ns;
 atomic_uint hw_nap_ms;
 
-static _Atomic int64_t now_ns = 1000 * (int64_t)1000000000;
 static _Atomic uintptr_t aperture; /* the last that was mapped */
 
 /* --------------------------------------------------------- system calls */
 
 static int made_clock(clockid_t id, struct timespec *ts)
 {
-	int64_t look = atomic_load(&hw_look_ns);
-	int64_t ns = atomic_fetch_add(&now_ns, look) + look;
+	int err = th_clock(id, ts);
 
-	(void)id;
 	if (atomic_load(&hw_nap_ms))
 		th_sleep_ms(atomic_load(&hw_nap_ms));
-	*ts = (struct timespec){ .tv_sec = ns / 1000000000,
-				 .tv_nsec = ns % 1000000000 };
-	return 0;
+	return err;
 }
 
 void hw_pass_time(void)
 {
-	atomic_fetch_add(&now_ns, 10 * (int64_t)1000000000);
+	atomic_fetch_add(&th_clock_ns, 10 * (int64_t)1000000000);
 }
 
 void hw_pass_us(unsigned us)
 {
-	atomic_fetch_add(&now_ns, us * (int64_t)1000);
+	atomic_fetch_add(&th_clock_ns, us * (int64_t)1000);
 }
 
 static int note_map(int fd, size_t size, void **mem)
@@ -92,7 +86,7 @@ void hw_begin(unsigned threads, enum th_file_kind kind,
 	atomic_store(&aperture, 0);
 	atomic_store(&hw_refusal, 0);
 	atomic_store(&hw_near_reads, 0);
-	atomic_store(&hw_look_ns, 0);
+	atomic_store(&th_clock_look_ns, 0);
 	if (th_fake())
 		cf_os = &hw_os;
 	th_open_for(kind);

@@ -29,9 +29,7 @@ extern struct hops_world hw;
 extern struct cf_os hw_os;	  /* the table; its rows may be replaced */
 extern atomic_int hw_refusal;	  /* errno of reads into the aperture, or 0 */
 extern atomic_uint hw_near_reads; /* reads into the aperture since hw_begin */
-extern _Atomic int64_t
-	hw_look_ns;	      /* by which each look at the clock moves it */
-extern atomic_uint hw_nap_ms; /* real time that such a look takes */
+extern atomic_uint hw_nap_ms;	  /* real time that a look at th_clock takes */
 
 /* First of main: the driver is one that has an aperture. */
 void hw_start(unsigned watchdog_s);

@@ -17,21 +17,12 @@
 #define SIZE (4 * TH_MIB + 1 + 2 * PAD)
 
 static struct cf_os os;
-static _Atomic int64_t now_ns, read_ns; /* a call takes so long */
+static _Atomic int64_t read_ns; /* a call takes so long */
 static atomic_bool cached;
 static atomic_uint calls, asked;
 static _Atomic size_t ahead; /* bytes that were asked for */
 static int refusal;
 static _Atomic size_t longest;
-
-static int clock_of_the_test(clockid_t clock, struct timespec *ts)
-{
-	int64_t ns = atomic_load(&now_ns);
-
-	(void)clock;
-	*ts = (struct timespec){ ns / 1000000000, ns % 1000000000 };
-	return 0;
-}
 
 static ssize_t read_of_the_test(int fd, void *buf, size_t size, off_t off)
 {
@@ -41,7 +32,7 @@ static ssize_t read_of_the_test(int fd, void *buf, size_t size, off_t off)
 	       !atomic_compare_exchange_weak(&longest, &most, size))
 		continue;
 	atomic_fetch_add(&calls, 1);
-	atomic_fetch_add(&now_ns, atomic_load(&read_ns));
+	atomic_fetch_add(&th_clock_ns, atomic_load(&read_ns));
 	return cf_os_real.pread(fd, buf, size, off);
 }
 
@@ -73,13 +64,13 @@ static int fs_of_the_test(int fd, struct statfs *fs)
 static int setup(void **state)
 {
 	os = cf_os_real;
-	os.clock_gettime = clock_of_the_test;
+	os.clock_gettime = th_clock;
 	os.pread = read_of_the_test;
 	os.cachestat = cache_of_the_test;
 	os.read_ahead = ahead_of_the_test;
 	os.fstatfs = fs_of_the_test;
 	cf_os = &os;
-	atomic_store(&now_ns, 1000000000);
+	atomic_store(&th_clock_ns, 1000000000);
 	assert_int_equal(cuFileSetParameterSizeT(
 				 CUFILE_PARAM_EXECUTION_MAX_IO_THREADS, WORKERS)
 				 .err,

@@ -217,9 +217,9 @@ static void read_while_full(void)
 	unsigned long orders = th_shuttle_orders(), trips;
 
 	th_shuttle_keep();
-	atomic_store(&hw_look_ns, 1000);
+	atomic_store(&th_clock_look_ns, 1000);
 	assert_int_equal(read_all(), SIZE);
-	atomic_store(&hw_look_ns, 0);
+	atomic_store(&th_clock_look_ns, 0);
 	/* it rests: no other trip, and no seat on the GPU */
 	trips = launches();
 	atomic_store(&hw_near_reads, 0);
@@ -309,11 +309,11 @@ static bool orders_are_lost(unsigned ms)
 
 	th_shuttle_hold(true);
 	assert_int_equal(th_fake()->plan("cuStreamQuery:*=700"), 0);
-	atomic_store(&hw_look_ns, 1000);
+	atomic_store(&th_clock_look_ns, 1000);
 	atomic_store(&hw_nap_ms, ms);
 	n = read_all();
 	atomic_store(&hw_nap_ms, 0);
-	atomic_store(&hw_look_ns, 0);
+	atomic_store(&th_clock_look_ns, 0);
 	th_fake()->plan_clear();
 	th_shuttle_hold(false);
 	hw_pass_time();

@@ -58,23 +58,11 @@ static void together(struct cf_crew *crew, void (*lead)(void *arg),
 
 static struct cf_os os;
 static off_t bad_from, bad_to; /* where reads fail; 0, 0: nowhere */
-/* The clock, and by how much each look moves it; 0: reads come fast. */
-static _Atomic int64_t now_ns, look_ns;
-
-static int clock_of_the_test(clockid_t id, struct timespec *ts)
-{
-	int64_t ns = atomic_fetch_add(&now_ns, atomic_load(&look_ns));
-
-	(void)id;
-	*ts = (struct timespec){ .tv_sec = 1000 + ns / 1000000000,
-				 .tv_nsec = ns % 1000000000 };
-	return 0;
-}
 
 /* 10 s: each rest (core/rest.h) is over then. */
 static void pass_time(void)
 {
-	atomic_fetch_add(&now_ns, 10 * (int64_t)1000000000);
+	atomic_fetch_add(&th_clock_ns, 10 * (int64_t)1000000000);
 }
 
 static ssize_t pread_but(int fd, void *buf, size_t size, off_t off)
@@ -105,10 +93,10 @@ static int begin(void **state)
 	th_mem_alloc(&mem, TH_DEVICE, MEM);
 	fh = th_handle(file.fd);
 	os = cf_os_real;
-	os.clock_gettime = clock_of_the_test;
+	os.clock_gettime = th_clock;
 	os.pread = pread_but;
 	bad_from = bad_to = 0;
-	atomic_store(&look_ns, 0);
+	atomic_store(&th_clock_look_ns, 0); /* reads come fast */
 	cf_os = &os;
 	return 0;
 }

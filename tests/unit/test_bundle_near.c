@@ -143,7 +143,7 @@ static void run_and_lose_a_seat(void)
 	assert_int_equal(th_fake()->plan("cuStreamQuery:1=700"), 0);
 	th_shuttle_hold(true);
 	assert_int_equal(pthread_create(&thread, NULL, let_go_on, &asked), 0);
-	atomic_store(&look_ns, 1000);
+	atomic_store(&th_clock_look_ns, 1000);
 	assert_true(run(NOBODY));
 	assert_int_equal(pthread_join(thread, NULL), 0);
 	th_fake()->plan_clear();

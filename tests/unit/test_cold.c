@@ -14,20 +14,12 @@
 #define AT_1_GBS (50000 + (int64_t)SIZE)     /* that is not slower than slow */
 
 static struct cf_os os;
-static int64_t now_ns = 1;
 static unsigned asked;		   /* for pages */
 static bool first_page, last_page; /* are there */
 static int refusal;
 
 static struct cf_handle handle;
 static struct cf_piece piece;
-
-static int clock_of_the_test(clockid_t clock, struct timespec *ts)
-{
-	assert_int_equal(clock, CLOCK_MONOTONIC);
-	*ts = (struct timespec){ now_ns / 1000000000, now_ns % 1000000000 };
-	return 0;
-}
 
 static int cache_of_the_test(int fd, off_t off, size_t len,
 			     struct cf_cachestat *out)
@@ -68,7 +60,7 @@ static bool takes(int64_t ns, unsigned company)
 	struct cf_cold cold;
 	bool is_cold = cf_cold_begin(&cold, &piece);
 
-	now_ns += ns;
+	th_clock_ns += ns;
 	cf_cold_end(&cold, &piece, SIZE, company);
 	return is_cold;
 }
@@ -139,7 +131,7 @@ static void what_has_failed_tells_nothing(void **state)
 	(void)state;
 	for (int n = -1; n < 1; n++) {
 		assert_false(cf_cold_begin(&cold, &piece));
-		now_ns += 1000000000;
+		th_clock_ns += 1000000000;
 		cf_cold_end(&cold, &piece, n, 1);
 	}
 	assert_false(takes(1000000000, 1));
@@ -167,7 +159,7 @@ static void what_is_noted_is_known_of_its_handle(void **state)
 	(void)state;
 	assert_false(cf_cold_lately(&handle));
 	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
-		cf_cold_note(&handle, now_ns - rows[i].ns, rows[i].n,
+		cf_cold_note(&handle, th_clock_ns - rows[i].ns, rows[i].n,
 			     rows[i].company);
 		assert_int_equal(cf_cold_lately(&handle), rows[i].slow);
 	}
@@ -176,7 +168,7 @@ static void what_is_noted_is_known_of_its_handle(void **state)
 	assert_int_equal(asked, 0);
 	assert_false(takes(AT_4_GBS + 1, 1));
 	assert_true(cf_cold_lately(&handle));
-	cf_cold_note(&handle, now_ns, 400, 1);
+	cf_cold_note(&handle, th_clock_ns, 400, 1);
 	assert_false(takes(1, 1));
 	assert_int_equal(asked, 0);
 }
@@ -234,7 +226,7 @@ int main(void)
 	};
 
 	os = cf_os_real;
-	os.clock_gettime = clock_of_the_test;
+	os.clock_gettime = th_clock;
 	os.cachestat = cache_of_the_test;
 	cf_os = &os;
 	return cmocka_run_group_tests(tests, NULL, NULL);

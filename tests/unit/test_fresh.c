@@ -17,19 +17,11 @@ static _Alignas(8) char mem[SIZE];
 static struct cf_aperture aperture;
 static struct cf_fresh fresh;
 static struct cf_fresh_words answer;
-static long long now_ns, look_ns;
 static unsigned asked; /* of the driver */
 
 static struct cf_fresh_words first; /* what was there when it was made */
 static enum { TRUE, FALSE, FIRST, LATER, NO } reply;
 static CUresult (*meanwhile)(void);
-
-static int clock_of_the_test(clockid_t clock, struct timespec *ts)
-{
-	now_ns += look_ns;
-	*ts = (struct timespec){ now_ns / 1000000000, now_ns % 1000000000 };
-	return 0;
-}
 
 static void has_answered(void)
 {
@@ -58,10 +50,10 @@ static int setup(void **state)
 {
 	(void)state;
 	os = cf_os_real;
-	os.clock_gettime = clock_of_the_test;
+	os.clock_gettime = th_clock;
 	cf_os = &os;
-	now_ns = 1000000000;
-	look_ns = 0;
+	th_clock_ns = 1000000000;
+	th_clock_look_ns = 0;
 	asked = 0;
 	reply = TRUE;
 	meanwhile = NULL;
@@ -88,16 +80,16 @@ static void finds(enum cf_freshness found)
 static void an_answer_holds_for_a_while(void **state)
 {
 	(void)state;
-	now_ns += CF_FRESH_NS - 1;
+	th_clock_ns += CF_FRESH_NS - 1;
 	finds(CF_FRESH);
 	assert_int_equal(asked, 0);
-	now_ns++;
+	th_clock_ns++;
 	finds(CF_FRESH);
 	assert_int_equal(asked, 1);
-	now_ns += CF_FRESH_NS - 1;
+	th_clock_ns += CF_FRESH_NS - 1;
 	finds(CF_FRESH);
 	assert_int_equal(asked, 1);
-	now_ns++;
+	th_clock_ns++;
 	finds(CF_FRESH);
 	assert_int_equal(asked, 2);
 }
@@ -105,7 +97,7 @@ static void an_answer_holds_for_a_while(void **state)
 static void what_is_not_what_was_written_is_stale(void **state)
 {
 	(void)state;
-	now_ns += CF_FRESH_NS;
+	th_clock_ns += CF_FRESH_NS;
 	reply = FALSE;
 	finds(CF_FRESH_STALE);
 	reply = FIRST;
@@ -118,7 +110,7 @@ static void bytes_in_use_stay(void **state)
 {
 	(void)state;
 	memset(mem, 0x5a, sizeof(mem));
-	now_ns += CF_FRESH_NS;
+	th_clock_ns += CF_FRESH_NS;
 	finds(CF_FRESH);
 	th_all("others'", (unsigned char *)mem, 0x5a, AT);
 }
@@ -126,13 +118,13 @@ static void bytes_in_use_stay(void **state)
 static void one_that_is_held_up_is_not_waited_for_twice(void **state)
 {
 	(void)state;
-	now_ns += CF_FRESH_NS;
+	th_clock_ns += CF_FRESH_NS;
 	reply = LATER;
-	look_ns = 1000;
+	th_clock_look_ns = 1000;
 	finds(CF_FRESH_UNKNOWN);
-	assert_in_range(now_ns, 1000000000 + CF_FRESH_NS + 2000000,
+	assert_in_range(th_clock_ns, 1000000000 + CF_FRESH_NS + 2000000,
 			1000000000 + CF_FRESH_NS + 2010000);
-	look_ns = 0;
+	th_clock_look_ns = 0;
 	finds(CF_FRESH_UNKNOWN);
 	assert_int_equal(asked, 1);
 	has_answered();
@@ -144,9 +136,9 @@ static void one_that_is_held_up_is_not_waited_for_twice(void **state)
 static void half_an_answer_is_none(void **state)
 {
 	(void)state;
-	now_ns += CF_FRESH_NS;
+	th_clock_ns += CF_FRESH_NS;
 	reply = LATER;
-	look_ns = 1000;
+	th_clock_look_ns = 1000;
 	finds(CF_FRESH_UNKNOWN);
 	for (size_t i = 0; i < sizeof(answer); i++) {
 		const size_t at = i * 5 % sizeof(answer);
@@ -161,12 +153,12 @@ static void half_an_answer_is_none(void **state)
 static void an_answer_may_come_too_late(void **state)
 {
 	(void)state;
-	now_ns += CF_FRESH_NS;
+	th_clock_ns += CF_FRESH_NS;
 	reply = LATER;
-	look_ns = 1000;
+	th_clock_look_ns = 1000;
 	finds(CF_FRESH_UNKNOWN);
-	look_ns = 0;
-	now_ns += CF_FRESH_NS;
+	th_clock_look_ns = 0;
+	th_clock_ns += CF_FRESH_NS;
 	has_answered();
 	finds(CF_FRESH_UNKNOWN);
 	reply = TRUE;
@@ -178,13 +170,13 @@ static void an_answer_may_come_too_late(void **state)
 static void one_that_is_made_anew_asks_anew(void **state)
 {
 	(void)state;
-	now_ns += CF_FRESH_NS;
+	th_clock_ns += CF_FRESH_NS;
 	reply = LATER;
-	look_ns = 1000;
+	th_clock_look_ns = 1000;
 	finds(CF_FRESH_UNKNOWN);
-	look_ns = 0;
+	th_clock_look_ns = 0;
 	cf_fresh_init(&fresh, &aperture, AT, STREAM, &answer);
-	now_ns += CF_FRESH_NS;
+	th_clock_ns += CF_FRESH_NS;
 	reply = TRUE;
 	finds(CF_FRESH);
 	assert_int_equal(asked, 2);
@@ -193,7 +185,7 @@ static void one_that_is_made_anew_asks_anew(void **state)
 static void a_driver_that_refuses_leaves_it_unknown(void **state)
 {
 	(void)state;
-	now_ns += CF_FRESH_NS;
+	th_clock_ns += CF_FRESH_NS;
 	reply = NO;
 	finds(CF_FRESH_UNKNOWN);
 	reply = TRUE;
@@ -210,7 +202,7 @@ static CUresult another(void)
 static void one_asks_at_a_time(void **state)
 {
 	(void)state;
-	now_ns += CF_FRESH_NS;
+	th_clock_ns += CF_FRESH_NS;
 	meanwhile = another;
 	finds(CF_FRESH);
 	assert_int_equal(asked, 1);

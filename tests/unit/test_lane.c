@@ -362,23 +362,12 @@ static void a_wait_that_fails_is_not_the_last_word(void **state)
 }
 
 static struct cf_os os;
-static int64_t now_ns;
-
-/* A look takes a microsecond. */
-static int clock_of_the_test(clockid_t clock, struct timespec *ts)
-{
-	if (clock != CLOCK_MONOTONIC)
-		return cf_os_real.clock_gettime(clock, ts);
-	now_ns += 1000;
-	*ts = (struct timespec){ .tv_sec = now_ns / 1000000000,
-				 .tv_nsec = now_ns % 1000000000 };
-	return 0;
-}
 
 static bool ends_by(unsigned idle_after, int64_t limit_ns)
 {
 	looks = 0;
 	looks_until_idle = idle_after;
+	th_clock_look_ns = 1000;
 	return cf_lane_ends_by(&driver, (CUstream)0x1001, limit_ns);
 }
 
@@ -386,7 +375,7 @@ static void a_stream_is_given_its_time_and_no_more(void **state)
 {
 	(void)state;
 	os = cf_os_real;
-	os.clock_gettime = clock_of_the_test;
+	os.clock_gettime = th_clock;
 	cf_os = &os;
 	assert_true(ends_by(0, 0));
 	assert_true(ends_by(5, 5000));
@@ -397,7 +386,7 @@ static void a_stream_is_given_its_time_and_no_more(void **state)
 
 static int clock_that_fails_once(clockid_t clock, struct timespec *ts)
 {
-	os.clock_gettime = clock_of_the_test;
+	os.clock_gettime = th_clock;
 	return -EPERM;
 }
 
@@ -408,7 +397,7 @@ static void nobody_is_late_because_a_clock_failed(void **state)
 	os = cf_os_real;
 	os.clock_gettime = clock_that_fails_once;
 	cf_os = &os;
-	now_ns = 60ll * 1000000000;
+	th_clock_ns = 60ll * 1000000000;
 	assert_true(ends_by(5, 5000));
 	os.clock_gettime = clock_that_fails_once;
 	assert_false(ends_by(MANY, 5000));
@@ -423,7 +412,7 @@ static void who_waits_long_sleeps(void **state)
 	cf_os = &cf_os_real;
 	begun = cf_clock_ns();
 	os = cf_os_real;
-	os.clock_gettime = clock_of_the_test;
+	os.clock_gettime = th_clock;
 	cf_os = &os;
 	assert_false(ends_by(UINT_MAX, 3000 * 1000));
 	cf_os = &cf_os_real;

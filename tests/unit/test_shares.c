@@ -40,17 +40,10 @@ static struct call calls[MAX_READS];
 static atomic_uint nr_calls;
 static struct range bad[2];	  /* bytes of the file that cannot be read */
 static size_t most;		  /* of a call; 0: any */
-static int64_t now_ns, read_ns;	  /* a call takes so long */
+static int64_t read_ns;		  /* a call takes so long */
 static void (*before)(off_t off); /* a call; or NULL */
 
 static struct cf_shares shares;
-
-static int clock_of_the_test(clockid_t clock, struct timespec *ts)
-{
-	(void)clock;
-	*ts = (struct timespec){ now_ns / 1000000000, now_ns % 1000000000 };
-	return 0;
-}
 
 static ssize_t read_of_the_test(int fd, void *buf, size_t size, off_t off)
 {
@@ -61,7 +54,7 @@ static ssize_t read_of_the_test(int fd, void *buf, size_t size, off_t off)
 	if (before)
 		before(off);
 	if (read_ns)
-		now_ns += read_ns;
+		th_clock_ns += read_ns;
 	if (most && size > most)
 		size = most;
 	for (unsigned i = 0; i < 2; i++) {
@@ -862,7 +855,7 @@ int main(void)
 
 	th_start(60);
 	os = cf_os_real;
-	os.clock_gettime = clock_of_the_test;
+	os.clock_gettime = th_clock;
 	os.pread = read_of_the_test;
 	cf_os = &os;
 	return th_finish(

@@ -24,33 +24,20 @@ static CUcontext ctx;
 
 /* ------------------------------------------------------------- fixture */
 
-/* Time goes on by so much with each look at the clock. */
-static _Atomic int64_t now_ns, look_ns;
-
-static int clock_by_looks(clockid_t id, struct timespec *ts)
-{
-	int64_t now = atomic_fetch_add(&now_ns, look_ns) + look_ns;
-
-	(void)id;
-	*ts = (struct timespec){ .tv_sec = now / 1000000000,
-				 .tv_nsec = now % 1000000000 };
-	return 0;
-}
-
 static struct cf_os timed;
 
 static void time_by_looks(int64_t ns)
 {
 	timed = cf_os_real;
-	timed.clock_gettime = clock_by_looks;
-	atomic_store(&now_ns, 1000000000);
-	atomic_store(&look_ns, ns);
+	timed.clock_gettime = th_clock;
+	atomic_store(&th_clock_ns, 1000000000);
+	atomic_store(&th_clock_look_ns, ns);
 	cf_os = &timed;
 }
 
 static void later_us(int64_t us)
 {
-	atomic_fetch_add(&now_ns, us * 1000);
+	atomic_fetch_add(&th_clock_ns, us * 1000);
 }
 
 static void later_ms(int64_t ms)
@@ -292,9 +279,9 @@ static void a_kernel_pays_when_copies_come_fast(void **state)
 	const struct th_fake *fake = th_need_fake();
 
 	(void)state;
-	atomic_store(&look_ns, 25 * 1000);
+	atomic_store(&th_clock_look_ns, 25 * 1000);
 	assert_int_equal(until_it_pays(), 1000);
-	atomic_store(&look_ns, 15 * 1000);
+	atomic_store(&th_clock_look_ns, 15 * 1000);
 	assert_in_range(until_it_pays(), 16, 64);
 	assert_true(cf_shuttle_pays(shuttle, CF_SHUTTLE_GAP_NS));
 	later_ms(1);
@@ -310,7 +297,7 @@ static void one_that_is_here_pays_and_one_that_is_not_does_not(void **state)
 	th_need_fake();
 	(void)state;
 	th_shuttle_keep();
-	atomic_store(&look_ns, 1000);
+	atomic_store(&th_clock_look_ns, 1000);
 	assert_true(cf_shuttle_take(shuttle, &seat));
 	/* on its way, and never has come: taken back, and no more for now */
 	assert_int_equal(cf_shuttle_move(shuttle, &seat, seat.mem,
@@ -319,7 +306,7 @@ static void one_that_is_here_pays_and_one_that_is_not_does_not(void **state)
 	assert_false(cf_shuttle_pays(shuttle, CF_SHUTTLE_GAP_NS));
 	cf_shuttle_leave(shuttle, &seat);
 	th_shuttle_let();
-	atomic_store(&look_ns, 0);
+	atomic_store(&th_clock_look_ns, 0);
 	later_ms(60);
 	th_shuttle_stay(true);
 	assert_int_equal(move_once(), 0);
@@ -343,7 +330,7 @@ static void a_trip_is_late_by_the_time_since_its_launch(void **state)
 	assert_false(cf_trips_are_late(&trips, &since));
 	later_us(20);
 	trips.launching = false;
-	trips.launched = atomic_load(&now_ns);
+	trips.launched = atomic_load(&th_clock_ns);
 	assert_false(cf_trips_are_late(&trips, &since));
 	later_us(30);
 	assert_false(cf_trips_are_late(&trips, &since));
@@ -367,7 +354,7 @@ static void no_room_is_told_in_time_and_touches_nothing(void **state)
 	th_mem_put(&all, 0, want, sizeof(want));
 	orders = th_shuttle_orders();
 	th_shuttle_keep();
-	atomic_store(&look_ns, 1000);
+	atomic_store(&th_clock_look_ns, 1000);
 	assert_int_equal(move(0, 0, 0, 4096, NULL), -ENOTSUP);
 	th_shuttle_let();
 	assert_int_equal(th_shuttle_orders(), orders);
@@ -379,7 +366,7 @@ static void rests_grow_until_it_goes_well(void **state)
 {
 	th_need_fake();
 	(void)state;
-	atomic_store(&look_ns, 1000);
+	atomic_store(&th_clock_look_ns, 1000);
 	for (int64_t rest = 1600; rest <= 6400; rest *= 2) {
 		th_shuttle_keep();
 		assert_int_equal(move_once(), -ENOTSUP);
@@ -387,14 +374,14 @@ static void rests_grow_until_it_goes_well(void **state)
 		later_us(rest - 300);
 		assert_int_equal(move_once(), -ENOTSUP);
 		later_us(600);
-		atomic_store(&look_ns, 0);
+		atomic_store(&th_clock_look_ns, 0);
 		assert_int_equal(move_once(), 0);
 		th_shuttle_let();
-		atomic_store(&look_ns, 1000);
+		atomic_store(&th_clock_look_ns, 1000);
 	}
 	/* so many that all is forgotten, most of them gone well before: one
 	 * thread is run after the other for each */
-	atomic_store(&look_ns, 0);
+	atomic_store(&th_clock_look_ns, 0);
 	th_shuttle_stay(true);
 	atomic_store(&shuttle->good, GOOD - 100);
 	for (int i = 0; i < 200; i++)
@@ -402,10 +389,10 @@ static void rests_grow_until_it_goes_well(void **state)
 	th_shuttle_stay(false);
 	th_shuttle_let();
 	th_shuttle_keep();
-	atomic_store(&look_ns, 1000);
+	atomic_store(&th_clock_look_ns, 1000);
 	assert_int_equal(move_once(), -ENOTSUP);
 	th_shuttle_let();
-	atomic_store(&look_ns, 0);
+	atomic_store(&th_clock_look_ns, 0);
 	later_ms(2);
 	assert_int_equal(move_once(), 0);
 }
@@ -419,7 +406,7 @@ static void what_a_trip_may_have_found_is_waited_for(void **state)
 
 	th_need_fake();
 	(void)state;
-	atomic_store(&look_ns, 100 * 1000); /* late at each look */
+	atomic_store(&th_clock_look_ns, 100 * 1000); /* late at each look */
 	for (int i = 0; i < 200; i++) {
 		unsigned char want[4096], got[4096];
 		int err;
@@ -445,7 +432,7 @@ static void *let_see_late(void *arg)
 
 	while (!th_shuttle_blinded())
 		usleep(100);
-	atomic_store(&look_ns, 1000);
+	atomic_store(&th_clock_look_ns, 1000);
 	while (th_fake()->calls("cuStreamQuery") == asked &&
 	       !atomic_load(&given_up))
 		usleep(100);
@@ -490,9 +477,9 @@ static void one_that_broke_is_not_waited_for(void **state)
 	cf_shuttle_call(shuttle);
 	while (!th_shuttle_blinded())
 		usleep(100);
-	atomic_store(&look_ns, 1000);
+	atomic_store(&th_clock_look_ns, 1000);
 	assert_int_equal(move_once(), CF_ECUDA(700));
-	atomic_store(&look_ns, 0);
+	atomic_store(&th_clock_look_ns, 0);
 	th_fake()->plan_clear();
 	th_shuttle_blind(false);
 	th_shuttle_let();
@@ -519,9 +506,9 @@ static void a_trip_that_never_came_does_not_hold_up_the_close(void **state)
 
 	(void)state;
 	th_shuttle_keep();
-	atomic_store(&look_ns, 1000);
+	atomic_store(&th_clock_look_ns, 1000);
 	assert_int_equal(move_once(), -ENOTSUP);
-	atomic_store(&look_ns, 1000 * 1000);
+	atomic_store(&th_clock_look_ns, 1000 * 1000);
 	cf_shuttle_free(shuttle, true);
 	shuttle = NULL;
 	assert_int_equal(fake->live("module"), 1);

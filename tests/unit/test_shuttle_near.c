@@ -31,19 +31,6 @@ static CUresult can_map_dma_buf(int *version)
 
 static unsigned long launches_before;
 
-/* Time goes on by so much with each look at the clock. */
-static _Atomic int64_t now_ns, look_ns;
-
-static int clock_by_looks(clockid_t id, struct timespec *ts)
-{
-	int64_t now = atomic_fetch_add(&now_ns, look_ns) + look_ns;
-
-	(void)id;
-	*ts = (struct timespec){ .tv_sec = now / 1000000000,
-				 .tv_nsec = now % 1000000000 };
-	return 0;
-}
-
 static struct cf_os os;
 static void *shown; /* the aperture's mapping */
 
@@ -73,11 +60,11 @@ static int begin(void **state)
 	cuda.driver_get_version = can_map_dma_buf;
 	cf_cuda_replace(&cuda);
 	os = cf_os_real;
-	os.clock_gettime = clock_by_looks;
+	os.clock_gettime = th_clock;
 	os.map_shared = note_map;
 	cf_os = &os;
-	atomic_store(&now_ns, 1000000000);
-	atomic_store(&look_ns, 0);
+	atomic_store(&th_clock_ns, 1000000000);
+	atomic_store(&th_clock_look_ns, 0);
 	th_mem_alloc(&device, TH_DEVICE, AREA);
 	th_mem_set(&device, CANARY);
 	launches_before = th_fake()->calls("cuLaunchKernel");
@@ -289,12 +276,12 @@ static void not_taken(struct cf_seat *seat, size_t off, struct cf_ride *ride)
 {
 	th_shuttle_let(); /* whoever is here has left */
 	th_shuttle_keep();
-	atomic_store(&look_ns, 1000);
+	atomic_store(&th_clock_look_ns, 1000);
 	assert_int_equal(cf_shuttle_begin(shuttle, seat, seat->near, at(off),
 					  SIZE, ride),
 			 0);
 	assert_int_equal(cf_shuttle_end(shuttle, ride), -ENOTSUP);
-	atomic_store(&look_ns, 0);
+	atomic_store(&th_clock_look_ns, 0);
 }
 
 static void an_order_that_was_taken_back_is_nobody_s(void **state)
@@ -328,7 +315,7 @@ static void its_number_is_the_next_one_s(void **state)
 		memset(seat.near, 0x77, SIZE);
 		not_taken(&seat, 0, &before);
 		th_shuttle_let();
-		atomic_fetch_add(&now_ns, (int64_t)10 * 1000000000);
+		atomic_fetch_add(&th_clock_ns, (int64_t)10 * 1000000000);
 		th_fill(bytes, SIZE);
 		memcpy(seat.near, bytes, SIZE);
 		assert_int_equal(cf_shuttle_begin(shuttle, &seat, seat.near,
@@ -372,7 +359,7 @@ static void who_calls_in_a_rest_has_none(void **state)
 	assert_int_equal(launches(), 1);
 	cf_shuttle_call(shuttle);
 	assert_int_equal(launches(), 1);
-	atomic_fetch_add(&now_ns, (int64_t)10 * 1000000000);
+	atomic_fetch_add(&th_clock_ns, (int64_t)10 * 1000000000);
 	cf_shuttle_call(shuttle);
 	assert_int_equal(launches(), 2);
 	cf_shuttle_leave(shuttle, &seat);
@@ -390,15 +377,15 @@ static void not_found(const struct cf_seat *seat)
 {
 	struct cf_ride ride;
 
-	atomic_store(&look_ns, 1000);
+	atomic_store(&th_clock_look_ns, 1000);
 	assert_int_equal(
 		cf_shuttle_begin(shuttle, seat, seat->near, at(0), SIZE, &ride),
 		0);
 	assert_int_equal(cf_shuttle_end(shuttle, &ride), -ENOTSUP);
-	atomic_store(&look_ns, 0);
+	atomic_store(&th_clock_look_ns, 0);
 	th_shuttle_let();
 	has_nothing_at(0);
-	atomic_fetch_add(&now_ns, (int64_t)10 * 1000000000);
+	atomic_fetch_add(&th_clock_ns, (int64_t)10 * 1000000000);
 }
 
 static void moves(const struct cf_seat *seat)
@@ -633,7 +620,8 @@ static void one_that_was_late_is_not_stale(void **state)
 		th_shuttle_let();
 		/* each doubt is asked about once */
 		for (int k = 0; k < 2; k++) {
-			atomic_fetch_add(&now_ns, (int64_t)10 * 1000000000);
+			atomic_fetch_add(&th_clock_ns,
+					 (int64_t)10 * 1000000000);
 			assert_int_equal(cf_shuttle_move(shuttle, &seat,
 							 seat.near, at(0),
 							 SIZE),

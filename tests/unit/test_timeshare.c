@@ -12,19 +12,10 @@
 
 static struct cf_os os;
 static struct cf_timeshare share;
-static long long now_ns;
-
-static int clock_of_the_test(clockid_t clock, struct timespec *ts)
-{
-	(void)clock;
-	*ts = (struct timespec){ now_ns / 1000000000, now_ns % 1000000000 };
-	return 0;
-}
-
 static int setup(void **state)
 {
 	(void)state;
-	now_ns = 1000 * MS;
+	th_clock_ns = 1000 * MS;
 	cf_timeshare_init(&share);
 	return 0;
 }
@@ -49,9 +40,9 @@ static void in_time(unsigned nr)
 static void holds_for(int64_t ns)
 {
 	assert_true(cf_timeshare_holds(&share));
-	now_ns += ns - 1;
+	th_clock_ns += ns - 1;
 	assert_true(cf_timeshare_holds(&share));
-	now_ns++;
+	th_clock_ns++;
 	assert_false(cf_timeshare_holds(&share));
 }
 
@@ -134,7 +125,7 @@ int main(void)
 
 	th_start(10);
 	os = cf_os_real;
-	os.clock_gettime = clock_of_the_test;
+	os.clock_gettime = th_clock;
 	cf_os = &os;
 	return th_finish(
 		cmocka_run_group_tests_name("timeshare", tests, NULL, NULL));

@@ -12,23 +12,15 @@
 #define ALONE_NS (CALL_NS + (int64_t)SIZE / BYTES_PER_NS)
 
 static struct cf_os os;
-static int64_t now_ns;
 static struct cf_handle file = { .open_flags = O_RDONLY };
 static struct cf_handle direct_file = { .open_flags = O_RDONLY | O_DIRECT,
 					.direct = true };
 static struct cf_piece piece;
 
-static int clock_of_the_test(clockid_t clock, struct timespec *ts)
-{
-	assert_int_equal(clock, CLOCK_MONOTONIC);
-	*ts = (struct timespec){ now_ns / 1000000000, now_ns % 1000000000 };
-	return 0;
-}
-
 static int begin(void **state)
 {
 	(void)state;
-	now_ns = 1000 * MS;
+	th_clock_ns = 1000 * MS;
 	cf_worth_allow(true);
 	piece = (struct cf_piece){ .op = CF_READ,
 				   .handle = &file,
@@ -44,7 +36,7 @@ static void takes(int64_t ns)
 
 	piece.unhelped = !cf_worth_helpers(&piece);
 	begun = cf_worth_begin(&piece, !piece.unhelped, 4);
-	now_ns += ns;
+	th_clock_ns += ns;
 	cf_worth_end(begun, &piece, (ssize_t)piece.size);
 }
 
@@ -54,11 +46,11 @@ static void takes(int64_t ns)
  */
 static int64_t rests_ms(int64_t each_ns)
 {
-	int64_t from = now_ns;
+	int64_t from = th_clock_ns;
 
 	while (!cf_worth_helpers(&piece))
 		takes(each_ns);
-	return (now_ns - from + MS / 2) / MS;
+	return (th_clock_ns - from + MS / 2) / MS;
 }
 
 static void a_few_slow_ones_are_borne(void **state)
@@ -94,7 +86,7 @@ static void where_one_thread_is_no_quicker_they_stay(void **state)
 	int64_t each = 3 * ALONE_NS, rested = 0, from;
 
 	(void)state;
-	for (from = now_ns; now_ns - from < 10000 * MS;) {
+	for (from = th_clock_ns; th_clock_ns - from < 10000 * MS;) {
 		takes(each);
 		if (!cf_worth_helpers(&piece))
 			rested += rests_ms(each);
@@ -112,7 +104,7 @@ static void what_was_not_tried_is_tried_again(void **state)
 {
 	(void)state;
 	takes(ALONE_NS + 11 * MS);
-	now_ns += 3 * MS;
+	th_clock_ns += 3 * MS;
 	takes(ALONE_NS + 11 * MS);
 	assert_false(cf_worth_helpers(&piece));
 }
@@ -185,7 +177,7 @@ static void others_do_not_count(void **state)
 	piece.size = SIZE;
 	begun = cf_worth_begin(&piece, 1, 6);
 	assert_true(begun);
-	now_ns += 100 * MS;
+	th_clock_ns += 100 * MS;
 	cf_worth_end(begun, &piece, (ssize_t)SIZE - 1);
 	cf_worth_end(begun, &piece, -5);
 	assert_true(cf_worth_helpers(&piece));
@@ -221,7 +213,7 @@ int main(void)
 
 	th_start(30);
 	os = cf_os_real;
-	os.clock_gettime = clock_of_the_test;
+	os.clock_gettime = th_clock;
 	cf_os = &os;
 	return th_finish(
 		cmocka_run_group_tests_name("worth", tests, NULL, NULL));
