@@ -203,6 +203,23 @@ void store_mem(struct th_mem *mem, size_t size, int flags)
 	assert_int_equal(cuFileBufRegister(mem->ptr, size, flags).err, 0);
 }
 
+void rig_begin(struct rig *r, const char *nics, const char *more)
+{
+	store_open(nics, more);
+	store_mem(&r->mem, r->s.size + 4096, 0);
+	r->fh = store_handle(&r->s);
+}
+
+void rig_end(struct rig *r)
+{
+	cuFileHandleDeregister(r->fh);
+	assert_int_equal(cuFileBufDeregister(r->mem.ptr).err, 0);
+	store_close();
+	th_mem_free(&r->mem);
+	store_end(&r->s);
+	assert_int_equal(fake_verbs_live(), 0);
+}
+
 /* --------------------------------------------------------------- looking */
 
 const char *store_path(CUfileHandle_t fh, const void *buf, size_t size,

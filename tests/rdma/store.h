@@ -47,6 +47,17 @@ int store_teardown(void **state);
 /* Device memory of this size, registered, random. */
 void store_mem(struct th_mem *mem, size_t size, int flags);
 
+/* A store, a file of it, and registered memory that is 4096 bytes longer. */
+struct rig {
+	struct store s;
+	struct th_mem mem;
+	CUfileHandle_t fh;
+};
+/* After store_begin; opens the driver as store_open does. */
+void rig_begin(struct rig *r, const char *nics, const char *more);
+/* Ends all, the driver included: nothing is left at the NICs. */
+void rig_end(struct rig *r);
+
 /* By which path a read goes, and why not by rdma. Both last until the next. */
 const char *store_path(CUfileHandle_t fh, const void *buf, size_t size,
 		       const char **why_not);

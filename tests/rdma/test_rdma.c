@@ -28,31 +28,23 @@ static void registered_memory_goes_by_rdma_in_any_portions(void **state)
 {
 	static const size_t portions[] = { SIZE_MAX, 65536, 100001, 4097 };
 	const char *why;
-	struct th_mem mem;
-	struct store s;
-	CUfileHandle_t fh;
+	struct rig r;
 
-	store_open(NIC, "");
-	store_begin(&s, SIZE);
-	store_mem(&mem, SIZE + 4096, 0);
-	fh = store_handle(&s);
-	assert_string_equal(store_path(fh, mem.ptr, 1000, &why), "rdma");
+	store_begin(&r.s, SIZE);
+	rig_begin(&r, NIC, "");
+	assert_string_equal(store_path(r.fh, r.mem.ptr, 1000, &why), "rdma");
 	for (size_t i = 0; i < 4; i++) {
-		s.portion = portions[i];
-		store_check_read(&s, fh, &mem, SIZE, 0, 7, SIZE);
-		store_check_read(&s, fh, &mem, 5000, 1234567, 4095, 5000);
-		store_check_read(&s, fh, &mem, 5000, SIZE - 100, 0, 100);
-		store_check_read(&s, fh, &mem, 5000, SIZE, 0, 0);
-		store_check_write(&s, fh, &mem, SIZE - 7, 7, 1, SIZE - 7);
-		store_check_write(&s, fh, &mem, 1, 99, 12345, 1);
+		r.s.portion = portions[i];
+		store_check_read(&r.s, r.fh, &r.mem, SIZE, 0, 7, SIZE);
+		store_check_read(&r.s, r.fh, &r.mem, 5000, 1234567, 4095, 5000);
+		store_check_read(&r.s, r.fh, &r.mem, 5000, SIZE - 100, 0, 100);
+		store_check_read(&r.s, r.fh, &r.mem, 5000, SIZE, 0, 0);
+		store_check_write(&r.s, r.fh, &r.mem, SIZE - 7, 7, 1, SIZE - 7);
+		store_check_write(&r.s, r.fh, &r.mem, 1, 99, 12345, 1);
 	}
-	assert_true(s.by_rdma > 100);
-	assert_int_equal(s.by_host, 0);
-	cuFileHandleDeregister(fh);
-	assert_int_equal(cuFileBufDeregister(mem.ptr).err, 0);
-	assert_int_equal(fake_verbs_live_mrs(), 0);
-	th_mem_free(&mem);
-	store_end(&s);
+	assert_true(r.s.by_rdma > 100);
+	assert_int_equal(r.s.by_host, 0);
+	rig_end(&r);
 }
 
 /* A client that is given a description must have memory that NICs reach. */
@@ -92,54 +84,41 @@ static void other_memory_is_host_memory_without_a_description(void **state)
 static void without_a_nic_nobody_is_asked(void **state)
 {
 	const char *why;
-	struct th_mem mem;
-	struct store s;
-	CUfileHandle_t fh;
+	struct rig r;
 
-	store_open("", "");
-	store_begin(&s, SIZE);
-	store_mem(&mem, SIZE, 0);
-	fh = store_handle(&s);
-	assert_string_equal(store_path(fh, mem.ptr, 1000, &why), "staged");
+	store_begin(&r.s, SIZE);
+	rig_begin(&r, "", "");
+	assert_string_equal(store_path(r.fh, r.mem.ptr, 1000, &why), "staged");
 	assert_non_null(strstr(why, "rdma_dev_addr_list"));
-	store_check_read(&s, fh, &mem, SIZE, 0, 0, SIZE);
-	assert_int_equal(s.by_rdma + s.hosts_asked + s.priorities_asked, 0);
+	store_check_read(&r.s, r.fh, &r.mem, SIZE, 0, 0, SIZE);
+	assert_int_equal(r.s.by_rdma + r.s.hosts_asked + r.s.priorities_asked,
+			 0);
 	for (int row = 0; row < FV_NR_ROWS; row++)
 		assert_int_equal(fake_verbs_calls((enum fake_row)row), 0);
-	cuFileHandleDeregister(fh);
-	assert_int_equal(cuFileBufDeregister(mem.ptr).err, 0);
-	th_mem_free(&mem);
-	store_end(&s);
+	rig_end(&r);
 }
 
 static void a_file_system_that_wants_host_memory_gets_it(void **state)
 {
 	const char *why;
-	struct th_mem mem;
-	struct store s;
-	CUfileHandle_t fh;
+	struct rig r;
 
-	store_open(NIC, "");
-	store_begin(&s, SIZE);
-	s.host_only = true;
-	store_mem(&mem, SIZE, 0);
-	fh = store_handle(&s);
-	store_check_read(&s, fh, &mem, SIZE, 0, 0, SIZE);
-	assert_int_equal(s.by_rdma, 1);
-	store_check_write(&s, fh, &mem, SIZE - 3, 3, 0, SIZE - 3);
-	assert_int_equal(s.by_rdma, 1);
-	assert_string_equal(store_path(fh, mem.ptr, 1000, &why), "staged");
+	store_begin(&r.s, SIZE);
+	rig_begin(&r, NIC, "");
+	r.s.host_only = true;
+	store_check_read(&r.s, r.fh, &r.mem, SIZE, 0, 0, SIZE);
+	assert_int_equal(r.s.by_rdma, 1);
+	store_check_write(&r.s, r.fh, &r.mem, SIZE - 3, 3, 0, SIZE - 3);
+	assert_int_equal(r.s.by_rdma, 1);
+	assert_string_equal(store_path(r.fh, r.mem.ptr, 1000, &why), "staged");
 	assert_non_null(strstr(why, "wants host memory"));
-	cuFileHandleDeregister(fh);
+	cuFileHandleDeregister(r.fh);
 	/* another file of it is asked anew */
-	s.host_only = false;
-	fh = store_handle(&s);
-	store_check_write(&s, fh, &mem, SIZE - 3, 3, 0, SIZE - 3);
-	assert_int_equal(s.by_rdma, 2);
-	cuFileHandleDeregister(fh);
-	assert_int_equal(cuFileBufDeregister(mem.ptr).err, 0);
-	th_mem_free(&mem);
-	store_end(&s);
+	r.s.host_only = false;
+	r.fh = store_handle(&r.s);
+	store_check_write(&r.s, r.fh, &r.mem, SIZE - 3, 3, 0, SIZE - 3);
+	assert_int_equal(r.s.by_rdma, 2);
+	rig_end(&r);
 }
 
 static void refuse_from_now_on(struct store *s)
@@ -178,87 +157,61 @@ static void a_file_system_may_want_host_memory_for_the_rest(void **state)
 
 static void errors_come_through(void **state)
 {
-	struct th_mem mem;
-	struct store s;
-	CUfileHandle_t fh;
+	struct rig r;
 
-	store_open(NIC, "");
-	store_begin(&s, SIZE);
-	store_mem(&mem, SIZE, 0);
-	fh = store_handle(&s);
-	s.fail = -EACCES;
-	refused(cuFileRead(fh, mem.ptr, SIZE, 0, 0), EACCES);
-	refused(cuFileWrite(fh, mem.ptr, SIZE, 0, 0), EACCES);
-	s.fail = SIZE * 2; /* more than was asked for */
-	refused(cuFileRead(fh, mem.ptr, 4096, 0, 0), EIO);
-	s.fail = 0;
-	refused(cuFileWrite(fh, mem.ptr, 4096, SIZE, 0), EIO);
-	store_check_read(&s, fh, &mem, SIZE, 0, 0, SIZE);
-	cuFileHandleDeregister(fh);
-	assert_int_equal(cuFileBufDeregister(mem.ptr).err, 0);
-	th_mem_free(&mem);
-	store_end(&s);
+	store_begin(&r.s, SIZE);
+	rig_begin(&r, NIC, "");
+	r.s.fail = -EACCES;
+	refused(cuFileRead(r.fh, r.mem.ptr, SIZE, 0, 0), EACCES);
+	refused(cuFileWrite(r.fh, r.mem.ptr, SIZE, 0, 0), EACCES);
+	r.s.fail = SIZE * 2; /* more than was asked for */
+	refused(cuFileRead(r.fh, r.mem.ptr, 4096, 0, 0), EIO);
+	r.s.fail = 0;
+	refused(cuFileWrite(r.fh, r.mem.ptr, 4096, SIZE, 0), EIO);
+	store_check_read(&r.s, r.fh, &r.mem, SIZE, 0, 0, SIZE);
+	rig_end(&r);
 }
 
 static void configuration_may_keep_writes_in_host_memory(void **state)
 {
-	struct th_mem mem;
-	struct store s;
-	CUfileHandle_t fh;
+	struct rig r;
 
+	store_begin(&r.s, SIZE);
 	/* by choice and not for want of a way: strict mode allows it */
-	store_open(NIC, ", \"gds_rdma_write_support\": false,"
-			" \"allow_compat_mode\": false");
-	store_begin(&s, SIZE);
-	store_mem(&mem, SIZE, 0);
-	fh = store_handle(&s);
-	store_check_write(&s, fh, &mem, SIZE, 0, 0, SIZE);
-	assert_int_equal(s.by_rdma, 0);
-	store_check_read(&s, fh, &mem, SIZE, 0, 0, SIZE);
-	assert_true(s.by_rdma > 0);
-	cuFileHandleDeregister(fh);
-	assert_int_equal(cuFileBufDeregister(mem.ptr).err, 0);
-	th_mem_free(&mem);
-	store_end(&s);
+	rig_begin(&r, NIC,
+		  ", \"gds_rdma_write_support\": false,"
+		  " \"allow_compat_mode\": false");
+	store_check_write(&r.s, r.fh, &r.mem, SIZE, 0, 0, SIZE);
+	assert_int_equal(r.s.by_rdma, 0);
+	store_check_read(&r.s, r.fh, &r.mem, SIZE, 0, 0, SIZE);
+	assert_true(r.s.by_rdma > 0);
+	rig_end(&r);
 }
 
 static void strict_mode_has_rdma_alone(void **state)
 {
-	struct th_mem mem, other;
-	struct store s;
-	CUfileHandle_t fh;
+	struct th_mem other;
+	struct rig r;
 
-	store_open(NIC, ", \"allow_compat_mode\": false");
-	store_begin(&s, SIZE);
-	store_mem(&mem, SIZE, 0);
+	store_begin(&r.s, SIZE);
+	rig_begin(&r, NIC, ", \"allow_compat_mode\": false");
 	th_mem_alloc(&other, TH_DEVICE, 4096);
-	fh = store_handle(&s);
-	store_check_read(&s, fh, &mem, SIZE, 0, 0, SIZE);
-	assert_int_equal(cuFileRead(fh, other.ptr, 4096, 0, 0), -1);
-	assert_int_equal(s.by_host, 0);
-	cuFileHandleDeregister(fh);
-	assert_int_equal(cuFileBufDeregister(mem.ptr).err, 0);
-	th_mem_free(&mem);
+	store_check_read(&r.s, r.fh, &r.mem, SIZE, 0, 0, SIZE);
+	assert_int_equal(cuFileRead(r.fh, other.ptr, 4096, 0, 0), -1);
+	assert_int_equal(r.s.by_host, 0);
 	th_mem_free(&other);
-	store_end(&s);
+	rig_end(&r);
 }
 
 static void compatibility_mode_has_none(void **state)
 {
-	struct th_mem mem;
-	struct store s;
-	CUfileHandle_t fh;
+	struct rig r;
 
-	store_open(NIC, ", \"force_compat_mode\": true");
-	store_begin(&s, SIZE);
-	store_mem(&mem, SIZE, 0);
-	fh = store_handle(&s);
-	store_check_read(&s, fh, &mem, SIZE, 0, 0, SIZE);
-	assert_int_equal(s.by_rdma, 0);
-	cuFileHandleDeregister(fh);
-	assert_int_equal(cuFileBufDeregister(mem.ptr).err, 0);
-	th_mem_free(&mem);
-	store_end(&s);
+	store_begin(&r.s, SIZE);
+	rig_begin(&r, NIC, ", \"force_compat_mode\": true");
+	store_check_read(&r.s, r.fh, &r.mem, SIZE, 0, 0, SIZE);
+	assert_int_equal(r.s.by_rdma, 0);
+	rig_end(&r);
 }
 
 static void *in_use; /* of the request that runs */
@@ -325,15 +278,13 @@ static void batches_and_streams_go_by_rdma_too(void **state)
 	ssize_t done = 0;
 	CUfileBatchHandle_t batch;
 	unsigned char *got = malloc(SIZE);
-	struct th_mem mem;
-	struct store s;
+	struct rig r;
 	unsigned nr = 1;
 
-	store_open(NIC, "");
-	store_begin(&s, SIZE);
-	store_mem(&mem, SIZE, 0);
-	params.fh = store_handle(&s);
-	params.u.batch.devPtr_base = mem.ptr;
+	store_begin(&r.s, SIZE);
+	rig_begin(&r, NIC, "");
+	params.fh = r.fh;
+	params.u.batch.devPtr_base = r.mem.ptr;
 	params.u.batch.size = SIZE;
 	assert_int_equal(cuFileBatchIOSetUp(&batch, 1).err, 0);
 	assert_int_equal(cuFileBatchIOSubmit(batch, 1, &params, 0).err, 0);
@@ -341,21 +292,18 @@ static void batches_and_streams_go_by_rdma_too(void **state)
 		cuFileBatchIOGetStatus(batch, 1, &nr, &event, NULL).err, 0);
 	assert_int_equal(event.ret, SIZE);
 	cuFileBatchIODestroy(batch);
-	th_mem_get(&mem, 0, got, SIZE);
-	th_equal("by a batch", got, s.bytes, SIZE);
-	th_mem_set(&mem, 0);
-	assert_int_equal(cuFileReadAsync(params.fh, mem.ptr, &size, &zero,
+	th_mem_get(&r.mem, 0, got, SIZE);
+	th_equal("by a batch", got, r.s.bytes, SIZE);
+	th_mem_set(&r.mem, 0);
+	assert_int_equal(cuFileReadAsync(params.fh, r.mem.ptr, &size, &zero,
 					 &zero, &done, NULL)
 				 .err,
 			 0);
-	th_mem_get(&mem, 0, got, SIZE);
+	th_mem_get(&r.mem, 0, got, SIZE);
 	assert_int_equal(done, SIZE);
-	th_equal("in a stream", got, s.bytes, SIZE);
-	assert_int_equal(s.by_host, 0);
-	cuFileHandleDeregister(params.fh);
-	assert_int_equal(cuFileBufDeregister(mem.ptr).err, 0);
-	th_mem_free(&mem);
-	store_end(&s);
+	th_equal("in a stream", got, r.s.bytes, SIZE);
+	assert_int_equal(r.s.by_host, 0);
+	rig_end(&r);
 	free(got);
 }
 
@@ -369,7 +317,7 @@ static ssize_t write_in_a_batch(CUfileHandle_t fh, const struct th_mem *mem)
 	unsigned nr = 1;
 
 	params.u.batch.devPtr_base = mem->ptr;
-	params.u.batch.size = mem->size;
+	params.u.batch.size = SIZE;
 	assert_int_equal(cuFileBatchIOSetUp(&batch, 1).err, 0);
 	assert_int_equal(cuFileBatchIOSubmit(batch, 1, &params, 0).err, 0);
 	assert_int_equal(
@@ -382,65 +330,51 @@ static ssize_t write_in_a_batch(CUfileHandle_t fh, const struct th_mem *mem)
 static void a_write_sees_what_the_default_streams_hold(void **state)
 {
 	const struct th_fake *fake = th_need_fake();
-	struct th_mem mem;
-	struct store s;
-	CUfileHandle_t fh;
+	struct rig r;
 
-	store_open(NIC, "");
-	store_begin(&s, SIZE);
-	store_mem(&mem, SIZE, 0);
-	fh = store_handle(&s);
+	store_begin(&r.s, SIZE);
+	rig_begin(&r, NIC, "");
 	for (int batch = 0; batch < 2; batch++) {
 		ssize_t n;
 
 		fake->legacy_delay_us(100000);
-		assert_int_equal(cuMemsetD8Async((uintptr_t)mem.ptr,
+		assert_int_equal(cuMemsetD8Async((uintptr_t)r.mem.ptr,
 						 0x42 + batch, SIZE, NULL),
 				 0);
-		n = batch ? write_in_a_batch(fh, &mem) :
-			    cuFileWrite(fh, mem.ptr, SIZE, 0, 0);
+		n = batch ? write_in_a_batch(r.fh, &r.mem) :
+			    cuFileWrite(r.fh, r.mem.ptr, SIZE, 0, 0);
 		assert_int_equal(n, SIZE);
-		th_all(batch ? "by a batch" : "by a call", s.bytes,
+		th_all(batch ? "by a batch" : "by a call", r.s.bytes,
 		       0x42 + batch, SIZE);
 		assert_int_equal(cuCtxSynchronize(), 0);
 		fake->legacy_delay_us(0);
 	}
-	assert_true(s.by_rdma > 0);
-	assert_int_equal(s.by_host, 0);
-	cuFileHandleDeregister(fh);
-	assert_int_equal(cuFileBufDeregister(mem.ptr).err, 0);
-	th_mem_free(&mem);
-	store_end(&s);
+	assert_true(r.s.by_rdma > 0);
+	assert_int_equal(r.s.by_host, 0);
+	rig_end(&r);
 }
 
 /* What the child ends is its own memory of them. */
 static void a_fork_leaves_the_nics_with_the_parent(void **state)
 {
-	struct th_mem mem;
-	struct store s;
-	CUfileHandle_t fh;
+	struct rig r;
 	int status = 0;
 	pid_t child;
 
-	store_open(NIC, "");
-	store_begin(&s, SIZE);
-	store_mem(&mem, SIZE, 0);
-	fh = store_handle(&s);
+	store_begin(&r.s, SIZE);
+	rig_begin(&r, NIC, "");
 	child = fork();
 	if (!child) {
 		unsigned live = fake_verbs_live();
-		bool good = !cuFileBufDeregister(mem.ptr).err &&
+		bool good = !cuFileBufDeregister(r.mem.ptr).err &&
 			    !cuFileDriverClose_v2().err;
 
 		_exit(!good || fake_verbs_live() != live);
 	}
 	assert_int_equal(waitpid(child, &status, 0), child);
 	assert_int_equal(status, 0);
-	store_check_read(&s, fh, &mem, SIZE, 0, 0, SIZE);
-	cuFileHandleDeregister(fh);
-	assert_int_equal(cuFileBufDeregister(mem.ptr).err, 0);
-	th_mem_free(&mem);
-	store_end(&s);
+	store_check_read(&r.s, r.fh, &r.mem, SIZE, 0, 0, SIZE);
+	rig_end(&r);
 }
 
 struct crowd {
@@ -552,7 +486,6 @@ static void what_is_registered_while_nics_are_opened_is_theirs(void **state)
 static void the_first_buffer_is_registered_once(void **state)
 {
 	struct th_mem mem;
-	struct store s;
 
 	store_open("\"10.0.0.1\"", "");
 	th_close(); /* the configuration stays */
@@ -563,8 +496,6 @@ static void the_first_buffer_is_registered_once(void **state)
 	assert_int_equal(cuFileBufDeregister(mem.ptr).err, 0);
 	assert_int_equal(fake_verbs_live_mrs(), 0);
 	th_mem_free(&mem);
-	store_begin(&s, SIZE);
-	store_end(&s);
 }
 
 /* One that comes late, or was made for one that was there before, ends. */
@@ -617,7 +548,6 @@ static void open_or_close(void *arg, unsigned i)
 static void nics_of_a_session_that_was_closed_meanwhile_end(void **state)
 {
 	const char *wrong;
-	struct store s;
 
 	store_open("\"10.0.0.1\"", "");
 	th_close();
@@ -630,8 +560,6 @@ static void nics_of_a_session_that_was_closed_meanwhile_end(void **state)
 	th_threads(2, open_or_close, NULL);
 	assert_int_equal(fake_verbs_live(), 0);
 	assert_null(cf_nics_get());
-	store_begin(&s, SIZE);
-	store_end(&s);
 }
 
 #define TEST(name) \

@@ -10,30 +10,6 @@
 #define SIZE (TH_MIB + 5)
 #define ALL "\"10.0.0.1\", \"10.0.0.2\", \"10.0.0.3\""
 
-/* A store, a handle and registered memory. */
-struct rig {
-	struct store s;
-	struct th_mem mem;
-	CUfileHandle_t fh;
-};
-
-static void rig_begin(struct rig *r, const char *nics, const char *more)
-{
-	store_open(nics, more);
-	store_mem(&r->mem, SIZE, 0);
-	r->fh = store_handle(&r->s);
-}
-
-static void rig_end(struct rig *r)
-{
-	cuFileHandleDeregister(r->fh);
-	assert_int_equal(cuFileBufDeregister(r->mem.ptr).err, 0);
-	store_close();
-	th_mem_free(&r->mem);
-	store_end(&r->s);
-	assert_int_equal(fake_verbs_live(), 0);
-}
-
 static void a_nic_is_named_by_address_or_name(void **state)
 {
 	static const struct {
