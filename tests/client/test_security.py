@@ -133,6 +133,7 @@ class Files(Case):
         try:
             for _ in range(25):
                 self.run_client("host")
+            self.assertIsNone(writer.poll(), "nobody wrote any more")
         finally:
             writer.kill()
             writer.wait()
