@@ -3,9 +3,9 @@
 #
 # packages.sh - what the project needs from the distribution.
 #
-# Sourced by ./dev. need_build and need_lint ask for each thing by using it,
-# say nothing when all is there, and else install the packages that are
-# missing with apt, as root or through sudo.
+# Sourced by ./dev. A need_ function asks for each thing by using it, says
+# nothing when all is there, and else installs the packages that are missing
+# with apt, as root or through sudo.
 
 say() { echo "dev: $*"; }
 die() {
@@ -25,14 +25,6 @@ as_root() {
 	fi
 }
 have_library() { have pkg-config && pkg-config --exists "$1"; }
-have_pytest() {
-	/usr/bin/python3 -c 'import pytest' 2>/dev/null ||
-		python3 -c 'import pytest' 2>/dev/null
-}
-have_numpy() {
-	/usr/bin/python3 -c 'import numpy' 2>/dev/null ||
-		python3 -c 'import numpy' 2>/dev/null
-}
 have_python_module() {
 	/usr/bin/python3 -c "import $1" 2>/dev/null ||
 		python3 -c "import $1" 2>/dev/null
@@ -59,8 +51,8 @@ need_build() {
 	missing libyyjson-dev have_library yyjson
 	missing liburing-dev have_library liburing
 	missing python3 have python3
-	missing python3-pytest have_pytest
-	missing python3-numpy have_numpy
+	missing python3-pytest have_python_module pytest
+	missing python3-numpy have_python_module numpy
 	missing spin have spin
 	install_packages "${wanted[@]}"
 	meson_is_new_enough
@@ -175,24 +167,31 @@ debian_mirror() {
 # alone, so they install as they are. A private apt state finds them, which
 # leaves the machine's sources and lists untouched.
 yyjson_from_trixie() {
-	local mirror keyring=/usr/share/keyrings/debian-archive-keyring.gpg
-	mirror=$(debian_mirror) || true
-	if [ -z "$mirror" ] || [ ! -r "$keyring" ]; then
-		die "this release has no package libyyjson-dev, and its apt" \
-			"sources name no Debian mirror to take it from:" \
-			"please install yyjson (library and headers) yourself"
-	fi
+	local mirror
+	find_mirror libyyjson-dev ||
+		die "this release has no package libyyjson-dev: please install" \
+			"yyjson (library and headers) yourself"
 	say "this release has no libyyjson-dev; taking libyyjson0 and" \
 		"libyyjson-dev of Debian trixie from $mirror"
 
 	local state status=0
 	state=$(mktemp -d)
-	fetch_and_install_yyjson "$state" "$mirror" "$keyring" || status=$?
+	fetch_and_install_yyjson "$state" || status=$?
 	as_root rm -rf "$state"
 	[ "$status" = 0 ] || die "the package libyyjson-dev could not be installed"
 }
 
-# private_apt STATE MIRROR KEYRING RELEASE : the options go into private=()
+keyring=/usr/share/keyrings/debian-archive-keyring.gpg
+
+# find_mirror WHAT : names a Debian mirror in mirror, or says that WHAT lacks one
+find_mirror() {
+	mirror=$(debian_mirror) || true
+	[ -n "$mirror" ] && [ -r "$keyring" ] && have apt-get && return
+	say "the apt sources name no Debian mirror to take $1 from"
+	return 1
+}
+
+# private_apt STATE RELEASE : the options go into private=()
 private_apt() {
 	local state=$1
 	private=(
@@ -204,23 +203,18 @@ private_apt() {
 		-o APT::Sandbox::User=root
 	)
 	mkdir -p "$state/lists/partial" "$state/cache/archives/partial"
-	echo "deb [signed-by=$3] $2 $4 main" >"$state/sources.list"
+	echo "deb [signed-by=$keyring] $mirror $2 main" >"$state/sources.list"
 }
 
 # p2p_kernel DIR : a Debian kernel with PCI_P2PDMA, unpacked there, and its
 # version in DIR/ready. Those of Debian 12 and 13 have it not, the backports
 # of Debian 13 have. Needs no root.
 p2p_kernel() {
-	local dir=$1 mirror keyring=/usr/share/keyrings/debian-archive-keyring.gpg
-	local private=() version binary deb
-	mirror=$(debian_mirror) || true
-	if [ -z "$mirror" ] || [ ! -r "$keyring" ] || ! have apt-get; then
-		say "the apt sources name no Debian mirror to take a kernel from"
-		return 1
-	fi
+	local dir=$1 mirror private=() version binary deb
+	find_mirror "a kernel" || return
 	mkdir -p "$dir/debs"
 	dir=$(realpath "$dir")
-	private_apt "$dir/apt" "$mirror" "$keyring" trixie-backports
+	private_apt "$dir/apt" trixie-backports
 	say "fetching a kernel of Debian trixie-backports from $mirror"
 	apt-get "${private[@]}" update -qq || return
 	version=$(apt-cache "${private[@]}" search '^linux-modules-.*-cloud-amd64$' |
@@ -246,16 +240,11 @@ p2p_kernel() {
 # arm64_root DIR : the libraries for aarch64, of Debian 13, unpacked there, with
 # a cross file for meson in DIR/ready. Needs no root.
 arm64_root() {
-	local dir=$1 mirror keyring=/usr/share/keyrings/debian-archive-keyring.gpg
-	local private=() deb
-	mirror=$(debian_mirror) || true
-	if [ -z "$mirror" ] || [ ! -r "$keyring" ] || ! have apt-get; then
-		say "the apt sources name no Debian mirror to take libraries from"
-		return 1
-	fi
+	local dir=$1 mirror private=() deb
+	find_mirror libraries || return
 	mkdir -p "$dir/apt"
 	dir=$(realpath "$dir")
-	private_apt "$dir/apt" "$mirror" "$keyring" trixie
+	private_apt "$dir/apt" trixie
 	: >"$dir/apt/status" # nothing is installed: all that they need comes, too
 	private+=(-o "Dir::State::status=$dir/apt/status"
 		-o APT::Architecture=arm64 -o APT::Architectures::=arm64)
@@ -289,8 +278,8 @@ arm64_root() {
 }
 
 fetch_and_install_yyjson() {
-	local state=$1 mirror=$2 keyring=$3 private=()
-	private_apt "$state" "$mirror" "$keyring" trixie
+	local state=$1 private=()
+	private_apt "$state" trixie
 	as_root apt-get "${private[@]}" update -qq &&
 		(cd "$state" && as_root apt-get "${private[@]}" download -qq \
 			libyyjson0 libyyjson-dev) &&
