@@ -316,6 +316,7 @@ static bool orders_are_lost(unsigned ms)
 	atomic_store(&th_clock_look_ns, 0);
 	th_fake()->plan_clear();
 	th_shuttle_hold(false);
+	th_shuttle_let(); /* what was lost has landed */
 	hw_pass_time();
 	hw_warm_up();
 	return n < 0;
