@@ -3,7 +3,8 @@
 
 The floors of src/, from below: seam, core, path, engine, api. A file includes
 from its own floor and those under it, by "floor/name.h" and never by "..".
-Tools and examples stand outside the house: they see the public header only.
+Tools, examples and the benchmark stand outside the house: they see the public
+headers only.
 """
 import pathlib
 import re
@@ -37,7 +38,7 @@ def fault_in_house(floor, quote, name):
 
 
 def fault_outside(quote, name):
-    """What is wrong with an include in a tool or an example, or None."""
+    """What is wrong with an include outside of the house, or None."""
     if ".." in pathlib.PurePath(name).parts:
         return "leaves its folder by .."
     if quote == '"' and name.split("/")[0] in FLOORS:
@@ -56,7 +57,7 @@ def main():
             fault = fault_in_house(floor, quote, name)
             if fault:
                 faults.append(f"{path.relative_to(ROOT)}:{number}: {name} {fault}")
-    for folder in ("tools", "examples"):
+    for folder in ("tools", "examples", "bench"):
         for path in sorted((ROOT / folder).glob("**/*.[ch]")):
             for number, quote, name in includes(path):
                 fault = fault_outside(quote, name)

@@ -21,9 +21,9 @@ check() {
 mapfile -t c_files < <(scripts/c_files.sh)
 # Headers are seen where they are included; some mean nothing alone.
 mapfile -t sources < <(scripts/c_files.sh | grep '\.c$')
-mapfile -t shell_files < <(find dev .ci/run scripts tests tools bench \
+mapfile -t shell_files < <(find dev .ci/run scripts tests tools bench examples \
 	-name build -prune -o -type f \
-	\( -name '*.sh' -o -path dev -o -path .ci/run \
+	\( -name '*.sh' -o -name '*.prerm' -o -path dev -o -path .ci/run \
 	-o -path tools/ocf-run \) -print | sort)
 
 run_clang_format() {
