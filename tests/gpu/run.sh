@@ -28,12 +28,16 @@ export TMPDIR=$work OCF_LIB=$build/src/libcufile.so.0
 
 passed=0 failed=0 skipped=0
 
+# tally WORD LOG : how many tests cmocka says were so
+tally() {
+	sed -n "s/.*\[ *$1 *\] \(.*: \)\{0,1\}\([0-9]*\) test.*/\2/p" "$2" |
+		awk '{ n += $1 } END { print n + 0 }'
+}
+
 # count NAME STATUS LOG : adds a cmocka program's tests, or one for others
 count() {
 	local name=$1 status=$2 log=$3 p f s
-	p=$(sed -n 's/.*\[  PASSED  \] \(.*: \)\{0,1\}\([0-9]*\) test.*/\2/p' "$log" | awk '{ n += $1 } END { print n + 0 }')
-	f=$(sed -n 's/.*\[  FAILED  \] \(.*: \)\{0,1\}\([0-9]*\) test.*/\2/p' "$log" | awk '{ n += $1 } END { print n + 0 }')
-	s=$(sed -n 's/.*\[  SKIPPED \] \(.*: \)\{0,1\}\([0-9]*\) test.*/\2/p' "$log" | awk '{ n += $1 } END { print n + 0 }')
+	p=$(tally PASSED "$log") f=$(tally FAILED "$log") s=$(tally SKIPPED "$log")
 	if [ "$status" = 77 ]; then
 		skipped=$((skipped + 1))
 		echo "skip    $name: $(tail -1 "$log")"
