@@ -204,6 +204,17 @@ static bool wrong_kind(ssize_t n)
 	return n == -EINVAL || n == -ESPIPE || n == -EISDIR;
 }
 
+/* Once: the client closed all descriptors that it found, the twin too. */
+static CF_APART bool renews_twin(struct cf_transfer *t)
+{
+	enum cf_via via = t->direct ? CF_VIA_DIRECT : CF_VIA_CACHE;
+
+	if (t->renewed || t->fd < 0 || t->fd == t->handle->fd)
+		return false;
+	t->renewed = true;
+	return cf_twin_fd(t->handle, via, true) >= 0;
+}
+
 void cf_transfer_took(struct cf_transfer *t, ssize_t n)
 {
 	if (n > 0) {
@@ -214,6 +225,8 @@ void cf_transfer_took(struct cf_transfer *t, ssize_t n)
 		return;
 	if (wrong_kind(n) && t->fd >= 0 && !cf_twin_is(t->handle, t->fd))
 		n = -EBADF;
+	if (n == -EBADF && renews_twin(t))
+		return;
 	if (n == -EIO && t->direct && !t->write && ends_with_file(t))
 		return;
 	if (refuses_direct(t, n))

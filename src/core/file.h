@@ -47,6 +47,7 @@ struct cf_transfer {
 	size_t at;   /* bytes that are done */
 	size_t part; /* bytes of the call that is due */
 
+	bool renewed; /* a twin that was closed, for this transfer */
 	bool over;
 	ssize_t result;
 	int code; /* the -errno that ended it, also after some bytes */

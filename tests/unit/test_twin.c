@@ -104,15 +104,20 @@ static void world_end(struct world *w)
 }
 
 /* Opened, or the test is skipped. */
-static int twin_of(struct world *w)
+static int twin_by(struct world *w, enum cf_via via)
 {
-	int twin = cf_twin_fd(w->handle, CF_VIA_DIRECT, true);
+	int twin = cf_twin_fd(w->handle, via, true);
 
 	if (twin == -EINVAL) {
 		world_end(w);
 		th_skip("this file system knows no O_DIRECT");
 	}
 	return twin;
+}
+
+static int twin_of(struct world *w)
+{
+	return twin_by(w, CF_VIA_DIRECT);
 }
 
 static void the_twin_is_the_same_file_and_is_opened_once(void **state)
@@ -314,6 +319,61 @@ static void a_twin_that_was_closed_is_opened_anew(void **state)
 	world_end(&w);
 }
 
+/* Whether nobody has the twin's number, or a pipe has it. */
+static void read_without_twin(enum th_file_kind kind, enum cf_via via,
+			      size_t size, bool pipe_there)
+{
+	int twin, ends[2];
+	struct world w;
+	char *mem;
+
+	world_of(&w, kind);
+	th_file_put(&w.file, 4092, "mine", 4);
+	twin = twin_by(&w, via);
+	mem = aligned_alloc(4096, 4096);
+	assert_int_equal(pipe(ends), 0);
+	if (pipe_there)
+		assert_int_equal(dup2(ends[0], twin), twin);
+	else
+		assert_int_equal(close(twin), 0);
+	assert_int_equal(
+		cf_file_read(w.handle, via, mem, size, 4096 - (off_t)size),
+		size);
+	assert_memory_equal(mem + size - 4, "mine", 4);
+	close(ends[0]);
+	close(ends[1]);
+	world_end(&w);
+	if (pipe_there)
+		assert_int_equal(close(twin), 0);
+	free(mem);
+}
+
+static void a_small_read_opens_a_twin_that_was_closed(void **state)
+{
+	read_without_twin(TH_ODIRECT, CF_VIA_CACHE, 5, false);
+	read_without_twin(TH_BUFFERED, CF_VIA_DIRECT, 4096, false);
+}
+
+static void a_small_read_opens_one_in_whose_place_is_a_pipe(void **state)
+{
+	read_without_twin(TH_ODIRECT, CF_VIA_CACHE, 5, true);
+	read_without_twin(TH_BUFFERED, CF_VIA_DIRECT, 4096, true);
+}
+
+/* With the client's own descriptor gone too there is nothing to open. */
+static void no_twin_is_opened_for_a_file_that_was_closed(void **state)
+{
+	struct world w;
+	char mem[4];
+
+	world_of(&w, TH_ODIRECT);
+	assert_int_equal(close(cf_twin_fd(w.handle, CF_VIA_CACHE, true)), 0);
+	assert_int_equal(dup2(w.other.fd, w.file.fd), w.file.fd);
+	assert_int_equal(cf_file_read(w.handle, CF_VIA_CACHE, mem, 4, 0),
+			 -EBADF);
+	world_end(&w);
+}
+
 /* A sandbox knows no statx; what nobody can tell is taken for the twin. */
 static void where_the_kernel_does_not_say_another_call_does(void **state)
 {
@@ -347,6 +407,9 @@ int main(void)
 		TEST(nor_is_it_by_way_of_the_page_cache),
 		TEST(large_reads_leave_out_what_got_the_twins_number),
 		TEST(a_twin_that_was_closed_is_opened_anew),
+		TEST(a_small_read_opens_a_twin_that_was_closed),
+		TEST(a_small_read_opens_one_in_whose_place_is_a_pipe),
+		TEST(no_twin_is_opened_for_a_file_that_was_closed),
 		TEST(where_the_kernel_does_not_say_another_call_does),
 	};
 
