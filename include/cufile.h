@@ -823,8 +823,8 @@ CUfileError_t cuFileGetVersion(int *version);
  * cuFileDriverGetProperties - the properties the driver runs with.
  * @props: the caller's, filled; sizes in KiB.
  *
- * Opens the driver if need be. Errors: 5022 (NULL), 5001 and 5006 (closed by
- * another thread meanwhile), and those of an open. Contract 3.5; since 1.0.
+ * Opens the driver if need be. Errors: 5022 (NULL), and those of an open.
+ * Contract 3.5; since 1.0.
  */
 CUfileError_t cuFileDriverGetProperties(CUfileDrvProps_t *props);
 

@@ -11,20 +11,6 @@
 #include "engine/chosen.h"
 #include "engine/session.h"
 
-/* 0 with the session open and locked, or why not. */
-static int look_begin(void)
-{
-	int err = cf_session_open_implicit();
-
-	if (err)
-		return err;
-	cf_session_lock();
-	if (cf_session_is_open())
-		return 0;
-	cf_session_unlock();
-	return -CU_FILE_DRIVER_CLOSING;
-}
-
 /* Prints the value as it would stand in the file; cut to size. */
 static void print_value(const struct cf_config *config, enum cf_cfg id,
 			char *text, size_t size)
@@ -64,11 +50,11 @@ CUfileError_t ocf_config_get(unsigned index, ocf_config_t *config)
 
 	if (index >= CF_CFG_NR || size < MIN_CONFIG_SIZE)
 		return cf_error(-CU_FILE_INVALID_VALUE);
-	err = look_begin();
+	err = cf_session_begin();
 	if (err)
 		return cf_error(err);
 	look(cf_session_config(), (enum cf_cfg)index, &answer);
-	cf_session_unlock();
+	cf_session_end();
 	(void)cf_give_sized(config, size, &answer, sizeof(answer));
 	return cf_error(0);
 }
@@ -80,12 +66,12 @@ CUfileError_t ocf_config_note(unsigned index, char *text, size_t len)
 
 	if (!text || !len)
 		return cf_error(-CU_FILE_INVALID_VALUE);
-	err = look_begin();
+	err = cf_session_begin();
 	if (err)
 		return cf_error(err);
 	note = cf_config_note_text(cf_session_config(), index);
 	if (note)
 		snprintf(text, len, "%s", note);
-	cf_session_unlock();
+	cf_session_end();
 	return cf_error(note ? 0 : -CU_FILE_INVALID_VALUE);
 }

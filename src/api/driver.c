@@ -82,14 +82,10 @@ CUfileError_t cuFileDriverGetProperties(CUfileDrvProps_t *props)
 
 	if (!props)
 		return cf_error(-CU_FILE_INVALID_VALUE);
-	err = cf_session_open_implicit();
+	err = cf_session_begin();
 	if (err)
 		return cf_error(err);
-	cf_session_lock();
-	if (cf_session_config())
-		fill(cf_session_config(), props);
-	else
-		err = -CU_FILE_DRIVER_CLOSING;
-	cf_session_unlock();
-	return cf_error(err);
+	fill(cf_session_config(), props);
+	cf_session_end();
+	return cf_error(0);
 }

@@ -291,32 +291,15 @@ CUfileError_t cuFileGetParameterGpuBounceBufferSlabArray(size_t *size_values,
 			     count_values, len);
 }
 
-/* 0, *c the running configuration, and the session locked; or a code. */
-static int runtime_begin(struct cf_config **c)
-{
-	int err = cf_session_open_implicit();
-
-	if (err)
-		return err;
-	cf_session_lock();
-	*c = cf_session_config_mut();
-	if (*c)
-		return 0;
-	/* another thread has closed the driver in between */
-	cf_session_unlock();
-	return -CU_FILE_DRIVER_NOT_INITIALIZED;
-}
-
 static CUfileError_t set_runtime(enum cf_cfg id, uint64_t value)
 {
-	struct cf_config *c;
-	int err = runtime_begin(&c);
+	int err = cf_session_begin();
 
 	if (err)
 		return cf_error(err);
-	cf_config_set_runtime_size(c, id, value);
+	cf_config_set_runtime_size(cf_session_config_mut(), id, value);
 	cf_session_apply();
-	cf_session_unlock();
+	cf_session_end();
 	return cf_error(0);
 }
 
@@ -328,14 +311,15 @@ CUfileError_t cuFileDriverSetPollMode(bool poll, size_t poll_threshold_size)
 	if (!cf_row_size_ok(&cf_config_rows[CF_CFG_POLL_MODE_MAX_SIZE_KB],
 			    poll_threshold_size))
 		return cf_error(-CU_FILE_DRIVER_UNSUPPORTED_LIMIT);
-	err = runtime_begin(&c);
+	err = cf_session_begin();
 	if (err)
 		return cf_error(err);
+	c = cf_session_config_mut();
 	cf_config_set_runtime_bool(c, CF_CFG_USE_POLL_MODE, poll);
 	cf_config_set_runtime_size(c, CF_CFG_POLL_MODE_MAX_SIZE_KB,
 				   poll_threshold_size);
 	cf_session_apply();
-	cf_session_unlock();
+	cf_session_end();
 	return cf_error(0);
 }
 

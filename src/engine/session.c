@@ -270,6 +270,24 @@ int cf_session_open_implicit(void)
 	return open_implicitly(true);
 }
 
+int cf_session_begin(void)
+{
+	int err;
+
+	pthread_mutex_lock(&session_lock);
+	err = open_locked();
+	if (!err)
+		atomic_store_explicit(&in_use, true, memory_order_release);
+	else
+		pthread_mutex_unlock(&session_lock);
+	return err;
+}
+
+void cf_session_end(void)
+{
+	unlock_and_settle();
+}
+
 int cf_session_open_to_register(void)
 {
 	return cf_session_is_open() ? 0 : open_implicitly(false);

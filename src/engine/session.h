@@ -31,7 +31,14 @@ int cf_session_close(void);
 int cf_session_open_implicit(void);
 
 /*
- * The same for a caller that has something to do before
+ * The same for calls that read or change the running configuration: 0 with the
+ * session locked, so that nobody closes it meanwhile. cf_session_end unlocks.
+ */
+int cf_session_begin(void);
+void cf_session_end(void);
+
+/*
+ * As cf_session_open_implicit, but for a caller that has something to do before
  * cf_session_begin_register locks; it does not keep the session open.
  */
 int cf_session_open_to_register(void);

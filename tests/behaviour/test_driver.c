@@ -4,6 +4,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <opencufile.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/wait.h>
@@ -497,6 +498,37 @@ static void opens_and_closes_of_many_threads_balance(void **state)
 	assert_int_equal(cuFileUseCount(), 0);
 }
 
+static void close_or_ask(void *arg, unsigned i)
+{
+	struct th_bad *bad = arg;
+	ocf_config_t row = { .struct_size = sizeof(row) };
+	CUfileDrvProps_t props;
+
+	for (int n = 0; n < TH_SCALE(2000); n++) {
+		if (i < 2)
+			(void)(cuFileDriverOpen().err ||
+			       cuFileDriverClose_v2().err);
+		else if (cuFileDriverGetProperties(&props).err)
+			th_bad_note(bad, "properties failed");
+		else if (cuFileDriverSetMaxCacheSize(1 << 20).err)
+			th_bad_note(bad, "setter failed");
+		else if (cuFileDriverSetPollMode(true, 4).err)
+			th_bad_note(bad, "poll mode failed");
+		else if (ocf_config_get(0, &row).err)
+			th_bad_note(bad, "row failed");
+	}
+}
+
+/* "ok, opens implicitly": also if a close comes just then. */
+static void who_asks_while_others_close_opens_the_driver(void **state)
+{
+	struct th_bad bad = { 0 };
+
+	th_threads(6, close_or_ask, &bad);
+	th_bad_check(&bad);
+	assert_int_equal(cuFileUseCount(), 0);
+}
+
 /* "a forked child can use host memory"; record section k. */
 static void a_forked_child_uses_host_memory(void **state)
 {
@@ -583,6 +615,7 @@ static const struct fresh_test tests[] = {
 	FRESH(a_close_gives_back_all_that_the_gpu_lent),
 	FRESH(closes_after_failed_registrations_do_not_hang),
 	FRESH(opens_and_closes_of_many_threads_balance),
+	FRESH(who_asks_while_others_close_opens_the_driver),
 	FRESH(a_forked_child_uses_host_memory),
 	FRESH(a_forked_child_is_told_that_gpu_memory_is_not_its_own),
 };
