@@ -90,7 +90,7 @@ size_t cf_log_line(char *buf, size_t size, long utc_offset,
 		   va_list args)
 {
 	const char *stem;
-	int stem_len = stem_of(place->file, &stem);
+	int stem_len = stem_of(place->file, &stem), len;
 	size_t n = (size_t)print_time(buf, size, utc_offset), head;
 
 	/* the head is short, so it always fits */
@@ -99,7 +99,9 @@ size_t cf_log_line(char *buf, size_t size, long utc_offset,
 			      (int)gettid(), level_names[place->level],
 			      stem_len, stem, place->line);
 	head = n;
-	n += (size_t)vsnprintf(buf + n, size - n, fmt, args);
+	len = vsnprintf(buf + n, size - n, fmt, args);
+	if (len > 0) /* -1: it had no memory, say */
+		n += (size_t)len;
 	if (n > size - 2)
 		n = size - 2;
 	cf_log_plain(buf + head, n - head);

@@ -4,6 +4,7 @@
  */
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <pthread.h>
 #include <regex.h>
 #include <setjmp.h>
@@ -221,6 +222,23 @@ static void a_line_has_time_ids_level_place_and_text(void **state)
 	if (regexec(&re, text, 0, NULL, 0))
 		fail_msg("the line is \"%s\"", text);
 	regfree(&re);
+	free(text);
+}
+
+/* The C library refuses a letter that there is none of, as it does memory. */
+static void a_line_that_cannot_be_printed_has_its_head(void **state)
+{
+	char *text;
+
+	(void)state;
+	env_path = path;
+	configure();
+	cf_log(CF_LOG_ERROR, "name %ls", (wchar_t[]){ INT_MAX, 0 });
+	cf_log(CF_LOG_ERROR, "the next one");
+	text = content(path);
+	assert_non_null(text);
+	assert_non_null(strstr(text, " ERROR  test_log:"));
+	assert_non_null(strstr(text, " the next one\n"));
 	free(text);
 }
 
@@ -776,6 +794,7 @@ int main(void)
 		test(there_is_no_log_unless_somebody_asks),
 		test(the_file_is_created_by_the_first_line_that_passes),
 		test(a_line_has_time_ids_level_place_and_text),
+		test(a_line_that_cannot_be_printed_has_its_head),
 		test(the_date_is_right_on_awkward_days),
 		test(times_are_local),
 		test(each_level_lets_more_important_ones_pass),
