@@ -34,14 +34,53 @@ struct file {
 
 /* ---------------------------------------------------------- finding it */
 
+static FILE *open_maps(long tid)
+{
+	char path[64];
+
+	snprintf(path, sizeof(path), "/proc/%ld/maps", tid);
+	return fopen(path, "re");
+}
+
+/* A thread that has ended has none. */
+static bool has_maps(long tid)
+{
+	FILE *maps = open_maps(tid);
+	bool has = maps && fgetc(maps) != EOF;
+
+	if (maps)
+		fclose(maps);
+	return has;
+}
+
+long process_thread(long pid)
+{
+	struct dirent *entry;
+	char path[64];
+	long tid = pid;
+	DIR *dir;
+
+	if (has_maps(pid))
+		return pid;
+	snprintf(path, sizeof(path), "/proc/%ld/task", pid);
+	dir = opendir(path);
+	while (dir && (entry = readdir(dir))) {
+		tid = strtol(entry->d_name, NULL, 10);
+		if (tid > 0 && has_maps(tid))
+			break;
+		tid = pid;
+	}
+	if (dir)
+		closedir(dir);
+	return tid;
+}
+
 int process_has_library(long pid)
 {
-	char path[64], line[4096];
-	FILE *maps;
+	FILE *maps = open_maps(process_thread(pid));
+	char line[4096];
 	int found = 0;
 
-	snprintf(path, sizeof(path), "/proc/%ld/maps", pid);
-	maps = fopen(path, "re");
 	if (!maps)
 		return -1;
 	while (!found && fgets(line, sizeof(line), maps))
@@ -88,13 +127,13 @@ static bool is_the_file(const char *path)
  * A descriptor of the file; -1, errno 0: the process has no such link. Where
  * the link leads is for the process to say: the open of a pipe would wait.
  */
-static int open_among(long pid, DIR *dir)
+static int open_among(long tid, DIR *dir)
 {
 	struct dirent *entry;
 	char path[96];
 
 	while ((entry = readdir(dir))) {
-		snprintf(path, sizeof(path), "/proc/%ld/fd/%.20s", pid,
+		snprintf(path, sizeof(path), "/proc/%ld/fd/%.20s", tid,
 			 entry->d_name);
 		if (is_the_file(path))
 			return open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK |
@@ -121,17 +160,23 @@ static bool has_magic(int fd)
 	       magic == OCF_STATS_MAGIC;
 }
 
-int process_file(long pid)
+static DIR *open_fds(long tid)
 {
 	char path[64];
-	DIR *dir;
-	int fd = -1;
 
-	snprintf(path, sizeof(path), "/proc/%ld/fd", pid);
-	dir = opendir(path);
+	snprintf(path, sizeof(path), "/proc/%ld/fd", tid);
+	return opendir(path);
+}
+
+int process_file(long pid)
+{
+	long tid = process_thread(pid);
+	DIR *dir = open_fds(tid);
+	int fd;
+
 	if (!dir)
 		return -1;
-	fd = open_among(pid, dir);
+	fd = open_among(tid, dir);
 	closedir(dir);
 	if (fd < 0 || (is_sealed(fd) && has_magic(fd)))
 		return fd;
@@ -142,17 +187,15 @@ int process_file(long pid)
 /* Says why, where there is none. */
 static int open_file(long pid)
 {
-	char path[64];
-	DIR *dir;
+	long tid = process_thread(pid);
+	DIR *dir = open_fds(tid);
 	int fd;
 
-	snprintf(path, sizeof(path), "/proc/%ld/fd", pid);
-	dir = opendir(path);
 	if (!dir) {
 		fail_to_look(pid);
 		return -1;
 	}
-	fd = open_among(pid, dir);
+	fd = open_among(tid, dir);
 	if (fd < 0 && errno)
 		fail_errno("open", "the statistics file");
 	else if (fd < 0)

@@ -27,6 +27,11 @@ struct snapshot {
 	struct number *numbers;
 };
 
+/*
+ * The thread by whose folder in /proc the process can be looked at: the main
+ * one, whose folder is empty once it has ended, or else another.
+ */
+long process_thread(long pid);
 /* Has the process loaded a libcufile? 1, 0, or -1 with errno: not known. */
 int process_has_library(long pid);
 /* A descriptor of its statistics, the caller's; -1: there is none to read. */

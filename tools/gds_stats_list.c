@@ -110,7 +110,7 @@ static void print_command(long pid)
 	FILE *file;
 	size_t n = 0;
 
-	snprintf(path, sizeof(path), "/proc/%ld/cmdline", pid);
+	snprintf(path, sizeof(path), "/proc/%ld/cmdline", process_thread(pid));
 	file = fopen(path, "re");
 	if (file) {
 		n = fread(text, 1, sizeof(text) - 1, file);

@@ -6,6 +6,7 @@
 #include <cufile.h>
 #include <dlfcn.h>
 #include <fcntl.h>
+#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -13,6 +14,8 @@
 #include <unistd.h>
 
 #define SIZE (4ul << 20)
+
+static void *obey_all(void *none);
 
 static CUfileHandle_t handle;
 static void *memory;
@@ -118,6 +121,18 @@ static int in_child(void)
 	_exit(0);
 }
 
+/* Another thread goes on, and the main one ends. */
+static int end_main_thread(void)
+{
+	pthread_t thread;
+
+	if (pthread_create(&thread, NULL, obey_all, NULL))
+		return 1;
+	printf("ok\n");
+	fflush(stdout);
+	pthread_exit(NULL);
+}
+
 static int obey(const char *line)
 {
 	int a = 0;
@@ -146,6 +161,8 @@ static int obey(const char *line)
 		return (int)cuFileDriverClose_v2().err;
 	if (!strcmp(verb, "fork"))
 		return in_child();
+	if (!strcmp(verb, "alone"))
+		return end_main_thread();
 	if (!strcmp(verb, "uid"))
 		return setgid((gid_t)a) || setuid((uid_t)a);
 	if (!strcmp(verb, "abort"))
@@ -153,19 +170,24 @@ static int obey(const char *line)
 	return 1;
 }
 
-int main(int argc, char **argv)
+static void *obey_all(void *none)
 {
 	char line[256];
 
+	while (fgets(line, sizeof(line), stdin)) {
+		printf(obey(line) ? "failed\n" : "ok\n");
+		fflush(stdout);
+	}
+	exit(0);
+}
+
+int main(int argc, char **argv)
+{
 	if (argc < 2)
 		die("usage: load DIR [gpu]");
 	memory = argc > 2 ? device_memory() : calloc(1, SIZE);
 	open_all(argv[1]);
 	printf("ready\n");
 	fflush(stdout);
-	while (fgets(line, sizeof(line), stdin)) {
-		printf(obey(line) ? "failed\n" : "ok\n");
-		fflush(stdout);
-	}
-	return 0;
+	obey_all(NULL);
 }

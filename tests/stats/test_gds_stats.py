@@ -341,6 +341,27 @@ def test_the_list_has_who_counts_and_who_does_not(load):
     assert listed(run("--list")[1], idle.pid) is None
 
 
+def test_a_process_whose_main_thread_has_ended_is_seen(load):
+    one = load(1)
+    one.tell("read 3 4096", "alone")
+    while ") Z " not in pathlib.Path(f"/proc/{one.pid}/stat").read_text():
+        time.sleep(0.01)
+    one.tell("read 2 4096")
+    assert numbers(one.pid)["counts"]["read.ok"] == 5
+    columns = listed(run("--list")[1], one.pid)
+    assert columns[3] == "5"
+    assert columns[6].startswith(os.environ["OCF_LOAD"][:60])
+    # it is watched as long as it lives
+    tool = subprocess.Popen(
+        [os.environ["OCF_GDS_STATS"], "-p", str(one.pid), "--json",
+         "--watch", "0.1"], stdout=subprocess.PIPE, text=True)
+    for _ in range(3):
+        assert json.loads(tool.stdout.readline())["counts"]["read.ok"] == 5
+    one.end()
+    tool.communicate(timeout=60)
+    assert tool.returncode == 0
+
+
 def test_the_list_is_watched_with_the_rates_of_each_interval(load):
     process = load(1)
     process.tell("read 8 1048576")
