@@ -87,7 +87,7 @@ struct cf_stats_io {
 	uint64_t start; /* cf_stats_begin's, not 0 */
 	int ordinal;	/* its GPU, or -1: host memory, or not known */
 	bool unaligned;
-	bool p2p;  /* by an alias, without a copy */
+	bool p2p;  /* by an alias or RDMA, without a copy */
 	bool nvfs; /* by nvidia-fs */
 };
 

@@ -116,6 +116,8 @@ void cf_stats_batch_ended(const struct cf_stats_io *io)
 		 cf_stats_since(io->start));
 	if (io->p2p && io->result >= 0)
 		cf_stats_add(own, &own.counts->batch_p2p[io->op], 1);
+	if (io->nvfs && io->result >= 0)
+		cf_stats_add(own, &own.counts->batch_nvfs[io->op], 1);
 	if (level >= 3 && gpu_counts(own, io->ordinal))
 		cf_stats_file_meet(io->ordinal);
 }

@@ -87,6 +87,8 @@ static const struct ocf_stats_row rows[] = {
 	FLOW("batch_write", batch[CF_WRITE]),
 	ONE("batch_read.alias", batch_p2p[CF_READ]),
 	ONE("batch_write.alias", batch_p2p[CF_WRITE]),
+	ONE("batch_read.nvfs", batch_nvfs[CF_READ]),
+	ONE("batch_write.nvfs", batch_nvfs[CF_WRITE]),
 	HISTOGRAM("read.sizes", bin[CF_READ]),
 	HISTOGRAM("write.sizes", bin[CF_WRITE]),
 	GPU_FLOW("gpu.read", CF_READ),

@@ -38,6 +38,7 @@ struct cf_stats_counts {
 	uint64_t submit_ns;	       /* of the submits that succeeded */
 	struct cf_stats_flow batch[2]; /* entries, from submit to end */
 	uint64_t batch_p2p[2];	       /* of batch's ok, by an alias */
+	uint64_t batch_nvfs[2];	       /* and by nvidia-fs */
 	uint64_t call[CF_STATS_NR_OPS]
 		     [2]; /* but here 0: failed, 1: succeeded */
 	uint64_t bin[2][CF_STATS_NR_BINS];

@@ -96,13 +96,15 @@ static void view_batches(const struct cf_stats_counts *counts,
 	const struct cf_stats_flow *rd = &counts->batch[CF_READ];
 	const struct cf_stats_flow *wr = &counts->batch[CF_WRITE];
 	CUfileOpCounter_t ended = { rd->ok + wr->ok, rd->err + wr->err };
-	uint64_t p2p = counts->batch_p2p[CF_READ] + counts->batch_p2p[CF_WRITE];
+	uint64_t direct =
+		counts->batch_p2p[CF_READ] + counts->batch_p2p[CF_WRITE] +
+		counts->batch_nvfs[CF_READ] + counts->batch_nvfs[CF_WRITE];
 
 	to->batch_enqueued_ops.ok = counts->batch_begun;
 	to->batch_posix_enqueued_ops.ok = counts->batch_begun;
 	to->batch_processed_ops = ended;
 	to->batch_posix_processed_ops = ended;
-	to->batch_posix_processed_ops.ok = rest_of(ended.ok, p2p);
+	to->batch_posix_processed_ops.ok = rest_of(ended.ok, direct);
 	to->batch_complete_ops = ended;
 	to->batch_total_submit_ops = to->batch_submit_ops;
 	to->batch_read_bytes = rd->bytes;

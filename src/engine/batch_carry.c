@@ -102,13 +102,15 @@ static void carry(struct cf_submission *sub, struct cf_group *group)
 
 static void count(const struct cf_submission *sub, const struct cf_entry *entry)
 {
+	const struct cf_path_ops *path = entry->req.route.path;
 	const struct cf_memory *mem = &entry->req.piece.mem;
 	struct cf_stats_io io = {
 		.op = entry->req.piece.op,
 		.result = entry->result,
 		.start = sub->start,
 		.ordinal = mem->kind == CF_MEMORY_HOST ? -1 : mem->ordinal,
-		.p2p = entry->req.route.path == &cf_path_alias,
+		.p2p = path == &cf_path_alias || path == &cf_path_rdma,
+		.nvfs = path == &cf_path_nvfs,
 	};
 
 	cf_stats_batch_ended(&io);

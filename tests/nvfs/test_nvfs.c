@@ -760,10 +760,13 @@ static void entries_of_batches_travel_too(void **state)
 	CUfileIOParams_t params[NR] = { 0 };
 	CUfileIOEvents_t events[NR];
 	CUfileBatchHandle_t batch;
+	CUfileStatsLevel1_t stats;
 	unsigned nr = NR;
 	struct rig r;
 
 	begin(&r, SIZE);
+	assert_int_equal(cuFileSetStatsLevel(1).err, 0);
+	assert_int_equal(cuFileStatsStart().err, 0);
 	for (int i = 0; i < NR; i++) {
 		params[i].mode = CUFILE_BATCH;
 		params[i].fh = r.fh;
@@ -785,6 +788,9 @@ static void entries_of_batches_travel_too(void **state)
 	cuFileBatchIODestroy(batch);
 	rig_check(&r, "after a batch");
 	assert_true(fake_nvfs_count(FAKE_BYTES) >= NR * (TH_MIB - 4096));
+	assert_int_equal(cuFileGetStatsL1(&stats).err, 0);
+	assert_int_equal(stats.batch_processed_ops.ok, NR);
+	assert_int_equal(stats.batch_posix_processed_ops.ok, 0);
 	end(&r);
 }
 

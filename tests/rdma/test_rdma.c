@@ -291,12 +291,15 @@ static void batches_and_streams_go_by_rdma_too(void **state)
 	off_t zero = 0;
 	ssize_t done = 0;
 	CUfileBatchHandle_t batch;
+	CUfileStatsLevel1_t stats;
 	unsigned char *got = malloc(SIZE);
 	struct rig r;
 	unsigned nr = 1;
 
 	store_begin(&r.s, SIZE);
 	rig_begin(&r, NIC, "");
+	assert_int_equal(cuFileSetStatsLevel(1).err, 0);
+	assert_int_equal(cuFileStatsStart().err, 0);
 	params.fh = r.fh;
 	params.u.batch.devPtr_base = r.mem.ptr;
 	params.u.batch.size = SIZE;
@@ -308,6 +311,9 @@ static void batches_and_streams_go_by_rdma_too(void **state)
 	cuFileBatchIODestroy(batch);
 	th_mem_get(&r.mem, 0, got, SIZE);
 	th_equal("by a batch", got, r.s.bytes, SIZE);
+	assert_int_equal(cuFileGetStatsL1(&stats).err, 0);
+	assert_int_equal(stats.batch_processed_ops.ok, 1);
+	assert_int_equal(stats.batch_posix_processed_ops.ok, 0);
 	th_mem_set(&r.mem, 0);
 	assert_int_equal(cuFileReadAsync(params.fh, r.mem.ptr, &size, &zero,
 					 &zero, &done, NULL)
