@@ -32,6 +32,9 @@ RULES = [
     ("src tools tests bench examples", None,
      r"\b(?:sprintf|vsprintf|strcpy|strcat|gets)\s*\(",
      "nothing stops it at the end of the buffer; use snprintf or memcpy"),
+    ("src", None, r"^extern (?!CF_HIDDEN\b)",
+     "where it is only declared the compiler looks its address up at each use; "
+     "say CF_HIDDEN (seam/hidden.h)"),
     ("src", None, r"\bstrn?casecmp\s*\(",
      "it asks the program's locale, and in Turkish info is not INFO; use "
      "core/words.h"),

@@ -6,6 +6,7 @@
 #define CF_CORE_CONFIG_TABLE_H
 
 #include "core/config.h"
+#include "seam/hidden.h"
 
 enum cf_cfg_type {
 	CF_CFG_BOOL,
@@ -45,7 +46,7 @@ struct cf_config_row {
 	const char *help;
 };
 
-extern const struct cf_config_row cf_config_rows[CF_CFG_NR];
+extern CF_HIDDEN const struct cf_config_row cf_config_rows[CF_CFG_NR];
 
 /* Both answer a row's id, or -1. */
 int cf_config_by_key(const char *key);

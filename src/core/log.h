@@ -12,6 +12,7 @@
 
 #include <stdatomic.h>
 #include <stdbool.h>
+#include "seam/hidden.h"
 
 /* Most important first. */
 enum cf_log_level {
@@ -26,7 +27,7 @@ enum cf_log_level {
 struct cf_config;
 
 /* Lines above this level are dropped; -1: all are. Written by log.c only. */
-extern _Atomic int cf_log_threshold;
+extern CF_HIDDEN _Atomic int cf_log_threshold;
 
 /* Starts the log, or restarts it, as the configuration says. */
 void cf_log_configure(const struct cf_config *c);

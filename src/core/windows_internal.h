@@ -5,9 +5,10 @@
 
 #include <pthread.h>
 #include "core/windows.h"
+#include "seam/hidden.h"
 
 /* Guards core/window_table.h and core/reread.h; see windows.c. */
-extern pthread_mutex_t cf_windows_lock;
+extern CF_HIDDEN pthread_mutex_t cf_windows_lock;
 
 /* Lock held. Whether size bytes fit, or a window older than since may go. */
 bool cf_windows_have_room_locked(size_t size, uint64_t since);

@@ -25,6 +25,7 @@
 #include "engine/dock.h"
 #include "engine/errand.h"
 #include "engine/worker.h"
+#include "seam/hidden.h"
 
 struct cf_depth;
 struct cf_parcel;
@@ -112,7 +113,7 @@ int cf_sop_submit(const struct cf_sop_call *call, const struct cf_place *at,
 		  struct cf_stream_ref *ref);
 
 /* What its ferry calls. */
-extern const struct cf_ferry_ops cf_sop_ferry;
+extern CF_HIDDEN const struct cf_ferry_ops cf_sop_ferry;
 
 /*
  * Host functions, whose argument is the sop: its stream has come to it; a

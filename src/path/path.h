@@ -13,6 +13,7 @@
 #include "core/feed.h"
 #include "core/file.h"
 #include "core/piece.h"
+#include "seam/hidden.h"
 
 /* Why a path was refused; the texts stand in engine/route.c. */
 enum cf_why {
@@ -167,13 +168,13 @@ void cf_path_arrive(const struct cf_piece *piece, struct cf_feed *feed);
 /* The host path for a piece that is one part: no feed. Bytes, or -errno. */
 ssize_t cf_path_host_whole(const struct cf_piece *piece);
 
-extern const struct cf_path_ops cf_path_null;
-extern const struct cf_path_ops cf_path_host;
-extern const struct cf_path_ops cf_path_rdma;
-extern const struct cf_path_ops cf_path_nvfs;
-extern const struct cf_path_ops cf_path_alias;
-extern const struct cf_path_ops cf_path_mapped;
-extern const struct cf_path_ops cf_path_staged;
+extern CF_HIDDEN const struct cf_path_ops cf_path_null;
+extern CF_HIDDEN const struct cf_path_ops cf_path_host;
+extern CF_HIDDEN const struct cf_path_ops cf_path_rdma;
+extern CF_HIDDEN const struct cf_path_ops cf_path_nvfs;
+extern CF_HIDDEN const struct cf_path_ops cf_path_alias;
+extern CF_HIDDEN const struct cf_path_ops cf_path_mapped;
+extern CF_HIDDEN const struct cf_path_ops cf_path_staged;
 
 /* Whether a piece with an alias has no edge that would be staged. Pure. */
 bool cf_path_alias_takes_all(const struct cf_piece *piece);

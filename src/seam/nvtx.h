@@ -19,9 +19,10 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include "seam/hidden.h"
 
 /* True, stored with release, when a tool is loaded and ranges are wanted. */
-extern atomic_bool cf_nvtx_on;
+extern CF_HIDDEN atomic_bool cf_nvtx_on;
 
 /*
  * Whether ranges are wanted from now on. Loads nothing. Serialised by the

@@ -17,6 +17,7 @@
 #include <sys/statfs.h>
 #include <sys/types.h>
 #include <time.h>
+#include "seam/hidden.h"
 
 /* Pages of a range, as cachestat(2) counts them. */
 struct cf_cachestat {
@@ -103,8 +104,8 @@ struct cf_os {
 	char **(*environment)(void);
 };
 
-extern const struct cf_os cf_os_real;
-extern const struct cf_os *cf_os;
+extern CF_HIDDEN const struct cf_os cf_os_real;
+extern CF_HIDDEN const struct cf_os *cf_os;
 
 /*
  * The calling thread's. That of the process, /proc/self, is its first thread's:

@@ -12,6 +12,7 @@
 #include <stddef.h>
 #include <stdint.h>
 #include <sys/types.h>
+#include "seam/hidden.h"
 
 struct cf_kring; /* a ring of the kernel's; used by one thread at a time */
 
@@ -38,7 +39,7 @@ struct cf_uring {
 	bool (*reap)(struct cf_kring *ring, struct cf_uring_done *done);
 };
 
-extern const struct cf_uring cf_uring_real;
-extern const struct cf_uring *cf_uring;
+extern CF_HIDDEN const struct cf_uring cf_uring_real;
+extern CF_HIDDEN const struct cf_uring *cf_uring;
 
 #endif
