@@ -47,44 +47,46 @@ struct cf_volleys *cf_volleys_new(void)
 	return volleys;
 }
 
-/* If the cancelled launch is still in its stream, it keeps its set. */
-static bool free_aside(const struct cf_cuda *cuda, struct cf_volley_set *set,
-		       bool alive)
+static bool one_waits(const struct cf_cuda *cuda,
+		      const struct cf_volley_set *set)
 {
-	bool waits =
-		alive && cuda && !cf_lane_ends_by(cuda, set->stream, CLOSE_NS);
-
-	if (waits)
-		cf_log(CF_LOG_WARN, "volley: a cancelled launch is still in "
-				    "its stream at the close, left to it");
-	else
-		cf_volley_set_free(set, alive);
-	return waits;
+	while (set && cf_lane_ends_by(cuda, set->stream, CLOSE_NS))
+		set = set->next;
+	return set;
 }
 
-void cf_volleys_free(struct cf_volleys *volleys, bool alive)
+static void free_sets(const struct cf_cuda *cuda, struct cf_volley_set *set,
+		      bool alive)
 {
-	const struct cf_cuda *cuda = cf_cuda_loaded();
-	bool waits = false;
+	while (set) {
+		struct cf_volley_set *next = set->next;
 
-	if (!volleys)
-		return;
-	while (volleys->aside) {
-		struct cf_volley_set *set = volleys->aside;
-
-		volleys->aside = set->next;
-		waits |= free_aside(cuda, set, alive);
-	}
-	while (volleys->idle) {
-		struct cf_volley_set *set = volleys->idle;
-
-		volleys->idle = set->next;
 		/* all blocks have reported; the last may not have ended yet */
 		if (alive && cuda)
 			cf_lane_settle_stream(cuda, set->stream);
 		cf_volley_set_free(set, alive);
+		set = next;
 	}
-	if (volleys->module && alive && cuda && !waits)
+}
+
+/*
+ * While a cancelled launch is still in its stream it keeps its set, and all
+ * others stay too: to free memory is to wait for all that the context has.
+ */
+void cf_volleys_free(struct cf_volleys *volleys, bool alive)
+{
+	const struct cf_cuda *cuda = cf_cuda_loaded();
+
+	if (!volleys)
+		return;
+	if (alive && cuda && one_waits(cuda, volleys->aside)) {
+		cf_log(CF_LOG_WARN, "volley: a cancelled launch is still in "
+				    "its stream at the close, left to it");
+		alive = false;
+	}
+	free_sets(cuda, volleys->aside, alive);
+	free_sets(cuda, volleys->idle, alive);
+	if (volleys->module && alive && cuda)
 		cuda->module_unload(volleys->module);
 	cf_permit_fini(&volleys->permit);
 	pthread_mutex_destroy(&volleys->lock);

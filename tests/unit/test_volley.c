@@ -11,7 +11,7 @@
 #include <string.h>
 #include <unistd.h>
 #include "core/volley.h"
-#include "core/volley_set.h"
+#include "core/volleys.h"
 #include "harness.h"
 #include "seam/cuda.h"
 #include "seam/os.h"
@@ -540,6 +540,40 @@ static void a_set_that_cannot_be_made_leaves_nothing(void **state)
 	warm();
 }
 
+/* Nor does it wait for the launch, wherever its set stands in the line. */
+static void a_close_leaves_a_launch_what_it_will_read(void **state)
+{
+	const struct th_fake *fake = th_need_fake();
+	struct cf_volley_set *set, *other;
+	struct shot s;
+	long live;
+
+	(void)state;
+	small_shot(&s, true);
+	for (int first = 0; first < 2; first++) {
+		CUcontext ctx; /* takes with it what is left */
+
+		assert_int_equal(cuCtxCreate_v2(&ctx, 0, 0), 0);
+		set = cf_volleys_lease(cuda(), volleys);
+		other = cf_volleys_lease(cuda(), volleys);
+		cf_volleys_push(volleys, set, false);
+		if (!first)
+			cf_volleys_push(volleys, other, true);
+		hold_from(0);
+		assert_int_equal(shoot(&s, 0, true), 0);
+		if (first)
+			cf_volleys_push(volleys, other, true);
+		live = fake->live("host_register");
+		cf_volleys_free(volleys, true);
+		assert_int_equal(fake->live("module"), 1);
+		assert_int_equal(fake->live("host_register"), live);
+		let_all_end();
+		assert_int_equal(cuCtxDestroy(ctx), 0);
+		volleys = cf_volleys_new();
+	}
+	shot_fini(&s);
+}
+
 static void what_is_not_for_a_launch_is_refused(void **state)
 {
 	struct cf_copy big = { .dev = (CUdeviceptr)(uintptr_t)device.ptr,
@@ -576,6 +610,7 @@ int main(void)
 		TEST(a_driver_that_cannot_is_asked_once),
 		TEST(a_set_that_cannot_be_made_leaves_nothing),
 		TEST(what_is_not_for_a_launch_is_refused),
+		TEST(a_close_leaves_a_launch_what_it_will_read),
 	};
 
 	th_start(100);
