@@ -530,6 +530,7 @@ static void a_set_that_cannot_be_made_leaves_nothing(void **state)
 		assert_int_equal(fake->plan(plans[i]), 0);
 		assert_int_equal(shoot(&s, 0, true), -ENOTSUP);
 		fake->plan_clear();
+		assert_true(cf_volleys_are_resting(volleys));
 		assert_int_equal(fake->live("stream"), 0);
 		assert_int_equal(fake->live("host_register"), 0);
 		assert_int_equal(fake->live("mem"), mem);
@@ -538,6 +539,82 @@ static void a_set_that_cannot_be_made_leaves_nothing(void **state)
 	}
 	shot_fini(&s);
 	warm();
+}
+
+/* Each is asked for before it is called. */
+static void a_driver_that_lacks_a_call_has_no_launches(void **state)
+{
+	static const size_t calls[] = {
+		offsetof(struct cf_cuda, module_load_data),
+		offsetof(struct cf_cuda, module_unload),
+		offsetof(struct cf_cuda, module_get_function),
+		offsetof(struct cf_cuda, launch_kernel),
+		offsetof(struct cf_cuda, mem_alloc),
+		offsetof(struct cf_cuda, mem_free),
+	};
+	struct cf_cuda *table = (struct cf_cuda *)cuda();
+	const struct cf_cuda full = *table;
+	struct shot s;
+
+	(void)state;
+	small_shot(&s, true);
+	for (size_t i = 0; i < sizeof(calls) / sizeof(calls[0]); i++) {
+		memset((char *)table + calls[i], 0, sizeof(void (*)(void)));
+		assert_int_equal(shoot(&s, 0, true), -ENOTSUP);
+		cf_volleys_free(volleys, true);
+		*table = full;
+		volleys = cf_volleys_new();
+	}
+	gets_on(&s);
+	shot_fini(&s);
+}
+
+/* ---------------------------------------------------------- sets and rests */
+
+static void rests_for_us(int64_t us)
+{
+	cf_volleys_rest(volleys);
+	later_us(us - 100);
+	assert_true(cf_volleys_are_resting(volleys));
+	later_us(200);
+	assert_false(cf_volleys_are_resting(volleys));
+}
+
+static void get_on(unsigned launches)
+{
+	while (launches--)
+		cf_volleys_note_good(volleys);
+}
+
+static void many_launches_in_a_row_make_rests_short_again(void **state)
+{
+	(void)state;
+	rests_for_us(1600);
+	rests_for_us(3200);
+	get_on(1000);
+	rests_for_us(6400);
+	get_on(1);
+	rests_for_us(12800);
+	get_on(1001);
+	rests_for_us(1600);
+}
+
+static void a_set_that_is_back_is_aside_no_more(void **state)
+{
+	struct cf_volley_set *set, *other;
+
+	(void)state;
+	for (int i = 0; i < 8; i++) {
+		set = cf_volleys_lease(cuda(), volleys);
+		assert_non_null(set);
+		cf_volleys_push(volleys, set, true);
+	}
+	set = cf_volleys_lease(cuda(), volleys);
+	other = cf_volleys_lease(cuda(), volleys);
+	assert_non_null(set);
+	assert_non_null(other);
+	cf_volleys_push(volleys, other, false);
+	cf_volleys_push(volleys, set, false);
 }
 
 /* Nor does it wait for the launch, wherever its set stands in the line. */
@@ -609,7 +686,10 @@ int main(void)
 		TEST(a_block_nothing_is_known_of_is_waited_for),
 		TEST(a_driver_that_cannot_is_asked_once),
 		TEST(a_set_that_cannot_be_made_leaves_nothing),
+		TEST(a_driver_that_lacks_a_call_has_no_launches),
 		TEST(what_is_not_for_a_launch_is_refused),
+		TEST(many_launches_in_a_row_make_rests_short_again),
+		TEST(a_set_that_is_back_is_aside_no_more),
 		TEST(a_close_leaves_a_launch_what_it_will_read),
 	};
 
