@@ -13,6 +13,7 @@
 #include <string.h>
 #include <sys/uio.h>
 #include <unistd.h>
+#include "engine/sops.h"
 #include "engine/watch.h"
 #include "seam/cuda.h"
 #include "seam/os.h"
@@ -33,10 +34,12 @@ static struct {
 	_Atomic(const ssize_t *) n; /* of the second; not told in between */
 	atomic_bool told;
 	atomic_bool stay; /* the first does not end before this is over */
+	atomic_bool here; /* the first is held */
 } hold;
 
 static void wait_for_the_second(void)
 {
+	atomic_store(&hold.here, true);
 	for (unsigned ms = 0; ms < hold.patience_ms; ms++) {
 		if (atomic_load(&hold.early)) {
 			th_sleep_ms(20);
@@ -68,7 +71,7 @@ static void hold_reads(off_t last, off_t half, unsigned patience_ms)
 	hold.last = last;
 	hold.half = half;
 	hold.patience_ms = patience_ms;
-	hold.early = hold.late = hold.told = false;
+	hold.early = hold.late = hold.told = hold.here = false;
 	hold.n = NULL;
 	atomic_store(&hold.on, true);
 }
@@ -303,6 +306,15 @@ static void reads_that_overlap_end_in_their_order(void **state)
 
 #define WRITTEN (48 * TH_KIB + 3)
 
+static void write_async(struct world *w, struct io *io, CUstream stream)
+{
+	assert_int_equal(cuFileWriteAsync(w->fh, w->mem.ptr, &io->size,
+					  &io->file_off, &io->buf_off, &io->n,
+					  stream)
+				 .err,
+			 0);
+}
+
 /*
  * Memory to the file, and from there to another place in memory: the write in
  * that stream, the reads in the world's.
@@ -323,11 +335,7 @@ static void read_behind_writes(struct world *w, CUstream writes)
 		th_fill(w->want + GUARD, size);
 		th_mem_put(&w->mem, GUARD, w->want + GUARD, size);
 		read_async(w, &before);
-		assert_int_equal(cuFileWriteAsync(w->fh, w->mem.ptr, &out.size,
-						  &out.file_off, &out.buf_off,
-						  &out.n, writes)
-					 .err,
-				 0);
+		write_async(w, &out, writes);
 		read_async(w, &in);
 		synchronise(w);
 		assert_int_equal(out.n, size);
@@ -366,6 +374,35 @@ static void in_the_default_stream_by_either_name(void **state)
 		w.stream = own;
 		world_fini(&w);
 	}
+}
+
+/*
+ * The read behind the write is held, so the stream has never been without an
+ * operation when the next comes.
+ */
+static void a_write_that_is_over_holds_no_read_up(void **state)
+{
+	const size_t size = 32 * TH_KIB;
+	struct world w;
+
+	begin(&w, 2 * size, FIXED);
+	if (comes_ahead()) {
+		struct io out = { size, 0, GUARD, -1 };
+		struct io first = { size, (off_t)size, GUARD, -1 };
+		struct io second = { size, (off_t)(2 * size), GUARD, -1 };
+
+		hold_reads((off_t)(2 * size), (off_t)(2 * size), LONG_MS);
+		write_async(&w, &out, w.stream);
+		read_async(&w, &first);
+		while (!atomic_load(&hold.here) || cf_sops_begun() > 1)
+			th_sleep_ms(1);
+		read_async(&w, &second);
+		synchronise(&w);
+		let_reads_go();
+		assert_true(atomic_load(&hold.early));
+		expect(&w, &second);
+	}
+	world_fini(&w);
 }
 
 struct change {
@@ -540,6 +577,8 @@ int main(void)
 		cmocka_unit_test_teardown(a_read_sees_the_write_before_it,
 					  th_teardown_close),
 		cmocka_unit_test_teardown(in_the_default_stream_by_either_name,
+					  th_teardown_close),
+		cmocka_unit_test_teardown(a_write_that_is_over_holds_no_read_up,
 					  th_teardown_close),
 		cmocka_unit_test_teardown(
 			a_read_sees_what_a_host_function_wrote,
