@@ -19,11 +19,9 @@ void cf_sop_home_locked(struct cf_sop *sop, bool marked)
 {
 	if (sop->ref)
 		cf_stream_ref_leave(sop->ref);
-	sop->ref = NULL;
 	if (cf_sop_may_write(sop))
 		cf_depth_write(sop->depth, -1);
 	cf_depth_leave(sop->depth);
-	sop->depth = NULL;
 	if (!marked) {
 		sop->ferried = false;
 		atomic_store_explicit(&sop->words->passed, sop->ticket,
