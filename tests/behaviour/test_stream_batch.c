@@ -477,7 +477,7 @@ static void entries_are_counted_among_those_of_batches(void **state)
 	world_end(&w);
 }
 
-static void streams_without_memory_operations_carry_batches(void **state)
+static void carry_without_memory_operations(void)
 {
 	struct world w;
 
@@ -492,6 +492,18 @@ static void streams_without_memory_operations_carry_batches(void **state)
 		assert_memory(&w, 0, SIZE, true);
 	}
 	world_end(&w);
+}
+
+static void streams_without_memory_operations_carry_batches(void **state)
+{
+	carry_without_memory_operations();
+}
+
+/* There callbacks wait themselves. */
+static void nor_do_batches_need_a_kernel(void **state)
+{
+	setenv("OCF_STREAM_FERRY", "0", 1);
+	carry_without_memory_operations();
 }
 
 /* -------------------------------------------------------- what goes away */
@@ -727,6 +739,7 @@ static const struct fresh_test tests[] = {
 	FRESH(no_kernel_is_loaded_while_a_stream_waits),
 	FRESH(entries_are_counted_among_those_of_batches),
 	FRESH(streams_without_memory_operations_carry_batches),
+	FRESH(nor_do_batches_need_a_kernel),
 	FRESH(cancel_drops_what_waits_and_the_stream_goes_on),
 	FRESH(destroy_drops_what_waits_and_the_stream_goes_on),
 	FRESH(a_closed_driver_lets_the_stream_go_on),

@@ -865,7 +865,7 @@ static void a_thread_needs_no_context(void **state)
 	world_end(&w);
 }
 
-static void streams_work_without_memory_operations(void **state)
+static void carry_without_memory_operations(void)
 {
 	struct io ios[100];
 	struct world w;
@@ -887,6 +887,18 @@ static void streams_work_without_memory_operations(void **state)
 				th_fake()->calls("cuStreamBatchMemOp_v2"),
 			0);
 	world_end(&w);
+}
+
+static void streams_work_without_memory_operations(void **state)
+{
+	carry_without_memory_operations();
+}
+
+/* There callbacks wait themselves. */
+static void nor_is_a_kernel_needed(void **state)
+{
+	setenv("OCF_STREAM_FERRY", "0", 1);
+	carry_without_memory_operations();
 }
 
 static void a_device_without_memory_operations_is_found_out(void **state)
@@ -971,6 +983,7 @@ static const struct fresh_test tests[] = {
 	FRESH(a_stream_of_another_context_works),
 	FRESH(a_thread_needs_no_context),
 	FRESH(streams_work_without_memory_operations),
+	FRESH(nor_is_a_kernel_needed),
 	FRESH(a_device_without_memory_operations_is_found_out),
 	FRESH(a_forked_child_has_no_streams),
 };
