@@ -92,6 +92,16 @@ static void a_default_stream_is_one_for_each_context(void **state)
 	assert_false(is_listed(&at));
 	at.ctx = CTX;
 	assert_true(is_listed(&at));
+	/* one that is behind another */
+	at.ctx = (CUcontext)0x200;
+	assert_int_equal(cf_stream_ref_list(&at, 0), 0);
+	at.ctx = CTX;
+	ref = cf_stream_ref_unlist(&at);
+	assert_non_null(ref);
+	cf_stream_ref_wait(ref);
+	assert_false(is_listed(&at));
+	at.ctx = (CUcontext)0x200;
+	assert_true(is_listed(&at));
 }
 
 struct pair {
