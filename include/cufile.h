@@ -989,8 +989,8 @@ ssize_t cuFileRead(CUfileHandle_t fh, void *bufPtr_base, size_t size,
  *
  * Returns the bytes written, or -1 with errno as for cuFileRead. The bytes
  * written are those that earlier plain copies and work on the default streams
- * left in the buffer. The file grows to exactly what was written, whatever
- * the alignment. Contract 3.8; since 1.0.
+ * left in the buffer. A whole write lets the file grow to exactly its end,
+ * whatever the alignment. Contract 3.8; since 1.0.
  */
 ssize_t cuFileWrite(CUfileHandle_t fh, const void *bufPtr_base, size_t size,
 		    off_t file_offset, off_t bufPtr_offset);
