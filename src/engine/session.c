@@ -251,7 +251,7 @@ int cf_session_open(void)
 }
 
 /* uses_it: sets in_use under the lock, where a failed registration reads it. */
-static int open_implicitly(bool uses_it)
+static int lock_and_open(bool uses_it)
 {
 	int err;
 
@@ -259,6 +259,13 @@ static int open_implicitly(bool uses_it)
 	err = open_locked();
 	if (!err && uses_it)
 		atomic_store_explicit(&in_use, true, memory_order_release);
+	return err;
+}
+
+static int open_implicitly(bool uses_it)
+{
+	int err = lock_and_open(uses_it);
+
 	unlock_and_settle();
 	return err;
 }
@@ -272,14 +279,10 @@ int cf_session_open_implicit(void)
 
 int cf_session_begin(void)
 {
-	int err;
+	int err = lock_and_open(true);
 
-	pthread_mutex_lock(&session_lock);
-	err = open_locked();
-	if (!err)
-		atomic_store_explicit(&in_use, true, memory_order_release);
-	else
-		pthread_mutex_unlock(&session_lock);
+	if (err)
+		unlock_and_settle();
 	return err;
 }
 
