@@ -141,18 +141,16 @@ static int order_behind(const struct cf_cuda *cuda, struct cf_lane *lane,
 int cf_lane_order(struct cf_lane *lane)
 {
 	const struct cf_cuda *cuda = cf_cuda_loaded();
+	bool captured;
 	int err;
 
 	if (!cuda)
 		return CF_ECUDA(CF_CU_DEINITIALIZED);
-	if (cf_stream_is_captured(cuda, CF_CU_STREAM_LEGACY)) {
-		if (cf_stream_is_captured(cuda, CF_CU_STREAM_PER_THREAD))
-			return 0;
-	} else {
-		err = order_behind(cuda, lane, CF_CU_STREAM_LEGACY);
-		if (err)
-			return err;
-	}
+	captured = cf_stream_is_captured(cuda, CF_CU_STREAM_LEGACY);
+	err = captured ? 0 : order_behind(cuda, lane, CF_CU_STREAM_LEGACY);
+	if (err ||
+	    (captured && cf_stream_is_captured(cuda, CF_CU_STREAM_PER_THREAD)))
+		return err;
 	return order_behind(cuda, lane, CF_CU_STREAM_PER_THREAD);
 }
 

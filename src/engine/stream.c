@@ -144,6 +144,7 @@ static void prepare(const struct cf_cuda *cuda)
 	id = cf_context_id(cuda, ctx);
 	if (!id || !cf_dock_may_load(ctx, id) || cf_context_enter(ctx, &scope))
 		return;
+	/* the second question is for drivers that cannot answer the first */
 	if (cf_quiet_after(cuda, &busy, CF_QUIET_PATIENCE_NS) &&
 	    cuda->stream_query(CF_CU_STREAM_LEGACY) == CF_CU_SUCCESS)
 		cf_dock_prepare(cuda, ctx, id);
