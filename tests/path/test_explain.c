@@ -197,10 +197,6 @@ static void bench_init(struct bench *b, const struct th_cell *cell)
 
 	th_mem_need(cell->mem_kind);
 	b->cell = cell;
-	th_open_for(cell->file_kind);
-	th_file_make(&b->file, cell->file_kind, O_RDWR, content, ROOM);
-	th_mem_alloc(&b->mem, cell->mem_kind, ROOM);
-	b->fh = th_handle(b->file.fd);
 	noting = cf_os_real;
 	noting.pread = noting_pread;
 	noting.pwrite = noting_pwrite;
@@ -208,6 +204,10 @@ static void bench_init(struct bench *b, const struct th_cell *cell)
 	noting_uring = cf_uring_real;
 	noting_uring.queue = noting_queue;
 	cf_uring = &noting_uring;
+	th_open_for(cell->file_kind);
+	th_file_make(&b->file, cell->file_kind, O_RDWR, content, ROOM);
+	th_mem_alloc(&b->mem, cell->mem_kind, ROOM);
+	b->fh = th_handle(b->file.fd);
 	assert_int_equal(cuFileSetStatsLevel(3).err, CU_FILE_SUCCESS);
 	assert_int_equal(cuFileStatsStart().err, CU_FILE_SUCCESS);
 	free(content);
@@ -215,12 +215,12 @@ static void bench_init(struct bench *b, const struct th_cell *cell)
 
 static void bench_fini(struct bench *b)
 {
-	cf_os = &cf_os_real;
-	cf_uring = &cf_uring_real;
 	cuFileHandleDeregister(b->fh);
 	th_mem_free(&b->mem);
 	th_file_end(&b->file);
 	th_close();
+	cf_os = &cf_os_real;
+	cf_uring = &cf_uring_real;
 }
 
 static void what_is_said_is_what_happens(void **state)
@@ -456,9 +456,11 @@ static void a_text_that_does_not_fit_is_cut_and_its_length_told(void **state)
 
 static int teardown(void **state)
 {
+	int err = th_teardown_close(state);
+
 	cf_os = &cf_os_real;
 	cf_uring = &cf_uring_real;
-	return th_teardown_close(state);
+	return err;
 }
 
 static const struct CMUnitTest plain_tests[] = {
