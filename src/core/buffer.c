@@ -50,7 +50,7 @@ static int remove_locked(uintptr_t base, struct cf_range *gone)
 		atomic_fetch_sub_explicit(&nr_known, 1, memory_order_relaxed);
 	if (gone->remote)
 		atomic_fetch_sub_explicit(&nr_remote, 1, memory_order_relaxed);
-	cf_ranges_remove(&ranges, range);
+	cf_ranges_remove(&ranges, base);
 	hint_locked();
 	return 0;
 }
@@ -170,11 +170,11 @@ static enum cf_cover cover_locked(const struct cf_memory *mem, uintptr_t base,
 				  uintptr_t start, size_t size,
 				  struct cf_buffer_range *held)
 {
-	size_t i = cf_ranges_upper(&ranges, base);
+	struct cf_gap gap = cf_ranges_upper(&ranges, base);
 	enum cf_cover cover = CF_COVER_NONE;
 	const struct cf_range *range;
 
-	while ((range = cf_ranges_left(&ranges, base, &i))) {
+	while ((range = cf_ranges_left(&ranges, base, &gap))) {
 		if (range->end <= base || is_stale(range, mem))
 			continue;
 		cover = CF_COVER_BEYOND;
@@ -203,16 +203,16 @@ enum cf_cover cf_buffer_cover(const struct cf_memory *mem, uintptr_t base,
 }
 
 /*
- * The next range to the left of *i that holds [start, start + size) of mem's
+ * The next range to the left of *gap that holds [start, start + size) of mem's
  * allocation, or NULL. Caller holds a stripe.
  */
 static inline const struct cf_range *holder_locked(const struct cf_memory *mem,
 						   uintptr_t start, size_t size,
-						   size_t *i)
+						   struct cf_gap *gap)
 {
 	const struct cf_range *range;
 
-	while ((range = cf_ranges_left(&ranges, start, i)))
+	while ((range = cf_ranges_left(&ranges, start, gap)))
 		if (start + size <= range->end && !is_stale(range, mem) &&
 		    range->buffer_id == mem->buffer_id)
 			break;
@@ -223,10 +223,10 @@ static inline const struct cf_range *holder_locked(const struct cf_memory *mem,
 static struct cf_alias *alias_locked(const struct cf_memory *mem, size_t size,
 				     enum cf_alias_state *state)
 {
-	size_t i = cf_ranges_upper(&ranges, mem->addr);
+	struct cf_gap gap = cf_ranges_upper(&ranges, mem->addr);
 	const struct cf_range *range;
 
-	while ((range = holder_locked(mem, mem->addr, size, &i))) {
+	while ((range = holder_locked(mem, mem->addr, size, &gap))) {
 		*state = range->alias_state;
 		if (!range->alias)
 			continue;
@@ -261,11 +261,11 @@ struct cf_alias *cf_buffer_alias(const struct cf_memory *mem, size_t size,
 /* Caller holds a stripe. */
 static struct cf_remote *remote_locked(const struct cf_memory *mem, size_t size)
 {
-	size_t i = cf_ranges_upper(&ranges, mem->addr);
+	struct cf_gap gap = cf_ranges_upper(&ranges, mem->addr);
 	const struct cf_range *range;
 
 	do
-		range = holder_locked(mem, mem->addr, size, &i);
+		range = holder_locked(mem, mem->addr, size, &gap);
 	while (range && !range->remote);
 	if (!range)
 		return NULL;
@@ -290,17 +290,19 @@ struct cf_remote *cf_buffer_remote(const struct cf_memory *mem, size_t size)
 bool cf_buffer_unreached(uintptr_t from, struct cf_buffer_range *out)
 {
 	pthread_rwlock_t *lock = cf_stripes_own(&stripes);
-	const struct cf_range *range, *end;
+	const struct cf_range *range;
+	struct cf_gap gap = { 0 };
 
 	pthread_rwlock_rdlock(lock);
-	range = ranges.at + (from ? cf_ranges_upper(&ranges, from - 1) : 0);
-	end = ranges.at + ranges.nr;
-	while (range < end && (range->ordinal < 0 || range->remote))
-		range++;
-	if (range < end)
+	if (from)
+		gap = cf_ranges_upper(&ranges, from - 1);
+	do
+		range = cf_ranges_right(&ranges, &gap);
+	while (range && (range->ordinal < 0 || range->remote));
+	if (range)
 		tell(range, out);
 	pthread_rwlock_unlock(lock);
-	return range < end;
+	return range;
 }
 
 bool cf_buffer_find(const struct cf_memory *mem, uintptr_t start, size_t size,
@@ -308,11 +310,11 @@ bool cf_buffer_find(const struct cf_memory *mem, uintptr_t start, size_t size,
 {
 	pthread_rwlock_t *lock = cf_stripes_own(&stripes);
 	const struct cf_range *range;
-	size_t i;
+	struct cf_gap gap;
 
 	pthread_rwlock_rdlock(lock);
-	i = cf_ranges_upper(&ranges, start);
-	range = holder_locked(mem, start, size, &i);
+	gap = cf_ranges_upper(&ranges, start);
+	range = holder_locked(mem, start, size, &gap);
 	if (range)
 		tell(range, out);
 	pthread_rwlock_unlock(lock);
@@ -321,6 +323,8 @@ bool cf_buffer_find(const struct cf_memory *mem, uintptr_t start, size_t size,
 
 void cf_buffers_close(void)
 {
+	const struct cf_range *range;
+	struct cf_gap gap = { 0 };
 	struct cf_ranges gone;
 
 	cf_stripes_lock(&stripes);
@@ -333,22 +337,24 @@ void cf_buffers_close(void)
 	atomic_store_explicit(&nr_known, 0, memory_order_relaxed);
 	atomic_store_explicit(&nr_remote, 0, memory_order_relaxed);
 	cf_stripes_unlock(&stripes);
-	for (size_t i = 0; i < gone.nr; i++) {
-		cf_alias_put(gone.at[i].alias);
-		cf_remote_put(gone.at[i].remote);
+	while ((range = cf_ranges_right(&gone, &gap))) {
+		cf_alias_put(range->alias);
+		cf_remote_put(range->remote);
 	}
-	free(gone.at);
+	cf_ranges_free(&gone);
 }
 
 uint64_t cf_buffer_bytes(int ordinal)
 {
 	pthread_rwlock_t *lock = cf_stripes_own(&stripes);
+	const struct cf_range *range;
+	struct cf_gap gap = { 0 };
 	uint64_t bytes = 0;
 
 	pthread_rwlock_rdlock(lock);
-	for (size_t i = 0; i < ranges.nr; i++)
-		if (ranges.at[i].ordinal == ordinal)
-			bytes += ranges.at[i].end - ranges.at[i].base;
+	while ((range = cf_ranges_right(&ranges, &gap)))
+		if (range->ordinal == ordinal)
+			bytes += range->end - range->base;
 	pthread_rwlock_unlock(lock);
 	return bytes;
 }
@@ -366,7 +372,10 @@ void cf_buffers_fork_parent(void)
 /* The parent's aliases may not be mapped in the child, and end with it. */
 void cf_buffers_fork_child(void)
 {
-	for (size_t i = 0; i < ranges.nr; i++)
-		cf_alias_leave(ranges.at[i].alias);
+	const struct cf_range *range;
+	struct cf_gap gap = { 0 };
+
+	while ((range = cf_ranges_right(&ranges, &gap)))
+		cf_alias_leave(range->alias);
 	cf_stripes_fork_child(&stripes);
 }

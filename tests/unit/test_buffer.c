@@ -10,7 +10,7 @@
 #include <unistd.h>
 #include "core/buffer.h"
 
-#define MAX_RANGES 200
+#define MAX_RANGES 2000
 
 struct oracle {
 	struct range {
@@ -109,6 +109,17 @@ static int forget(void **state)
 	return 0;
 }
 
+static void check_some(const struct oracle *o, uintptr_t base, size_t span)
+{
+	uintptr_t start = base + th_below(span / 4);
+	size_t size = 1 + th_below(span / 2);
+	uint64_t id = th_below(3);
+
+	assert_int_equal(cover(base, start, size, id),
+			 oracle_cover(o, base, start, size, id));
+	assert_int_equal(cf_buffer_bytes(0), oracle_bytes(o));
+}
+
 /* Small numbers, so that ranges nest, overlap, touch and are equal often. */
 static void random_ranges_answer_as_the_oracle_does(void **state)
 {
@@ -118,11 +129,10 @@ static void random_ranges_answer_as_the_oracle_does(void **state)
 
 		for (int step = 0; step < 600; step++) {
 			uintptr_t base = 4096 + th_below(span);
-			uintptr_t start = base + th_below(span / 4);
 			size_t size = 1 + th_below(span / 2);
 			uint64_t id = th_below(3);
 
-			switch (o.nr < MAX_RANGES ? th_below(4) : 1) {
+			switch (th_below(4)) {
 			case 0:
 				assert_int_equal(
 					add(base, size, id),
@@ -133,13 +143,63 @@ static void random_ranges_answer_as_the_oracle_does(void **state)
 						 oracle_remove(&o, base));
 				break;
 			default:
-				assert_int_equal(cover(base, start, size, id),
-						 oracle_cover(&o, base, start,
-							      size, id));
+				check_some(&o, base, span);
 			}
-			assert_int_equal(cf_buffer_bytes(0), oracle_bytes(&o));
 		}
 		cf_buffers_close();
+	}
+}
+
+static const size_t steps[] = { 1, MAX_RANGES - 1, 777 };
+
+/* One after the other upwards, downwards, and all over the place. */
+static uintptr_t nth(size_t step, size_t i)
+{
+	return 4096 + 16 * (i * step % MAX_RANGES);
+}
+
+/* Most end before the next begins; some reach over very many. */
+static size_t some_size(void)
+{
+	return th_below(50) ? 1 + th_below(16) : 1 + th_below(16 * MAX_RANGES);
+}
+
+static void add_many(struct oracle *o, size_t step)
+{
+	for (size_t i = 0; i < MAX_RANGES; i++) {
+		uintptr_t base = nth(step, i);
+		size_t size = some_size();
+		uint64_t id = 1 + th_below(2);
+
+		assert_int_equal(add(base, size, id), 0);
+		assert_int_equal(add(base, size, id),
+				 -CU_FILE_MEMORY_ALREADY_REGISTERED);
+		oracle_add(o, base, size, id);
+		check_some(o, 4096 + th_below(16 * MAX_RANGES), 16);
+	}
+}
+
+static void remove_many(struct oracle *o, size_t step)
+{
+	for (size_t i = 0; i < MAX_RANGES; i++) {
+		uintptr_t base = nth(step, i);
+
+		assert_int_equal(cf_buffer_deregister(base), 0);
+		assert_int_equal(cf_buffer_deregister(base),
+				 -CU_FILE_MEMORY_NOT_REGISTERED);
+		oracle_remove(o, base);
+		check_some(o, 4096 + th_below(16 * MAX_RANGES), 16);
+	}
+}
+
+static void many_ranges_come_and_go_in_any_order(void **state)
+{
+	for (size_t i = 0; i < 9; i++) {
+		struct oracle o = { .nr = 0 };
+
+		add_many(&o, steps[i / 3]);
+		remove_many(&o, steps[i % 3]);
+		assert_int_equal(o.nr, 0);
 	}
 }
 
@@ -319,6 +379,8 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_teardown(
 			random_ranges_answer_as_the_oracle_does, forget),
+		cmocka_unit_test_teardown(many_ranges_come_and_go_in_any_order,
+					  forget),
 		cmocka_unit_test_teardown(ranges_are_half_open, forget),
 		cmocka_unit_test_teardown(
 			a_large_range_is_found_behind_many_small_ones, forget),
