@@ -35,6 +35,7 @@
 #define CHUNK_BITS 8
 #define CHUNK_SIZE (1u << CHUNK_BITS)
 #define NR_CHUNKS 4096 /* a million handles */
+#define NR_FD_LISTS 4096
 
 #define LIVE (1ull << 31)
 #define REFS_MASK ((1ull << 30) - 1)
@@ -48,16 +49,19 @@
 struct entry {
 	struct cf_handle handle;
 	uint32_t index;
-	bool retiring;		 /* table_lock; one waits for its last put */
-	struct entry *next_free; /* table_lock */
+	/* table_lock */
+	bool retiring;	    /* one waits for its last put */
+	struct entry *next; /* among those that are free, or of its fd's list */
 };
 
 static pthread_mutex_t table_lock = PTHREAD_MUTEX_INITIALIZER;
 static pthread_cond_t put_last = PTHREAD_COND_INITIALIZER;
 /* published with release once its entries are set up */
 static struct entry *_Atomic chunks[NR_CHUNKS];
-static uint32_t nr_entries;	   /* table_lock */
-static struct entry *free_entries; /* table_lock */
+/* table_lock */
+static uint32_t nr_entries;
+static struct entry *free_entries;
+static struct entry *by_fd[NR_FD_LISTS]; /* also those that are retiring */
 
 static uint64_t generation_of(uint64_t state)
 {
@@ -166,7 +170,7 @@ static struct entry *entry_new_locked(void)
 	struct entry *chunk, *entry = free_entries;
 
 	if (entry) {
-		free_entries = entry->next_free;
+		free_entries = entry->next;
 		return entry;
 	}
 	if (nr_entries >> CHUNK_BITS >= NR_CHUNKS)
@@ -183,17 +187,29 @@ static struct entry *entry_new_locked(void)
 	return entry_at(nr_entries++);
 }
 
+static struct entry **list_of(int fd)
+{
+	return &by_fd[(unsigned)fd % NR_FD_LISTS];
+}
+
 /* table_lock held */
 static struct entry *find_fd_locked(int fd)
 {
-	for (uint32_t i = 0; i < nr_entries; i++) {
-		struct entry *entry = entry_at(i);
+	struct entry *entry = *list_of(fd);
 
-		if (is_live(entry) && !entry->handle.fs_ops &&
-		    entry->handle.fd == fd)
-			return entry;
-	}
-	return NULL;
+	while (entry && (entry->handle.fd != fd || !is_live(entry)))
+		entry = entry->next;
+	return entry;
+}
+
+/* table_lock held */
+static void unlist_fd_locked(struct entry *entry)
+{
+	struct entry **at = list_of(entry->handle.fd);
+
+	while (*at != entry)
+		at = &(*at)->next;
+	*at = entry->next;
 }
 
 /* table_lock held, but released while it waits for the last put. */
@@ -214,12 +230,14 @@ static void free_locked(struct entry *entry)
 
 	cf_windows_retire(handle);
 	cf_twin_close(handle);
+	if (!handle->fs_ops)
+		unlist_fd_locked(entry);
 	atomic_store_explicit(&handle->state,
 			      ((generation_of(state) + 1) & GENERATION_MASK)
 				      << GENERATION_SHIFT,
 			      memory_order_relaxed);
 	entry->retiring = false;
-	entry->next_free = free_entries;
+	entry->next = free_entries;
 	free_entries = entry;
 }
 
@@ -233,9 +251,12 @@ static void retire_locked(struct entry *entry)
 	free_locked(entry);
 }
 
-/* All but the state, which lookups read at any time; nobody has the rest. */
-static void publish(struct entry *entry, const struct cf_handle *made,
-		    CUfileHandle_t *value)
+/*
+ * table_lock held. All but the state, which lookups read at any time; nobody
+ * has the rest.
+ */
+static void publish_locked(struct entry *entry, const struct cf_handle *made,
+			   CUfileHandle_t *value)
 {
 	const size_t rest = offsetof(struct cf_handle, fd);
 	struct cf_handle *handle = &entry->handle;
@@ -247,6 +268,9 @@ static void publish(struct entry *entry, const struct cf_handle *made,
 	if (made->fs_ops) {
 		handle->fs_table = *made->fs_ops;
 		handle->fs_ops = &handle->fs_table;
+	} else {
+		entry->next = *list_of(handle->fd);
+		*list_of(handle->fd) = entry;
 	}
 	*value = value_of(entry);
 	atomic_store_explicit(&handle->state, state | LIVE,
@@ -274,7 +298,7 @@ static int register_locked(const struct cf_handle *made, CUfileHandle_t *value)
 	entry = entry_new_locked();
 	if (!entry)
 		return -CU_FILE_NOMEM_ERROR;
-	publish(entry, made, value);
+	publish_locked(entry, made, value);
 	return 0;
 }
 

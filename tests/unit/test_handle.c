@@ -15,6 +15,7 @@
 #include <string.h>
 #include <sched.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -244,6 +245,49 @@ static void one_of_two_gets_a_number_that_was_another_files(void **state)
 	close(other);
 }
 
+static int register_fd(int fd, CUfileHandle_t *value)
+{
+	CUfileDescr_t descr = { .type = CU_FILE_HANDLE_TYPE_OPAQUE_FD,
+				.handle.fd = fd };
+
+	return cf_handle_register(&descr, false, value);
+}
+
+/* They are looked for in one list. */
+static void descriptors_with_one_remainder_are_told_apart(void **state)
+{
+	enum { NR = 4 };
+	struct rlimit most;
+	CUfileHandle_t values[NR], again;
+	int fds[NR] = { memfd_create("one", 0) };
+
+	assert_int_equal(getrlimit(RLIMIT_NOFILE, &most), 0);
+	most.rlim_cur = most.rlim_max;
+	assert_int_equal(setrlimit(RLIMIT_NOFILE, &most), 0);
+	for (int i = 1; i < NR; i++)
+		fds[i] = fcntl(fds[0], F_DUPFD, fds[0] + i * NR_FD_LISTS);
+	if (fds[NR - 1] < 0)
+		skip();
+	for (int i = 0; i < NR; i++)
+		assert_int_equal(register_fd(fds[i], &values[i]), 0);
+	/* the list's first, one between others, its last, and what is left */
+	for (int n = 0; n < NR; n++) {
+		const int order[NR] = { 3, 1, 0, 2 };
+		int gone = order[n];
+
+		assert_ptr_equal(list_of(fds[0]), list_of(fds[gone]));
+		for (int i = n; i < NR; i++)
+			assert_int_equal(register_fd(fds[order[i]], &again),
+					 -CU_FILE_HANDLE_ALREADY_REGISTERED);
+		assert_int_equal(cf_handle_deregister(values[gone]), 0);
+		assert_int_equal(register_fd(fds[gone], &again), 0);
+		assert_int_equal(cf_handle_deregister(again), 0);
+	}
+	assert_null(*list_of(fds[0]));
+	for (int i = 0; i < NR; i++)
+		close(fds[i]);
+}
+
 static void the_number_in_the_log_is_the_slot(void **state)
 {
 	CUfileHandle_t value = add();
@@ -314,6 +358,7 @@ int main(void)
 		cmocka_unit_test(a_handle_that_goes_gives_no_new_reference),
 		cmocka_unit_test(
 			one_of_two_gets_a_number_that_was_another_files),
+		cmocka_unit_test(descriptors_with_one_remainder_are_told_apart),
 		cmocka_unit_test(the_number_in_the_log_is_the_slot),
 		cmocka_unit_test(a_child_of_a_fork_waits_for_nobody),
 		cmocka_unit_test(
