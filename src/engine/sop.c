@@ -13,6 +13,7 @@
 #include "engine/parcel.h"
 #include "engine/sop_end.h"
 #include "engine/sops.h"
+#include "engine/uncalled.h"
 
 /* ------------------------------------------------------------- a worker */
 
@@ -48,7 +49,9 @@ static void carry(struct cf_task *task)
 {
 	struct cf_run *run = (struct cf_run *)task;
 
-	if (run->sop->parcel)
+	if (run->sop->lost)
+		cf_run_end(run);
+	else if (run->sop->parcel)
 		cf_parcel_open(run->sop->parcel,
 			       run->sop->ferried ? &run->sop->ferry : NULL,
 			       batch_ended, run);
@@ -109,6 +112,7 @@ static bool begin(struct cf_sop *sop, bool *open)
 	bool given_up;
 
 	cf_sops_lock();
+	cf_uncalled_off_locked(sop);
 	given_up = sop->state == CF_SOP_GIVEN_UP;
 	*open = cf_sops_are_open();
 	if (given_up) {

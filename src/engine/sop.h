@@ -81,7 +81,9 @@ struct cf_sop {
 	bool belled;   /* it rings; its gate was closed at the submission */
 	bool captured; /* in a graph: may be carried any number of times */
 	bool busy;     /* captured once, and `run` is in use */
+	bool lost;     /* its parcel ended with its context; see uncalled.h */
 	unsigned more; /* its runs from malloc */
+	struct cf_sop *uncalled, **uncalled_link; /* link NULL: off the list */
 	struct cf_stream_ref *ref; /* of a registered stream, or NULL */
 	struct cf_depth *depth;	   /* the stream's, where it counts; or NULL */
 	struct cf_errand errand;

@@ -12,6 +12,8 @@
 #include "engine/parcel.h"
 #include "engine/sops.h"
 #include "engine/stream_ref.h"
+#include "engine/uncalled.h"
+#include "engine/watch.h"
 
 /* -------------------------------------------------------- the way home */
 
@@ -142,7 +144,8 @@ void cf_run_fail(struct cf_run *run, int err)
 		cf_run_finish(run, err);
 		return;
 	}
-	cf_parcel_fail(run->sop->parcel, err);
+	if (!run->sop->lost)
+		cf_parcel_fail(run->sop->parcel, err);
 	cf_run_end(run);
 }
 
@@ -190,13 +193,27 @@ int cf_sop_stop_or_wait(struct cf_sop *sop, CUresult res)
 	return err;
 }
 
+/* A batch that a host function announces, which has not come. */
+static bool is_uncalled(const struct cf_sop *sop)
+{
+	return sop->parcel && !sop->belled && sop->state == CF_SOP_QUEUED;
+}
+
 void cf_sop_let_go(struct cf_sop *sop)
 {
+	bool uncalled;
+
 	cf_sops_lock();
 	sop->held = false;
+	uncalled = is_uncalled(sop);
 	if (sop->state == CF_SOP_DONE)
 		cf_sop_home_locked(sop, cf_sop_is_marked(sop));
+	else if (uncalled)
+		cf_uncalled_put_locked(sop);
 	cf_sops_unlock();
+	/* cannot fail: a worker was reserved */
+	if (uncalled)
+		(void)cf_watch_call();
 }
 
 void cf_sop_never_mind(struct cf_sop *sop)

@@ -12,6 +12,7 @@
 #include "engine/session.h"
 #include "engine/sops.h"
 #include "engine/stream_ref.h"
+#include "engine/uncalled.h"
 #include "engine/watch.h"
 
 #define ALL_FLAGS \
@@ -300,6 +301,7 @@ void cf_streams_close(void)
 	cf_sops_shut();
 	cf_bells_silence(cf_sop_shut);
 	cf_sops_drain();
+	cf_uncalled_close();
 	cf_watch_close();
 	cf_stream_refs_close();
 	cf_docks_close();
@@ -330,5 +332,6 @@ void cf_streams_fork_child(void)
 	cf_watch_fork_child();
 	cf_depths_fork_child();
 	cf_docks_fork_child();
+	cf_uncalled_fork_child();
 	cf_sops_fork_child();
 }

@@ -137,6 +137,7 @@ static void fill(const struct cf_cuda *cuda, struct cf_sop *sop,
 	sop->captured = captured;
 	sop->belled = false;
 	sop->busy = false;
+	sop->lost = false;
 	sop->more = 0;
 	sop->depth = NULL;
 	sop->parcel = call->parcel;

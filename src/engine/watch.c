@@ -19,6 +19,7 @@
 #include "engine/bell.h"
 #include "engine/deadline.h"
 #include "engine/sop.h"
+#include "engine/uncalled.h"
 #include "engine/worker.h"
 #include "seam/ticks.h"
 
@@ -51,6 +52,12 @@ static void init_news(void)
 	cf_deadline_cond_init(&watch.news);
 }
 
+/* A bell is armed, or a context is to be asked about. */
+static bool is_needed(void)
+{
+	return cf_bells_armed() || cf_uncalled_any();
+}
+
 /*
  * Ends the watch if no bell is armed; true: it is over. No bell is missed: its
  * submitter arms it and then looks at `kept`, and we clear `kept` and then look
@@ -60,11 +67,11 @@ static bool stop_if_quiet(void)
 {
 	bool over;
 
-	if (cf_bells_armed())
+	if (is_needed())
 		return false;
 	pthread_mutex_lock(&watch.lock);
 	atomic_store(&watch.kept, false);
-	over = !cf_bells_armed();
+	over = !is_needed();
 	atomic_store(&watch.kept, !over);
 	if (over)
 		pthread_cond_broadcast(&watch.news);
@@ -150,6 +157,7 @@ static void look_after_contexts(void)
 {
 	cf_worker_step_aside();
 	cf_bells_lose(cf_sop_lost);
+	cf_uncalled_lose();
 	cf_worker_step_back();
 }
 
@@ -267,7 +275,7 @@ static int begin_watch(void)
 	int err = 0;
 
 	pthread_mutex_lock(&watch.lock);
-	if (!atomic_load(&watch.kept) && cf_bells_armed()) {
+	if (!atomic_load(&watch.kept) && is_needed()) {
 		watch.task.run = run_watch;
 		atomic_store(&watch.asked, cf_ticks_ns());
 		atomic_store(&watch.kept, true);

@@ -6,13 +6,15 @@
  * pause for a moment after the last one rang, then between naps that get
  * longer. A worker that has just carried an operation looks, too, for a moment,
  * because the stream's next one is due. While no bell is armed nobody looks.
+ * Now and then it asks after contexts: a dead one's streams announce nothing.
  */
 #ifndef CF_ENGINE_WATCH_H
 #define CF_ENGINE_WATCH_H
 
 /*
- * After a bell was armed: has a worker look, soon. 0, or -errno where there is
- * no worker, which cannot be after cf_workers_reserve.
+ * After a bell was armed, or a batch listed in uncalled.h: has a worker look,
+ * soon. 0, or -errno where there is no worker, which cannot be after
+ * cf_workers_reserve.
  */
 int cf_watch_call(void);
 

@@ -644,8 +644,6 @@ static void a_lost_context_fails_entries_that_somebody_waits_for(void **state)
 	unsigned nr = NR;
 	struct world w;
 
-	if (!fresh_bells())
-		th_skip("its host functions do not come any more");
 	world_make(&w);
 	hold_stream(&w, &gate);
 	assert_ok(submit(&w));
