@@ -278,15 +278,39 @@ def take_machine(archive):
 
 # ---------------------------------------------------------- the processes
 
+def threads_of(pid):
+    return sorted(os.listdir(f"/proc/{pid}/task"), key=int)
+
+
+def places(pid):
+    yield f"/proc/{pid}"
+    for tid in threads_of(pid):
+        yield f"/proc/{pid}/task/{tid}"
+
+
+def place(pid):
+    """
+    Where /proc shows what a process has: a main thread that has ended while
+    others go on has nothing.
+    """
+    for at in places(pid):
+        with contextlib.suppress(FileNotFoundError, ProcessLookupError):
+            with open(f"{at}/maps", "rb") as maps:
+                if maps.read(1):
+                    return at
+    return f"/proc/{pid}"
+
+
 def mapped(pid):
-    """Lines of its maps, where a libcufile is among them."""
-    with open(f"/proc/{pid}/maps", encoding="utf-8", errors="surrogateescape") as maps:
+    """Its place, and lines of its maps, where a libcufile is among them."""
+    at = place(pid)
+    with open(f"{at}/maps", encoding="utf-8", errors="surrogateescape") as maps:
         lines = [line.rstrip("\n") for line in maps if LIBRARIES.search(line)]
-    return lines if any(map(LIBCUFILE.search, lines)) else []
+    return at, lines if any(map(LIBCUFILE.search, lines)) else []
 
 
 def find_processes(archive):
-    """{pid: lines}; those that may not be looked at are noted together."""
+    """{pid: mapped's answer}; those that may not be looked at are noted together."""
     found, refused = {}, collections.defaultdict(list)
     for pid in sorted(int(name) for name in os.listdir("/proc") if name.isdigit()):
         try:
@@ -297,12 +321,12 @@ def find_processes(archive):
             refused[reason(error)].append(str(pid))
     for why, pids in refused.items():
         archive.lack("processes that may have a libcufile, too: " + " ".join(pids), why)
-    return {pid: lines for pid, lines in found.items() if lines}
+    return {pid: shown for pid, shown in found.items() if shown[1]}
 
 
-def environment(pid):
+def environment(at):
     kept = {}
-    with open(f"/proc/{pid}/environ", "rb") as file:
+    with open(f"{at}/environ", "rb") as file:
         entries = os.fsdecode(file.read()).split("\0")
     for name, equals, value in (entry.partition("=") for entry in entries):
         if equals and VARIABLES.match(name):
@@ -313,7 +337,7 @@ def environment(pid):
 def threads(pid):
     """What each thread waits for in the kernel; the stack only root may see."""
     lines = []
-    for tid in sorted(os.listdir(f"/proc/{pid}/task"), key=int):
+    for tid in threads_of(pid):
         lines.append(f"thread {tid}")
         for name in ("comm", "wchan", "stack"):
             try:
@@ -324,10 +348,10 @@ def threads(pid):
     return lines
 
 
-def open_logs(pid, known):
+def open_logs(at, known):
     """Other logs that it has open, wherever it was told to put them."""
     found = {}
-    for link in glob.glob(f"/proc/{pid}/fd/*"):
+    for link in glob.glob(f"{at}/fd/*"):
         with contextlib.suppress(OSError):  # it opens and closes meanwhile
             path = os.readlink(link)
             if LOG.search(path) and not (os.path.exists(known)
@@ -348,14 +372,14 @@ def logging_dir(text):
     return value if isinstance(value, str) else ""
 
 
-def take_named(archive, pid, user, label, path):
+def take_named(archive, pid, at, user, label, path):
     """
     A file by the name that the process has for it, in its container, too. ->
     where it is for us, and what was taken
     """
-    seen = f"/proc/{pid}/" + (f"root{path}" if path.startswith("/") else f"cwd/{path}")
+    seen = f"{at}/" + (f"root{path}" if path.startswith("/") else f"cwd/{path}")
     here = archive.attempt(f"process {pid}: its directory", os.readlink,
-                           f"/proc/{pid}/cwd") or ""
+                           f"{at}/cwd") or ""
     shown, data = os.path.join(here, path), None
     what = f"process {pid}: {shown}"
     if shown.startswith(("/dev/", "/proc/")):
@@ -366,14 +390,14 @@ def take_named(archive, pid, user, label, path):
     return seen, data or b""
 
 
-def take_places(archive, pid, user, variables):
+def take_places(archive, pid, at, user, variables):
     """Its configuration, and the logs that this or the environment names."""
     path = variables.get("CUFILE_ENV_PATH_JSON") or "/etc/cufile.json"
-    _, config = take_named(archive, pid, user, "json", path)
+    _, config = take_named(archive, pid, at, user, "json", path)
     path = variables.get("CUFILE_LOGFILE_PATH") or os.path.join(
         logging_dir(os.fsdecode(config)), "cufile.log")
-    known, _ = take_named(archive, pid, user, "log", path)
-    others = archive.attempt(f"process {pid}: its open files", open_logs, pid, known)
+    known, _ = take_named(archive, pid, at, user, "log", path)
+    others = archive.attempt(f"process {pid}: its open files", open_logs, at, known)
     for path, link in (others or {}).items():
         archive.take_file(f"processes/{pid}/cufile.log", link,
                           f"process {pid}: {path}", user)
@@ -390,7 +414,7 @@ def tell_libraries(archive, pid, maps):
         archive.tell("  FINDING", archive.findings[-1])
 
 
-def take_process(archive, pid, maps):
+def take_process(archive, pid, at, maps):
     folder = f"processes/{pid}"
     status = archive.take_file(f"{folder}/status", f"/proc/{pid}/status")
     if not status:
@@ -404,13 +428,14 @@ def take_process(archive, pid, maps):
                  + first_line(f"/proc/{pid}/comm", "ended"))
     tell_libraries(archive, pid, maps)
     archive.add_lines(f"{folder}/maps", maps)
-    for name in ("cmdline", "limits", "wchan", "stack"):
+    archive.take_file(f"{folder}/cmdline", f"{at}/cmdline")
+    for name in ("limits", "wchan", "stack"):
         archive.take_file(f"{folder}/{name}", f"/proc/{pid}/{name}")
-    variables = archive.attempt(f"process {pid}: its environment", environment, pid)
+    variables = archive.attempt(f"process {pid}: its environment", environment, at)
     if variables is not None:
         archive.add_lines(f"{folder}/environ",
                           [f"{name}={value}" for name, value in variables.items()])
-        take_places(archive, pid, user, variables)
+        take_places(archive, pid, at, user, variables)
     archive.add_lines(f"{folder}/threads", archive.attempt(
         f"process {pid}: its threads", threads, pid) or [])
     archive.take_command(f"{folder}/gds_stats.json", f"gds_stats -l 3 -p {pid} --json")
@@ -422,8 +447,8 @@ def fill(archive, more):
     take_machine(archive)
     processes = find_processes(archive)
     archive.tell("processes", f"{len(processes)} with a libcufile")
-    for pid, maps in processes.items():
-        take_process(archive, pid, maps)
+    for pid, (at, maps) in processes.items():
+        take_process(archive, pid, at, maps)
     for path in more:
         archive.take_file("more/" + os.path.basename(path), path)
     archive.add_lines("missing.txt", archive.missing)

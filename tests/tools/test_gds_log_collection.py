@@ -274,6 +274,21 @@ def test_a_process_is_shown_from_all_sides(collector, folder):
     assert library in archive.told("library", process.pid)
 
 
+def test_a_process_whose_main_thread_has_ended_is_shown_too(collector, folder):
+    with load(folder, OCF_STATS="3", CUFILE_LOGGING_LEVEL="INFO") as process:
+        process.stdin.write("alone\n")
+        process.stdin.flush()
+        while "Z (zombie)" not in pathlib.Path(f"/proc/{process.pid}/status").read_text():
+            time.sleep(0.001)
+        archive = collector.archive()
+    at = f"processes/{process.pid}"
+    assert "/libcufile.so" in archive.text(f"{at}/maps")
+    assert archive.text(f"{at}/cmdline") == f"{LOAD}\0.\0"
+    assert "OCF_STATS=3" in archive.text(f"{at}/environ")
+    assert archive.text(f"{at}/cufile.log") == (folder / "cufile.log").read_text()
+    assert f'"pid":{process.pid},"level":3' in archive.text(f"{at}/gds_stats.json")
+
+
 def test_a_process_whose_name_is_cut_within_a_letter_is_shown_too(collector, folder):
     program = folder / "процессоры"  # of which the kernel keeps 15 bytes
     program.symlink_to(LOAD)
