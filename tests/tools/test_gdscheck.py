@@ -5,6 +5,7 @@ import os
 import pathlib
 import platform
 import subprocess
+import sys
 
 import pytest
 
@@ -662,6 +663,19 @@ MOUNTS = {
 }
 
 
+# its server's end of the connection stays open, and nobody reads it
+SILENT = """
+import ctypes, os, subprocess, sys
+fd = os.open("/dev/fuse", os.O_RDWR)
+options = f"fd={fd},rootmode=40000,user_id=0,group_id=0".encode()
+libc = ctypes.CDLL(None, use_errno=True)
+if libc.mount(b"silent", os.fsencode(sys.argv[1]), b"fuse", 6, options):
+    sys.exit(os.strerror(ctypes.get_errno()))
+done = subprocess.run(sys.argv[2], shell=True, check=True, stdout=subprocess.PIPE)
+os.write(1, done.stdout)
+"""
+
+
 class TestMounts:
     @pytest.mark.parametrize("kind", sorted(MOUNTS))
     def test_a_file_system_is_known_by_its_type(self, kind, tmp_path):
@@ -703,6 +717,23 @@ class TestMounts:
         for line in (f"{tmp_path}/a?b?[2J tmpfs    c?d?[2J ",
                      f"file system  tmpfs on {tmp_path}/a?b?[2J ("):
             assert f"\n{line}" in done.stdout
+
+    def test_a_mount_that_does_not_answer_holds_nothing_up(self, tmp_path):
+        """FUSE without a server; and nothing is left that holds the output."""
+        at, after = tmp_path / "at", tmp_path / "after"
+        at.mkdir()
+        after.mkdir()
+        can = subprocess.run(["unshare", "-m", sys.executable, "-c", SILENT, at,
+                              "true"], check=False, capture_output=True, timeout=60)
+        if can.returncode:
+            pytest.skip(f"cannot mount FUSE here: {can.stderr[-80:]}")
+        script = f"mount -t tmpfs after '{after}' && '{GDSCHECK}' -V"
+        done = subprocess.run(["unshare", "-m", sys.executable, "-c", SILENT, at,
+                               script], env=environment(), capture_output=True,
+                              text=True, check=True, timeout=60)
+        lines = {line.split()[0]: line for line in done.stdout.splitlines()}
+        assert lines[str(at)].endswith(" did not answer within 5 s")
+        assert "did not answer" not in lines[str(after)]
 
     def test_a_mount_under_another_is_left_out(self, tmp_path):
         at = tmp_path / "at"

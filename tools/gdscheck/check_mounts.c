@@ -7,6 +7,7 @@
  */
 #include <stdio.h>
 #include <string.h>
+#include "answers.h"
 #include "asks.h"
 #include "check_file.h"
 
@@ -41,11 +42,15 @@ static bool print_mount(const struct place *p, void *arg)
 	struct place shown = *p;
 	struct asks asks;
 	char why[256];
-	bool asked;
+	bool asked = false;
 
 	if (!may_hold_data(p))
 		return true;
-	asked = asks_make(&asks, p->mount, why, sizeof(why));
+	if (answers_in_time(p->mount))
+		asked = asks_make(&asks, p->mount, why, sizeof(why));
+	else
+		snprintf(why, sizeof(why), "did not answer within %d s",
+			 ANSWERS_WITHIN_S);
 	/* under another one, where no name leads */
 	if (asked && asks.place.id != p->id &&
 	    !strcmp(asks.place.mount, p->mount))
