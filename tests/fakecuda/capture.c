@@ -49,30 +49,28 @@ int fc_capture_forbids(struct fc_stream *s)
 	return CF_CU_STREAM_CAPTURE_UNSUPPORTED;
 }
 
-static bool is_hit(const struct fc_stream *s, bool blocking_only)
+/* The first from s on that captures, and perhaps blocks; or NULL. */
+static struct fc_stream *next_hit(struct fc_stream *s, bool blocking_only)
 {
-	return s->cap && (!blocking_only || fc_stream_blocks(s));
+	while (s && !(s->cap && (!blocking_only || fc_stream_blocks(s))))
+		s = s->next;
+	return s;
 }
 
 /* Invalidates the captures in a context; result if there were any, else 0. */
 int fc_capture_hit(struct fc_ctx *ctx, bool blocking_only, int result)
 {
-	bool hit = false;
+	struct fc_stream *first = next_hit(ctx->streams, blocking_only);
 
-	for (struct fc_stream *s = ctx->streams; s; s = s->next)
-		if (is_hit(s, blocking_only)) {
-			s->cap->invalid = true;
-			hit = true;
-		}
-	return hit ? result : 0;
+	for (struct fc_stream *s = first; s;
+	     s = next_hit(s->next, blocking_only))
+		s->cap->invalid = true;
+	return first ? result : 0;
 }
 
 bool fc_capture_blocks(const struct fc_ctx *ctx)
 {
-	for (const struct fc_stream *s = ctx->streams; s; s = s->next)
-		if (is_hit(s, true))
-			return true;
-	return false;
+	return next_hit(ctx->streams, true);
 }
 
 /*
