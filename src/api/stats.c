@@ -108,8 +108,8 @@ static bool is_for_119(void)
  */
 static CUfileError_t get(int level, void *stats, size_t size)
 {
+	static union numbers all; /* session lock; stacks may be small */
 	int err = -CU_FILE_DRIVER_NOT_INITIALIZED;
-	union numbers all;
 	size_t most = 0;
 
 	if (!stats)
@@ -121,9 +121,9 @@ static CUfileError_t get(int level, void *stats, size_t size)
 	} else if (cf_session_is_open()) {
 		err = look_usual(level, &all.usual, &most);
 	}
-	cf_session_unlock();
 	if (!err)
 		memcpy(stats, &all, cf_least(size, most));
+	cf_session_unlock();
 	return cf_error(err);
 }
 

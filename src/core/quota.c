@@ -5,6 +5,7 @@
 #include <limits.h>
 #include <stdbool.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include "core/numbers.h"
 #include "core/sysfs.h"
@@ -86,14 +87,19 @@ static unsigned cpus_of_line(char *line)
 				      UINT_MAX;
 }
 
+#define MAX_TEXT 8192 /* version 1 has a line for each of a dozen groups */
+
+/* Not on the stack: some have 16 KiB. No memory: no quota is known. */
 unsigned cf_quota_cpus(void)
 {
 	unsigned least = UINT_MAX;
-	char text[8192]; /* version 1 has a line for each of a dozen groups */
-	char *rest = text, *line;
+	char *text = malloc(MAX_TEXT), *rest = text, *line;
 
-	(void)cf_sysfs_text(text, sizeof(text), CF_PROC_SELF "/cgroup");
+	if (!text)
+		return least;
+	(void)cf_sysfs_text(text, MAX_TEXT, CF_PROC_SELF "/cgroup");
 	while ((line = strsep(&rest, "\n")))
 		least = cf_least(least, cpus_of_line(line));
+	free(text);
 	return least;
 }

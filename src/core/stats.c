@@ -57,18 +57,22 @@ static void apply(void)
 		memory_order_relaxed);
 }
 
-static void view_now(struct cf_stats_numbers *numbers)
-{
+/* Session lock. Not on the stack: some have 16 KiB, as glibc permits. */
+static struct {
 	struct cf_stats_counts sum;
+	struct cf_stats_numbers numbers;
+} view;
 
-	if (!control.started) {
-		*numbers = control.stopped;
-		return;
-	}
-	cf_stats_sum(&sum);
-	cf_stats_view(&sum,
+/* The numbers stay until the next view. */
+static const struct cf_stats_numbers *view_now(void)
+{
+	if (!control.started)
+		return &control.stopped;
+	cf_stats_sum(&view.sum);
+	cf_stats_view(&view.sum,
 		      control.period_ns + cf_stats_now() - control.since_ns,
-		      numbers);
+		      &view.numbers);
+	return &view.numbers;
 }
 
 int cf_stats_set_level(int level)
@@ -97,13 +101,10 @@ void cf_stats_start(void)
 
 void cf_stats_stop(void)
 {
-	struct cf_stats_numbers last;
-
 	if (!control.started)
 		return;
 	atomic_store_explicit(&cf_stats_counting, 0, memory_order_relaxed);
-	view_now(&last);
-	control.stopped = last;
+	control.stopped = *view_now();
 	control.period_ns += cf_stats_now() - control.since_ns;
 	control.started = false;
 	apply();
@@ -133,23 +134,17 @@ void cf_stats_fork_child(void)
 
 int cf_stats_get(int level, CUfileStatsLevel3_t *stats)
 {
-	struct cf_stats_numbers numbers;
-
 	if (control.level < level)
 		return -CU_FILE_INVALID_VALUE;
-	view_now(&numbers);
-	*stats = numbers.shown;
+	*stats = view_now()->shown;
 	return 0;
 }
 
 int cf_stats_get_119(int level, struct cf_stats_119 *stats)
 {
-	struct cf_stats_numbers numbers;
-
 	if (control.level < level)
 		return -CU_FILE_INVALID_VALUE;
-	view_now(&numbers);
-	cf_stats_view_119(&numbers, stats);
+	cf_stats_view_119(view_now(), stats);
 	return 0;
 }
 
@@ -160,20 +155,20 @@ static ocf_flow_t flow_of(const struct cf_stats_flow *flow)
 
 int cf_stats_get_more(ocf_stats_t *stats)
 {
-	struct cf_stats_numbers numbers;
+	const struct cf_stats_numbers *numbers;
 
 	if (control.level < 1)
 		return -CU_FILE_INVALID_VALUE;
-	view_now(&numbers);
+	numbers = view_now();
 	stats->level = (uint64_t)control.level;
-	stats->period_ns = numbers.period_ns;
-	stats->readv = flow_of(&numbers.vector[CF_READ]);
-	stats->writev = flow_of(&numbers.vector[CF_WRITE]);
-	stats->readv_elements = numbers.vectored[CF_READ];
-	stats->writev_elements = numbers.vectored[CF_WRITE];
-	stats->batch_entries = numbers.batch_begun;
-	stats->batch_read = flow_of(&numbers.batch[CF_READ]);
-	stats->batch_write = flow_of(&numbers.batch[CF_WRITE]);
+	stats->period_ns = numbers->period_ns;
+	stats->readv = flow_of(&numbers->vector[CF_READ]);
+	stats->writev = flow_of(&numbers->vector[CF_WRITE]);
+	stats->readv_elements = numbers->vectored[CF_READ];
+	stats->writev_elements = numbers->vectored[CF_WRITE];
+	stats->batch_entries = numbers->batch_begun;
+	stats->batch_read = flow_of(&numbers->batch[CF_READ]);
+	stats->batch_write = flow_of(&numbers->batch[CF_WRITE]);
 	return 0;
 }
 
