@@ -38,16 +38,6 @@ struct timespec cf_deadline_of(const struct timespec *timeout)
 	return at;
 }
 
-void cf_deadline_cond_init(pthread_cond_t *cond)
-{
-	pthread_condattr_t attr;
-
-	pthread_condattr_init(&attr);
-	pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
-	pthread_cond_init(cond, &attr);
-	pthread_condattr_destroy(&attr);
-}
-
 bool cf_deadline_is_past(const struct timespec *deadline)
 {
 	struct timespec at = now();

@@ -3,7 +3,6 @@
 #ifndef CF_ENGINE_DEADLINE_H
 #define CF_ENGINE_DEADLINE_H
 
-#include <pthread.h>
 #include <stdbool.h>
 #include <time.h>
 
@@ -15,8 +14,5 @@
 struct timespec cf_deadline_of(const struct timespec *timeout);
 
 bool cf_deadline_is_past(const struct timespec *deadline);
-
-/* Makes a condition whose timed waits end at such deadlines. */
-void cf_deadline_cond_init(pthread_cond_t *cond);
 
 #endif

@@ -30,7 +30,7 @@ void cf_events_init(struct cf_events *events)
 {
 	*events = (struct cf_events){ .wanted = UINT_MAX };
 	cf_short_lock_init(&events->lock);
-	cf_deadline_cond_init(&events->changed);
+	pthread_cond_init(&events->changed, NULL);
 }
 
 int cf_events_open(struct cf_events *events, unsigned size)
@@ -97,8 +97,8 @@ static int sleep_locked(struct cf_events *events,
 	int err;
 
 	events->sleepers++;
-	err = deadline ? pthread_cond_timedwait(&events->changed, &events->lock,
-						deadline) :
+	err = deadline ? pthread_cond_clockwait(&events->changed, &events->lock,
+						CLOCK_MONOTONIC, deadline) :
 			 pthread_cond_wait(&events->changed, &events->lock);
 	events->sleepers--;
 	return err;

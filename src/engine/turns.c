@@ -29,8 +29,10 @@
 static struct desk {
 	pthread_mutex_t lock;
 	pthread_cond_t called;
-} desks[DESKS];
-static pthread_once_t once = PTHREAD_ONCE_INIT;
+} desks[DESKS] = {
+	[0 ... DESKS - 1] = { PTHREAD_MUTEX_INITIALIZER,
+			      PTHREAD_COND_INITIALIZER },
+};
 
 /*
  * Both wrap around, and begin close to that, so that every process tests it.
@@ -42,17 +44,8 @@ static struct {
 	_Alignas(64) _Atomic unsigned back;
 } tickets = { FIRST, FIRST };
 
-static void init_desks(void)
-{
-	for (unsigned i = 0; i < DESKS; i++) {
-		pthread_mutex_init(&desks[i].lock, NULL);
-		cf_deadline_cond_init(&desks[i].called);
-	}
-}
-
 static struct desk *desk_of(unsigned ticket)
 {
-	pthread_once(&once, init_desks);
 	return &desks[ticket % DESKS];
 }
 
@@ -107,7 +100,8 @@ static void wait_called(unsigned ticket)
 
 	pthread_mutex_lock(&desk->lock);
 	while (!is_good(ticket))
-		if (pthread_cond_timedwait(&desk->called, &desk->lock,
+		if (pthread_cond_clockwait(&desk->called, &desk->lock,
+					   CLOCK_MONOTONIC,
 					   &until) == ETIMEDOUT)
 			break;
 	pthread_mutex_unlock(&desk->lock);
@@ -149,7 +143,10 @@ void cf_turns_end(unsigned turn)
 
 void cf_turns_fork_child(void)
 {
-	init_desks();
+	for (unsigned i = 0; i < DESKS; i++) {
+		pthread_mutex_init(&desks[i].lock, NULL);
+		pthread_cond_init(&desks[i].called, NULL);
+	}
 	atomic_store(&tickets.back, FIRST);
 	atomic_store(&tickets.given, FIRST);
 }

@@ -17,7 +17,6 @@
 #include "core/numbers.h"
 #include "core/pause.h"
 #include "engine/bell.h"
-#include "engine/deadline.h"
 #include "engine/sop.h"
 #include "engine/uncalled.h"
 #include "engine/worker.h"
@@ -35,7 +34,7 @@
 
 static struct {
 	pthread_mutex_t lock;
-	pthread_cond_t news; /* monotonic; ends a nap, and the close's wait */
+	pthread_cond_t news;	/* ends a nap, and the close's wait */
 	_Atomic unsigned calls; /* of cf_watch_call */
 	_Atomic bool kept;	/* lock to write: a worker looks, or will */
 	_Atomic bool napping;	/* lock to write */
@@ -44,13 +43,10 @@ static struct {
 	unsigned watchers;	    /* lock; workers in run_watch */
 	_Atomic int64_t asked;	    /* when contexts were asked about last */
 	struct cf_task task;	    /* runs run_watch */
-} watch = { .lock = PTHREAD_MUTEX_INITIALIZER };
-static pthread_once_t once = PTHREAD_ONCE_INIT;
-
-static void init_news(void)
-{
-	cf_deadline_cond_init(&watch.news);
-}
+} watch = {
+	.lock = PTHREAD_MUTEX_INITIALIZER,
+	.news = PTHREAD_COND_INITIALIZER,
+};
 
 /* A bell is armed, or a context is to be asked about. */
 static bool is_needed(void)
@@ -131,7 +127,8 @@ static void nap(int64_t ns, unsigned calls)
 	pthread_mutex_lock(&watch.lock);
 	atomic_store(&watch.napping, true);
 	if (atomic_load(&watch.calls) == calls)
-		pthread_cond_timedwait(&watch.news, &watch.lock, &until);
+		pthread_cond_clockwait(&watch.news, &watch.lock,
+				       CLOCK_MONOTONIC, &until);
 	atomic_store(&watch.napping, false);
 	pthread_mutex_unlock(&watch.lock);
 }
@@ -289,7 +286,6 @@ static int begin_watch(void)
 
 int cf_watch_call(void)
 {
-	pthread_once(&once, init_news);
 	if (!atomic_load(&watch.kept))
 		return begin_watch();
 	atomic_fetch_add(&watch.calls, 1);
@@ -305,7 +301,6 @@ int cf_watch_call(void)
 
 void cf_watch_close(void)
 {
-	pthread_once(&once, init_news);
 	pthread_mutex_lock(&watch.lock);
 	atomic_fetch_add(&watch.calls, 1);
 	pthread_cond_broadcast(&watch.news);
@@ -331,6 +326,6 @@ void cf_watch_fork_child(void)
 	atomic_store(&watch.adrift, false);
 	atomic_store(&watch.lingering, 0);
 	watch.watchers = 0;
-	init_news();
+	pthread_cond_init(&watch.news, NULL);
 	pthread_mutex_unlock(&watch.lock);
 }

@@ -36,11 +36,11 @@ static struct timespec deadlines[MAX_DEADLINES]; /* the last of them */
 #pragma GCC visibility push(default)
 int __wrap_pthread_mutex_unlock(pthread_mutex_t *lock);
 int __real_pthread_mutex_unlock(pthread_mutex_t *lock);
-int __wrap_pthread_cond_timedwait(pthread_cond_t *changed,
-				  pthread_mutex_t *lock,
+int __wrap_pthread_cond_clockwait(pthread_cond_t *changed,
+				  pthread_mutex_t *lock, clockid_t clock,
 				  const struct timespec *deadline);
-int __real_pthread_cond_timedwait(pthread_cond_t *changed,
-				  pthread_mutex_t *lock,
+int __real_pthread_cond_clockwait(pthread_cond_t *changed,
+				  pthread_mutex_t *lock, clockid_t clock,
 				  const struct timespec *deadline);
 #pragma GCC visibility pop
 
@@ -56,16 +56,18 @@ int __wrap_pthread_mutex_unlock(pthread_mutex_t *lock)
 	return err;
 }
 
-int __wrap_pthread_cond_timedwait(pthread_cond_t *changed,
-				  pthread_mutex_t *lock,
+int __wrap_pthread_cond_clockwait(pthread_cond_t *changed,
+				  pthread_mutex_t *lock, clockid_t clock,
 				  const struct timespec *deadline)
 {
 	unsigned nr = atomic_fetch_add(&nr_deadlines, 1);
 	int err;
 
+	assert_int_equal(clock, CLOCK_MONOTONIC);
 	deadlines[nr % MAX_DEADLINES] = *deadline;
 	if (!atomic_load(&time_stands))
-		return __real_pthread_cond_timedwait(changed, lock, deadline);
+		return __real_pthread_cond_clockwait(changed, lock, clock,
+						     deadline);
 	err = pthread_cond_wait(changed, lock);
 	return atomic_load(&time_is_up) ? ETIMEDOUT : err;
 }

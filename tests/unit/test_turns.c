@@ -41,15 +41,16 @@ static int clock_of_the_test(clockid_t clock, struct timespec *ts)
 
 /* Seen from outside, or the linker of a sanitizer does not find them. */
 #pragma GCC visibility push(default)
-int __wrap_pthread_cond_timedwait(pthread_cond_t *changed,
-				  pthread_mutex_t *lock,
+int __wrap_pthread_cond_clockwait(pthread_cond_t *changed,
+				  pthread_mutex_t *lock, clockid_t clock,
 				  const struct timespec *deadline);
 #pragma GCC visibility pop
 
-int __wrap_pthread_cond_timedwait(pthread_cond_t *changed,
-				  pthread_mutex_t *lock,
+int __wrap_pthread_cond_clockwait(pthread_cond_t *changed,
+				  pthread_mutex_t *lock, clockid_t clock,
 				  const struct timespec *deadline)
 {
+	assert_int_equal(clock, CLOCK_MONOTONIC);
 	if (atomic_load(&time_is_up)) {
 		until = *deadline;
 		return ETIMEDOUT;
