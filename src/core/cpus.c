@@ -3,12 +3,11 @@
 #include "core/cpus.h"
 
 #include <ctype.h>
-#include <dirent.h>
 #include <errno.h>
-#include <fcntl.h>
 #include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
+#include "core/sysfs.h"
 #include "seam/os.h"
 
 #define WORD_BITS (8 * sizeof(long))
@@ -46,36 +45,22 @@ static int affinity_of(pid_t tid, struct cf_cpus *cpus)
 }
 
 /* Errors are ignored: a thread may end before its mask is read. */
-static void add_threads(struct cf_cpus *cpus, const char *dents, ssize_t size)
+static bool add_thread(void *cpus, const char *tid)
 {
 	struct cf_cpus mask;
 
-	for (ssize_t at = 0; at < size;) {
-		const struct dirent64 *entry =
-			(const struct dirent64 *)(dents + at);
-		long tid = strtol(entry->d_name, NULL, 10);
-
-		if (tid > 0 && affinity_of((pid_t)tid, &mask) >= 0)
-			cf_cpus_add(cpus, &mask);
-		at += entry->d_reclen;
-	}
+	if (affinity_of((pid_t)strtol(tid, NULL, 10), &mask) >= 0)
+		cf_cpus_add(cpus, &mask);
+	return true;
 }
 
 int cf_cpus_of_process(struct cf_cpus *cpus)
 {
-	_Alignas(struct dirent64) char dents[2048];
-	int fd = cf_os->open("/proc/self/task",
-			     O_RDONLY | O_DIRECTORY | O_CLOEXEC, 0);
 	int err = affinity_of(0, cpus);
-	ssize_t n;
 
 	if (err < 0)
 		memset(cpus, 0, sizeof(*cpus));
-	if (fd >= 0) {
-		while ((n = cf_os->get_dents(fd, dents, sizeof(dents))) > 0)
-			add_threads(cpus, dents, n);
-		cf_os->close(fd);
-	}
+	(void)cf_sysfs_each("/proc/self/task", add_thread, cpus);
 	return cf_cpus_count(cpus) ? 0 : err;
 }
 

@@ -8,14 +8,13 @@
  */
 #include "core/denylist.h"
 
-#include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/sysmacros.h>
 #include "core/config.h"
 #include "core/log.h"
 #include "core/mount.h"
-#include "seam/os.h"
+#include "core/sysfs.h"
 
 #define MAX_UP 12 /* at most so many devices from a disk to its adapter */
 
@@ -68,18 +67,7 @@ static bool is_listed(enum cf_cfg id, const char *name, size_t len)
 
 static bool read_uevent(const char *device, char *text, size_t size)
 {
-	char path[256];
-	ssize_t n;
-	int fd;
-
-	snprintf(path, sizeof(path), "%s/uevent", device);
-	fd = cf_os->open(path, O_RDONLY | O_CLOEXEC, 0);
-	if (fd < 0)
-		return false;
-	n = cf_os->read(fd, text, size - 1);
-	cf_os->close(fd);
-	text[n > 0 ? n : 0] = '\0';
-	return n > 0;
+	return !cf_sysfs_text(text, size, "%s/uevent", device);
 }
 
 /* The value of KEY= in a uevent; NULL where it has none. */

@@ -2,13 +2,12 @@
 /* pressure - two lines of /proc/meminfo. */
 #include "core/pressure.h"
 
-#include <fcntl.h>
 #include <stdatomic.h>
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 #include "core/clock.h"
-#include "seam/os.h"
+#include "core/sysfs.h"
 
 #define LOOK_EVERY_NS 100000000ll
 #define SHARE 16 /* short: available is below total / SHARE */
@@ -26,18 +25,10 @@ static unsigned long long kib_of(const char *text, const char *key)
 
 static bool look(void)
 {
-	int fd = cf_os->open("/proc/meminfo", O_RDONLY | O_CLOEXEC, 0);
 	char text[512]; /* both lines are among the first three */
-	ssize_t n;
 
-	if (fd < 0)
-		return false;
-	n = cf_os->read(fd, text, sizeof(text) - 1);
-	cf_os->close(fd);
-	if (n <= 0)
-		return false;
-	text[n] = '\0';
-	if (!strstr(text, "MemAvailable:"))
+	if (cf_sysfs_text(text, sizeof(text), "/proc/meminfo") ||
+	    !strstr(text, "MemAvailable:"))
 		return false;
 	return kib_of(text, "MemAvailable:") <
 	       kib_of(text, "MemTotal:") / SHARE;

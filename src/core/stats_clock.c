@@ -9,9 +9,9 @@
  */
 #include "core/stats_clock.h"
 
-#include <fcntl.h>
 #include <string.h>
 #include <time.h>
+#include "core/sysfs.h"
 #include "seam/os.h"
 
 #define SOURCE \
@@ -57,15 +57,10 @@ static bool take_pair(struct pair *pair)
 
 static bool is_trusted(void)
 {
-	char name[8] = "";
-	int fd = cf_os->open(SOURCE, O_RDONLY | O_CLOEXEC, 0);
-	ssize_t n;
+	char name[8]; /* a longer one is another */
 
-	if (fd < 0)
-		return false;
-	n = cf_os->read(fd, name, sizeof(name) - 1);
-	cf_os->close(fd);
-	return n == 4 && !memcmp(name, "tsc\n", 4);
+	return !cf_sysfs_line(name, sizeof(name), SOURCE) &&
+	       !strcmp(name, "tsc");
 }
 
 /* The next state: COUNTER; SECOND: try again; CLOCK: an impossible rate. */
