@@ -73,24 +73,16 @@ static int from_client(const struct cf_memory *mem, struct cf_alias *alias)
 	return 0;
 }
 
-static bool gpu_has(int ordinal, int attribute)
-{
-	const struct cf_cuda *cuda = cf_cuda_loaded();
-	CUdevice dev;
-	int value = 0;
-
-	return cuda && cuda->device_get_attribute &&
-	       cuda->device_get(&dev, ordinal) == CF_CU_SUCCESS &&
-	       cuda->device_get_attribute(&value, attribute, dev) ==
-		       CF_CU_SUCCESS &&
-	       value;
-}
-
 /* Where the CPU's access would make memory migrate, a copy is better. */
 static int from_coherence(const struct cf_memory *mem, struct cf_alias *alias)
 {
+	int direct;
+
 	if (mem->kind != CF_MEMORY_MANAGED ||
-	    !gpu_has(mem->ordinal, CF_CU_DEVICE_DIRECT_MANAGED_FROM_HOST))
+	    cf_cuda_attribute(mem->ordinal,
+			      CF_CU_DEVICE_DIRECT_MANAGED_FROM_HOST,
+			      &direct) != CF_CU_SUCCESS ||
+	    !direct)
 		return -ENOTSUP;
 	alias->cpu = mem->addr;
 	return 0;

@@ -10,26 +10,12 @@
 
 static _Atomic unsigned char known[MAX_GPUS]; /* enum cf_arrival, by ordinal */
 
-static CUresult attribute(int ordinal, int which, int *value)
-{
-	const struct cf_cuda *cuda = cf_cuda_loaded();
-	CUdevice dev;
-	CUresult res;
-
-	*value = 0;
-	if (!cuda || !cuda->device_get_attribute)
-		return CF_CU_INVALID_VALUE;
-	res = cuda->device_get(&dev, ordinal);
-	return res == CF_CU_SUCCESS ?
-		       cuda->device_get_attribute(value, which, dev) :
-		       res;
-}
-
 static enum cf_arrival ask_for_flush(int ordinal)
 {
 	const struct cf_cuda *cuda = cf_cuda_loaded();
 	int options;
-	CUresult res = attribute(ordinal, CF_CU_DEVICE_FLUSH_OPTIONS, &options);
+	CUresult res = cf_cuda_attribute(ordinal, CF_CU_DEVICE_FLUSH_OPTIONS,
+					 &options);
 
 	if (res != CF_CU_SUCCESS && res != CF_CU_INVALID_VALUE)
 		return CF_ARRIVAL_UNKNOWN;
@@ -42,7 +28,8 @@ static enum cf_arrival ask_for_flush(int ordinal)
 static enum cf_arrival ask(int ordinal)
 {
 	int order;
-	CUresult res = attribute(ordinal, CF_CU_DEVICE_WRITES_ORDERING, &order);
+	CUresult res = cf_cuda_attribute(ordinal, CF_CU_DEVICE_WRITES_ORDERING,
+					 &order);
 
 	if (res == CF_CU_INVALID_VALUE)
 		return CF_ARRIVAL_ORDERED;

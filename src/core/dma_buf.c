@@ -13,15 +13,12 @@
 bool cf_dma_buf_can(int ordinal)
 {
 	const struct cf_cuda *cuda = cf_cuda_loaded();
-	CUdevice dev;
-	int value = 0;
+	int can;
 
 	return cuda && cuda->mem_get_handle_for_range &&
-	       cuda->device_get_attribute &&
-	       cuda->device_get(&dev, ordinal) == CF_CU_SUCCESS &&
-	       cuda->device_get_attribute(&value, CF_CU_DEVICE_DMA_BUF, dev) ==
+	       cf_cuda_attribute(ordinal, CF_CU_DEVICE_DMA_BUF, &can) ==
 		       CF_CU_SUCCESS &&
-	       value;
+	       can;
 }
 
 static CUresult export_as(const struct cf_cuda *cuda, struct cf_dma_buf *out,

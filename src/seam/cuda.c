@@ -216,6 +216,21 @@ const struct cf_cuda *cf_cuda_open(void)
 	return cuda;
 }
 
+CUresult cf_cuda_attribute(int ordinal, int attribute, int *value)
+{
+	const struct cf_cuda *cuda = cf_cuda_loaded();
+	CUdevice dev;
+	CUresult res;
+
+	*value = 0;
+	if (!cuda || !cuda->device_get_attribute)
+		return CF_CU_INVALID_VALUE;
+	res = cuda->device_get(&dev, ordinal);
+	return res == CF_CU_SUCCESS ?
+		       cuda->device_get_attribute(value, attribute, dev) :
+		       res;
+}
+
 const char *cf_cuda_error_name(int result)
 {
 	const struct cf_cuda *cuda = cf_cuda_loaded();

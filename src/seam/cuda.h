@@ -170,6 +170,12 @@ const struct cf_cuda *cf_cuda_look_again(void);
 /* Opens the driver if it must and initialises it; NULL if there is none. */
 const struct cf_cuda *cf_cuda_open(void);
 
+/*
+ * *value: an attribute of a GPU, 0 after a failure. CUDA_ERROR_INVALID_VALUE
+ * where the driver knows no such attribute, or none at all.
+ */
+CUresult cf_cuda_attribute(int ordinal, int attribute, int *value);
+
 /* The driver's name of a result, or "unknown". */
 const char *cf_cuda_error_name(int result);
 
