@@ -74,9 +74,9 @@ static CUresult launch(const struct cf_cuda *cuda, struct cf_volleys *volleys,
 		       struct cf_volley_set *set, unsigned nr_rows)
 {
 	uint64_t table =
-		set->shared_addr + offsetof(struct cf_volley_shared, rows);
+		set->pinned.gpu_addr + offsetof(struct cf_volley_shared, rows);
 	uint64_t done =
-		set->shared_addr + offsetof(struct cf_volley_shared, done);
+		set->pinned.gpu_addr + offsetof(struct cf_volley_shared, done);
 	void *params[] = { &table, &done, &set->flags, &set->seq };
 
 	set->seq = set->seq + 1 < CF_VOLLEY_CANCELLED ? set->seq + 1 : 1;

@@ -4,26 +4,15 @@
 
 #include <stdlib.h>
 #include "core/lane.h"
-#include "core/pinned.h"
-#include "seam/os.h"
 
 #define FLAGS_SIZE ((1 + CF_VOLLEY_ROWS) * sizeof(uint32_t))
 
-static CUresult make_shared(const struct cf_cuda *cuda,
-			    struct cf_volley_set *set)
+static CUresult make_shared(struct cf_volley_set *set)
 {
-	CUresult res;
-
-	set->shared = cf_os->map_anon(sizeof(*set->shared));
-	if (!set->shared)
+	if (cf_pinned_make(&set->pinned, sizeof(*set->shared), NULL, -1))
 		return CF_CU_OUT_OF_MEMORY;
-	res = cuda->mem_host_register(set->shared, sizeof(*set->shared),
-				      CF_CU_MEMHOSTREGISTER_PORTABLE);
-	if (res != CF_CU_SUCCESS)
-		return res;
-	set->pinned = true;
-	set->shared_addr = cf_pinned_gpu_addr(set->shared);
-	return set->shared_addr ? CF_CU_SUCCESS : CF_CU_NOT_SUPPORTED;
+	set->shared = (struct cf_volley_shared *)set->pinned.mem;
+	return set->pinned.gpu_addr ? CF_CU_SUCCESS : CF_CU_NOT_SUPPORTED;
 }
 
 /* Zero in flags means no launch: seq begins at 1. */
@@ -52,21 +41,13 @@ struct cf_volley_set *cf_volley_set_new(const struct cf_cuda *cuda,
 		*res = cuda->stream_create(&set->side,
 					   CF_CU_STREAM_NON_BLOCKING);
 	if (*res == CF_CU_SUCCESS)
-		*res = make_shared(cuda, set);
+		*res = make_shared(set);
 	if (*res == CF_CU_SUCCESS)
 		*res = make_flags(cuda, set);
 	if (*res == CF_CU_SUCCESS)
 		return set;
 	cf_volley_set_free(set, true);
 	return NULL;
-}
-
-/* Memory that the driver may still hold stays mapped; see cf_pinned_end. */
-static void shared_free(const struct cf_cuda *cuda, struct cf_volley_set *set)
-{
-	if (!set->pinned ||
-	    (cuda && cuda->mem_host_unregister(set->shared) == CF_CU_SUCCESS))
-		cf_os->unmap(set->shared, sizeof(*set->shared));
 }
 
 void cf_volley_set_free(struct cf_volley_set *set, bool alive)
@@ -80,6 +61,6 @@ void cf_volley_set_free(struct cf_volley_set *set, bool alive)
 	if (cuda && set->flags)
 		cuda->mem_free(set->flags);
 	if (set->shared)
-		shared_free(cuda, set);
+		cf_pinned_end(&set->pinned, alive);
 	free(set);
 }

@@ -11,6 +11,7 @@
 #include <stdatomic.h>
 #include <stdbool.h>
 #include <stdint.h>
+#include "core/pinned.h"
 #include "seam/cuda.h"
 
 #define CF_VOLLEY_ROWS 512
@@ -37,11 +38,10 @@ struct cf_volley_set {
 	struct cf_volley_set *next;
 	CUstream stream; /* of the launch; of the highest priority */
 	CUstream side;	 /* of the copies that cancel */
-	struct cf_volley_shared *shared;
-	uint64_t shared_addr; /* the GPU's address of shared */
-	CUdeviceptr flags;    /* in device memory: cancel, then claims */
+	struct cf_pinned pinned;
+	struct cf_volley_shared *shared; /* its memory */
+	CUdeviceptr flags; /* in device memory: cancel, then claims */
 	uint32_t seq;
-	bool pinned;
 };
 
 /* NULL: none can be made; *res is the driver's error, if it was one. */
