@@ -77,6 +77,18 @@ static inline bool cf_piece_blocks_match(const struct cf_piece *piece)
 		 (piece->handle->dio_align - 1));
 }
 
+/* The piece that size of its bytes are, from at on. */
+static inline struct cf_piece cf_piece_cut(const struct cf_piece *piece,
+					   size_t at, size_t size)
+{
+	struct cf_piece part = *piece;
+
+	part.mem.addr += at;
+	part.file_off += (off_t)at;
+	part.size = size;
+	return part;
+}
+
 /* Whether some of the part lies within `demote` bytes of an end. */
 static inline bool cf_piece_demotes(const struct cf_piece *piece,
 				    const struct cf_part *part)

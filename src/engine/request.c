@@ -66,9 +66,7 @@ struct cf_request cf_request_rest(const struct cf_request *req, size_t done)
 {
 	struct cf_request rest = *req;
 
-	rest.piece.mem.addr += done;
-	rest.piece.file_off += (off_t)done;
-	rest.piece.size -= done;
+	rest.piece = cf_piece_cut(&req->piece, done, req->piece.size - done);
 	return rest;
 }
 

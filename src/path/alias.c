@@ -158,17 +158,6 @@ static void carry(void *arg)
 	}
 }
 
-/* [at, at + size) of the piece, as a piece of its own. */
-static struct cf_piece cut(const struct cf_piece *piece, size_t at, size_t size)
-{
-	struct cf_piece part = *piece;
-
-	part.mem.addr += at;
-	part.file_off += (off_t)at;
-	part.size = size;
-	return part;
-}
-
 static size_t skew_of(const struct cf_piece *piece)
 {
 	return (size_t)piece->file_off & (piece->handle->page_align - 1);
@@ -191,7 +180,7 @@ static bool report(struct cf_feed *inner, size_t at, size_t size,
 static bool run_edge(const struct cf_piece *piece, size_t at, size_t size,
 		     struct cf_feed *feed)
 {
-	struct cf_piece edge = cut(piece, at, size);
+	struct cf_piece edge = cf_piece_cut(piece, at, size);
 	struct cf_crew nobody = { .helpers = 0 };
 	struct cf_feed inner;
 
@@ -208,7 +197,7 @@ static bool run_edge(const struct cf_piece *piece, size_t at, size_t size,
 static bool run_blocks(const struct cf_piece *piece, size_t at, size_t size,
 		       struct cf_feed *feed, struct cf_crew *crew)
 {
-	struct cf_piece near = cut(piece, at, size);
+	struct cf_piece near = cf_piece_cut(piece, at, size);
 	struct load load = { .piece = &near };
 	struct cf_feed inner;
 	struct cf_ring *ring = cf_direct_ring(piece);

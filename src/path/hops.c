@@ -30,13 +30,11 @@ bool cf_hops_pay(const struct cf_memory *mem, size_t size)
 
 static void carry_plainly(const struct cf_leg *leg)
 {
-	struct cf_piece alone = *leg->piece;
+	struct cf_piece alone =
+		cf_piece_cut(leg->piece, leg->part.at, leg->part.size);
 	struct cf_crew nobody = { .helpers = 0 };
 	struct cf_feed inner;
 
-	alone.mem.addr += leg->part.at;
-	alone.file_off += (off_t)leg->part.at;
-	alone.size = leg->part.size;
 	alone.near = alone.express = alone.flagged = false;
 	alone.demote = 0;
 	alone.flights = 0; /* a piece of a bundle was never planned */

@@ -85,13 +85,10 @@ static void stop(struct ride *ride, ssize_t n)
 /* A part of the piece through host memory. Bytes, or a negative code. */
 static ssize_t by_host(const struct ride *ride, size_t at, size_t size)
 {
-	struct cf_piece part = *ride->piece;
+	struct cf_piece part = cf_piece_cut(ride->piece, at, size);
 	struct cf_crew nobody = { .helpers = 0 };
 	struct cf_feed feed;
 
-	part.mem.addr += at;
-	part.file_off += (off_t)at;
-	part.size = size;
 	part.ordered = false; /* begin has waited for the whole piece */
 	part.flights = 0;
 	cf_feed_init(&feed, size,
