@@ -21,8 +21,7 @@
 static bool matters(const struct cf_piece *piece)
 {
 	return piece->op == CF_READ && piece->size >= FROM && !piece->ferry &&
-	       !piece->handle->fs_ops &&
-	       !cf_file_is_direct(piece->handle, piece->via);
+	       cf_piece_is_buffered(piece);
 }
 
 /* Whether it begins where the handle's last read ended. Relaxed: a hint. */

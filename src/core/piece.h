@@ -12,6 +12,7 @@
 #include <sys/types.h>
 #include "core/alias.h"
 #include "core/feed.h"
+#include "core/file.h"
 #include "core/handle.h"
 #include "core/memory.h"
 #include "core/windows.h"
@@ -68,6 +69,13 @@ struct cf_piece {
 static inline const char *cf_op_name(enum cf_op op)
 {
 	return op == CF_READ ? "read" : "write";
+}
+
+/* Its bytes go through the page cache, by system calls of ours. */
+static inline bool cf_piece_is_buffered(const struct cf_piece *piece)
+{
+	return !piece->handle->fs_ops &&
+	       !cf_file_is_direct(piece->handle, piece->via);
 }
 
 /* Memory and file are cut by blocks alike, so that all but edges go direct. */

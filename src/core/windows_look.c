@@ -77,8 +77,7 @@ static enum cf_sight glance(const struct cf_piece *piece, enum cf_among among,
 {
 	if (piece->op != CF_READ || piece->mem.kind == CF_MEMORY_HOST)
 		return CF_SIGHT_NO_READ;
-	if (piece->handle->fs_ops ||
-	    cf_file_is_direct(piece->handle, piece->via))
+	if (!cf_piece_is_buffered(piece))
 		return CF_SIGHT_NO_PAGES;
 	if (!is_known_to_be_safe(piece->handle))
 		return CF_SIGHT_STRANGER;

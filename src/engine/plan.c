@@ -165,8 +165,7 @@ bool cf_plan_can_be_brisk(const struct cf_piece *piece,
 	return path == &cf_path_staged && piece->op == CF_READ &&
 	       piece->size >= BRISK_FROM &&
 	       piece->size < cf_plan_bound(brisk_to) && !piece->ferry &&
-	       !piece->handle->fs_ops &&
-	       !cf_file_is_direct(piece->handle, piece->via) &&
+	       cf_piece_is_buffered(piece) &&
 	       cf_plan_bound(workers[CF_TEAM_IO]) >= BRISK_WORKERS;
 }
 

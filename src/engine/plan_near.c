@@ -6,7 +6,6 @@
 #include "engine/plan_near.h"
 
 #include <limits.h>
-#include "core/file.h"
 #include "core/numbers.h"
 #include "engine/plan_limits.h"
 #include "engine/plan_step.h"
@@ -28,8 +27,7 @@ static bool can_be_near(const struct cf_piece *piece,
 	return path == &cf_path_staged && piece->op == CF_READ &&
 	       piece->combine && piece->size > CF_PLAN_EXPRESS_ALONE &&
 	       piece->size <= NEAR_MAX && !piece->cold && !piece->ferry &&
-	       !piece->handle->fs_ops &&
-	       !cf_file_is_direct(piece->handle, piece->via);
+	       cf_piece_is_buffered(piece);
 }
 
 unsigned cf_plan_near_room(const struct cf_piece *piece,

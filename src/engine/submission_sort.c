@@ -7,7 +7,6 @@
  * the other gets the next bytes ready; more would only spin for it. Writes that
  * can be spread (core/spread.h) need no such lock where there are many.
  */
-#include "core/file.h"
 #include "core/numbers.h"
 #include "core/spread.h"
 #include "engine/plan_batch.h"
@@ -39,8 +38,8 @@ static bool may_sail(const struct cf_entry *entry)
 
 static bool is_buffered_write(const struct cf_piece *piece)
 {
-	return piece->op == CF_WRITE && piece->size && !piece->handle->fs_ops &&
-	       !cf_file_is_direct(piece->handle, piece->via);
+	return piece->op == CF_WRITE && piece->size &&
+	       cf_piece_is_buffered(piece);
 }
 
 /*

@@ -16,7 +16,6 @@
 #include <pthread.h>
 #include <stdatomic.h>
 #include "core/cold.h"
-#include "core/file.h"
 #include "engine/deadline.h"
 #include "engine/plan_limits.h"
 
@@ -55,9 +54,7 @@ static bool needs_turn(const struct cf_piece *piece,
 {
 	return path == &cf_path_staged && piece->op == CF_READ &&
 	       piece->size >= FROM && cf_plan_bound(turns) &&
-	       !piece->handle->fs_ops &&
-	       !cf_file_is_direct(piece->handle, piece->via) &&
-	       !cf_cold_lately(piece->handle);
+	       cf_piece_is_buffered(piece) && !cf_cold_lately(piece->handle);
 }
 
 static unsigned turn_of(size_t size)

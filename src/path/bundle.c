@@ -21,8 +21,7 @@ _Static_assert(CF_BUNDLE_MAX <= CF_COPIES_MAX, "one call copies a bundle");
 bool cf_bundle_can(const struct cf_piece *piece)
 {
 	return piece->mem.kind != CF_MEMORY_HOST && piece->size &&
-	       piece->size <= CF_BUNDLE_MAX_SIZE && !piece->handle->fs_ops &&
-	       !cf_file_is_direct(piece->handle, piece->via);
+	       piece->size <= CF_BUNDLE_MAX_SIZE && cf_piece_is_buffered(piece);
 }
 
 size_t cf_bundle_need(const struct cf_piece *piece)

@@ -8,7 +8,6 @@
 #include "path/convoy.h"
 
 #include "core/copy_in.h"
-#include "core/file.h"
 #include "core/numbers.h"
 #include "core/visit.h"
 #include "path/slot_io.h"
@@ -38,8 +37,7 @@ struct journey {
 bool cf_convoy_can(const struct cf_piece *piece)
 {
 	return piece->op == CF_READ && piece->mem.kind != CF_MEMORY_HOST &&
-	       !piece->handle->fs_ops &&
-	       !cf_file_is_direct(piece->handle, piece->via);
+	       cf_piece_is_buffered(piece);
 }
 
 /* ---------------------------------------------------------------- copies */
