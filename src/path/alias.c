@@ -45,15 +45,7 @@ static enum cf_why why_refused(const struct cf_piece *piece)
 /* Which whole blocks can go straight between file and alias. */
 static struct cf_file_way blocks_of(const struct cf_piece *piece)
 {
-	const struct cf_transfer t = { .handle = piece->handle,
-				       .write = piece->op == CF_WRITE,
-				       .via = piece->via,
-				       .buf = (char *)cf_alias_at(
-					       piece->alias, piece->mem.addr),
-				       .size = piece->size,
-				       .off = piece->file_off };
-
-	return cf_file_way(&t);
+	return cf_path_way(piece, cf_alias_at(piece->alias, piece->mem.addr));
 }
 
 bool cf_path_alias_takes_all(const struct cf_piece *piece)

@@ -16,14 +16,7 @@ static enum cf_why host_can(const struct cf_piece *piece,
 
 static struct cf_file_way host_way(const struct cf_piece *piece)
 {
-	const struct cf_transfer t = { .handle = piece->handle,
-				       .write = piece->op == CF_WRITE,
-				       .via = piece->via,
-				       .buf = (char *)piece->mem.addr,
-				       .size = piece->size,
-				       .off = piece->file_off };
-
-	return cf_file_way(&t);
+	return cf_path_way(piece, piece->mem.addr);
 }
 
 static ssize_t move(const struct cf_piece *piece, size_t at, size_t size)

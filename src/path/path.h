@@ -165,6 +165,20 @@ int cf_path_settle_write(const struct cf_piece *piece);
  */
 void cf_path_arrive(const struct cf_piece *piece, struct cf_feed *feed);
 
+/* How a piece meets the file if its bytes are moved to and from buf. */
+static inline struct cf_file_way cf_path_way(const struct cf_piece *piece,
+					     uintptr_t buf)
+{
+	const struct cf_transfer t = { .handle = piece->handle,
+				       .write = piece->op == CF_WRITE,
+				       .via = piece->via,
+				       .buf = (char *)buf,
+				       .size = piece->size,
+				       .off = piece->file_off };
+
+	return cf_file_way(&t);
+}
+
 /* The host path for a piece that is one part: no feed. Bytes, or -errno. */
 ssize_t cf_path_host_whole(const struct cf_piece *piece);
 

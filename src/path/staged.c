@@ -29,13 +29,7 @@ static enum cf_why staged_can(const struct cf_piece *piece,
  */
 static struct cf_file_way staged_way(const struct cf_piece *piece)
 {
-	const struct cf_transfer t = { .handle = piece->handle,
-				       .write = piece->op == CF_WRITE,
-				       .via = piece->via,
-				       .buf = (char *)piece->file_off,
-				       .size = piece->size,
-				       .off = piece->file_off };
-	struct cf_file_way way = cf_file_way(&t);
+	struct cf_file_way way = cf_path_way(piece, (uintptr_t)piece->file_off);
 
 	if (piece->op == CF_READ && way.cached == CF_CACHED_EDGES)
 		way = (struct cf_file_way){ .direct = piece->size };
