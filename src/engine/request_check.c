@@ -198,7 +198,7 @@ static void fill_in(struct cf_request *req, const struct cf_call *call,
 	piece->combine = rules->combine;
 	piece->brisk = false;
 	piece->near = false;
-	piece->ordered = rules->ordered;
+	piece->ordered = rules->ordered & (call->op == CF_WRITE);
 }
 
 /* assumed: the kind of memory to take for granted, or NULL. */

@@ -22,7 +22,7 @@ struct cf_rules {
 	struct cf_policy policy;
 	enum cf_hybrid hybrid;
 	bool combine; /* as in struct cf_piece */
-	bool ordered; /* as there */
+	bool ordered; /* as there, of a write */
 };
 
 /* They are valid as long as the configuration. */

@@ -50,7 +50,7 @@ static bool needs_order(const struct cf_entry *entry)
 {
 	const struct cf_piece *piece = &entry->req.piece;
 
-	return piece->op == CF_WRITE && piece->ordered && piece->size &&
+	return piece->ordered && piece->size &&
 	       piece->mem.kind != CF_MEMORY_HOST;
 }
 

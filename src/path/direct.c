@@ -159,9 +159,8 @@ static struct cf_slot *another_slot(const struct stage *stage)
 {
 	struct cf_pool *pool = stage->given->pool;
 
-	return stage->piece->op == CF_WRITE && stage->piece->ordered ?
-		       cf_slot_try_spare(pool) :
-		       cf_slot_try_lease(pool);
+	return stage->piece->ordered ? cf_slot_try_spare(pool) :
+				       cf_slot_try_lease(pool);
 }
 
 /* Makes the cells that are wanted, as far as slots are free. */

@@ -11,9 +11,7 @@ int cf_path_no_settle(const struct cf_piece *piece)
 
 int cf_path_settle_write(const struct cf_piece *piece)
 {
-	if (piece->op == CF_READ || !piece->ordered)
-		return 0;
-	return cf_path_staged.settle(piece);
+	return piece->ordered ? cf_path_staged.settle(piece) : 0;
 }
 
 void cf_path_arrive(const struct cf_piece *piece, struct cf_feed *feed)

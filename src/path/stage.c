@@ -129,11 +129,6 @@ static int wait_copy(const struct stage *stage, size_t k)
 		stage->cuda->event_synchronize(stage->lane->done[k]));
 }
 
-static bool is_ordered(const struct stage *stage)
-{
-	return stage->piece->op == CF_WRITE && stage->piece->ordered;
-}
-
 /* Takes one more slot for the overlap, if one is free. */
 static void widen(struct stage *stage)
 {
@@ -141,8 +136,8 @@ static void widen(struct stage *stage)
 
 	if (stage->nr_slots == SLOTS)
 		return;
-	slot = is_ordered(stage) ? cf_slot_try_spare(stage->pool) :
-				   cf_slot_try_lease(stage->pool);
+	slot = stage->piece->ordered ? cf_slot_try_spare(stage->pool) :
+				       cf_slot_try_lease(stage->pool);
 	if (slot)
 		stage->slots[stage->nr_slots++] = slot;
 }
@@ -290,7 +285,7 @@ static int lease_first(struct stage *stage, bool *wait)
 {
 	int err = 0;
 
-	*wait = is_ordered(stage);
+	*wait = stage->piece->ordered;
 	if (*wait) {
 		stage->slots[0] = cf_slot_try_spare(stage->pool);
 		if (stage->slots[0])
