@@ -136,9 +136,8 @@ int cf_device_find(const struct cf_memory *mem, struct cf_device **dev)
 	pthread_mutex_unlock(&make_lock);
 	if (err)
 		cf_log(CF_LOG_ERROR, "device %d: %s", mem->ordinal,
-		       cf_is_cuda_error(err) ?
-			       cf_cuda_error_name(cf_cuda_result(err)) :
-			       "out of memory");
+		       cf_is_cuda_error(err) ? cf_cuda_name_in(err) :
+					       "out of memory");
 	return err;
 }
 

@@ -44,8 +44,7 @@ static bool is_passing(int err)
 
 static const char *text_of(int err)
 {
-	return cf_is_cuda_error(err) ? cf_cuda_error_name(cf_cuda_result(err)) :
-				       strerror(-err);
+	return cf_is_cuda_error(err) ? cf_cuda_name_in(err) : strerror(-err);
 }
 
 void cf_refusal_note(const struct cf_piece *piece, const char *step,

@@ -51,10 +51,7 @@ static bool load_kernel(const struct cf_cuda *cuda, struct cf_dock *dock)
 		cf_log(CF_LOG_WARN,
 		       "stream IO: no kernel in context " CF_TAG
 		       " (code %d %s), copies go in streams of their own",
-		       cf_tag(dock->ctx), err,
-		       cf_is_cuda_error(err) ?
-			       cf_cuda_error_name(cf_cuda_result(err)) :
-			       "");
+		       cf_tag(dock->ctx), err, cf_cuda_name_in(err));
 	return true;
 }
 

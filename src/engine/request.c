@@ -42,10 +42,7 @@ static void log_failure(const struct cf_request *req, int code)
 		       cf_op_name(piece->op), cf_handle_number(piece->handle),
 		       (long long)piece->file_off, piece->size,
 		       cf_memory_kind_name(piece->mem.kind), code,
-		       cf_is_cuda_error(code) ? " " : "",
-		       cf_is_cuda_error(code) ?
-			       cf_cuda_error_name(cf_cuda_result(code)) :
-			       "",
+		       cf_is_cuda_error(code) ? " " : "", cf_cuda_name_in(code),
 		       req->route.path ? req->route.path->name : "none");
 }
 

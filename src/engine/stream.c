@@ -46,13 +46,6 @@ static int find_driver(int unsupported, const struct cf_cuda **cuda)
 	return 0;
 }
 
-/* The driver's name of a CUDA code; else an empty text. */
-static const char *name_of(int err)
-{
-	return cf_is_cuda_error(err) ? cf_cuda_error_name(cf_cuda_result(err)) :
-				       "";
-}
-
 static int do_register(CUstream stream, unsigned flags)
 {
 	const struct cf_cuda *cuda;
@@ -66,7 +59,8 @@ static int do_register(CUstream stream, unsigned flags)
 	if (err) {
 		cf_log(CF_LOG_ERROR, "stream register stream " CF_TAG ": %s",
 		       cf_tag(stream),
-		       *name_of(err) ? name_of(err) : "not possible");
+		       cf_is_cuda_error(err) ? cf_cuda_name_in(err) :
+					       "not possible");
 		return -CU_FILE_INVALID_VALUE;
 	}
 	err = cf_context_enter(at.ctx, &scope);
@@ -232,7 +226,7 @@ int cf_stream_submit(const struct cf_sop_call *call)
 		       cf_op_name(call->errand.call.op), cf_tag(call->stream),
 		       cf_handle_words(call->errand.call.handle),
 		       cf_tag(call->errand.call.base), err,
-		       *name_of(err) ? " " : "", name_of(err));
+		       cf_is_cuda_error(err) ? " " : "", cf_cuda_name_in(err));
 	return err;
 }
 
@@ -281,7 +275,7 @@ int cf_stream_submit_batch(CUfileBatchHandle_t batch, unsigned nr,
 		       "batch " CF_TAG " of %u in stream " CF_TAG
 		       ": refused, code %d%s%s",
 		       cf_tag(batch), nr, cf_tag(stream), err,
-		       *name_of(err) ? " " : "", name_of(err));
+		       cf_is_cuda_error(err) ? " " : "", cf_cuda_name_in(err));
 	return err;
 }
 

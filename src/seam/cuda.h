@@ -179,6 +179,14 @@ CUresult cf_cuda_attribute(int ordinal, int attribute, int *value);
 /* The driver's name of a result, or "unknown". */
 const char *cf_cuda_error_name(int result);
 
+/* The same for the result inside a code; "" for a code that has none. */
+static inline const char *cf_cuda_name_in(int code)
+{
+	return cf_is_cuda_error(code) ?
+		       cf_cuda_error_name(cf_cuda_result(code)) :
+		       "";
+}
+
 /* fork: no thread may be in the middle of filling the table. */
 void cf_cuda_fork_prepare(void);
 void cf_cuda_fork_release(void); /* in parent and child */
