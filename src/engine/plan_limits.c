@@ -85,10 +85,11 @@ static unsigned ferry_helpers_allowed(const struct cf_config *config,
 	return cf_least(workers, helpers_allowed(config));
 }
 
-static size_t split_allowed(const struct cf_config *config)
+/* A ring splits, too: a configured size from which to split holds for it. */
+static size_t split_allowed(const struct cf_config *config, size_t ours)
 {
 	if (is_default(config, CF_CFG_MIN_IO_THRESHOLD_SIZE_KB))
-		return SPLIT_FROM;
+		return ours;
 	return cf_config_size(config, CF_CFG_MIN_IO_THRESHOLD_SIZE_KB) * KIB;
 }
 
@@ -98,14 +99,6 @@ static size_t brisk_allowed(const struct cf_config *config)
 	return is_default(config, CF_CFG_MIN_IO_THRESHOLD_SIZE_KB) ?
 		       SPLIT_FROM :
 		       0;
-}
-
-/* A ring splits, too: a configured size from which to split holds for it. */
-static size_t ring_allowed(const struct cf_config *config)
-{
-	if (is_default(config, CF_CFG_MIN_IO_THRESHOLD_SIZE_KB))
-		return RING_FROM;
-	return cf_config_size(config, CF_CFG_MIN_IO_THRESHOLD_SIZE_KB) * KIB;
 }
 
 /*
@@ -155,9 +148,9 @@ void cf_plan_configure(const struct cf_config *config)
 	SET(ferry_helpers, ferry_helpers_allowed(config, workers));
 	SET(cpus, cpus);
 	SET(turns, cpus + MORE_TURNS);
-	SET(split_from, split_allowed(config));
+	SET(split_from, split_allowed(config, SPLIT_FROM));
 	SET(brisk_to, brisk_allowed(config));
-	SET(ring_from, ring_allowed(config));
+	SET(ring_from, split_allowed(config, RING_FROM));
 	SET(step, cf_power_below(cf_plan_slot_size(config)));
 	SET(can_demote, cf_cache_can_demote());
 	SET(may_flag, !cf_config_bool(config, CF_CFG_STREAM_MEMOPS_BYPASS));
