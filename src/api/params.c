@@ -134,16 +134,14 @@ CUfileError_t cuFileSetParameterBool(CUFileBoolConfigParameter_t param,
 		cf_staged_set_bool(cf_config_staged(), (enum cf_cfg)id, value));
 }
 
-/* The log's path is -EINVALID unless one was set. */
+/* EINVALID, too, for the log's path unless one was set. */
 static int copy_text(const struct cf_value *v, enum cf_cfg id, char *desc_str,
 		     size_t size)
 {
 	size_t needed = strlen(v->text) + 1;
 
-	if (id == CF_CFG_LOGFILE_PATH &&
-	    cf_value_source(v) == CF_CFG_FROM_DEFAULT)
-		return EINVALID;
-	if (needed > size)
+	if (needed > size || (id == CF_CFG_LOGFILE_PATH &&
+			      cf_value_source(v) == CF_CFG_FROM_DEFAULT))
 		return EINVALID;
 	memcpy(desc_str, v->text, needed);
 	return 0;

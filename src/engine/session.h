@@ -2,8 +2,9 @@
 /*
  * session - from the first open to the last close of the driver.
  *
- * Opening reads the configuration and counts the processors, nothing else: no
- * thread, no CUDA, no file but the configuration's own and /proc/self/task.
+ * Opening reads the configuration and counts the processors: no thread, no
+ * CUDA, and of files only the configuration's own and small ones of the kernel.
+ * Statistics, nvidia-fs and NICs have more of them, where they are wanted.
  * Some calls open implicitly; registering a file or a buffer then counts as one
  * use, asking for properties does not (contract 3.3, behaviour "Driver and
  * parameters").
