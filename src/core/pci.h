@@ -27,7 +27,7 @@ struct cf_pci {
 	uint64_t bar_kib; /* of the largest memory region */
 };
 
-/* 0 and *list (free it; NULL if there are no devices), or -errno. */
+/* 0 and *list (free it; NULL if there are no devices), or -errno and NULL. */
 int cf_pci_list(struct cf_pci **list, unsigned *nr);
 
 /*

@@ -112,10 +112,7 @@ static void rank(struct cf_remote *remote, int ordinal)
 	struct cf_pci *list;
 	unsigned nr;
 
-	if (cf_pci_list(&list, &nr)) {
-		list = NULL;
-		nr = 0;
-	}
+	(void)cf_pci_list(&list, &nr); /* of nothing, after an error */
 	gpu = find_gpu(list, nr, ordinal);
 	for (unsigned i = 0; i < remote->nr; i++)
 		remote->way[i].order = order_of(

@@ -248,7 +248,6 @@ static void run_watch(struct cf_task *task)
 	bool has_watch = true, asks = false;
 	struct cf_sop *sop = NULL;
 
-	(void)task;
 	count_watcher(1);
 	do {
 		if (has_watch) {

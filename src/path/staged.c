@@ -64,8 +64,6 @@ static void carry(void *arg)
 /* *begun stays false: all of this can be done again in a new context. */
 static int settle_in(struct cf_device *dev, void *unused, bool *begun)
 {
-	(void)unused;
-	(void)begun;
 	return cf_stage_settle(dev);
 }
 
