@@ -45,3 +45,9 @@ void cf_rest_renew(struct cf_rest *rest)
 	atomic_store_explicit(&rest->next_ns, rest->shortest_ns,
 			      memory_order_relaxed);
 }
+
+void cf_rest_end(struct cf_rest *rest)
+{
+	cf_rest_renew(rest);
+	atomic_store_explicit(&rest->until, 0, memory_order_relaxed);
+}

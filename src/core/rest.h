@@ -17,6 +17,13 @@ struct cf_rest {
 	int64_t shortest_ns, longest_ns;
 };
 
+/* Of a static object, in place of cf_rest_init. */
+#define CF_REST(shortest, longest) \
+	{ \
+		.next_ns = (shortest), .shortest_ns = (shortest), \
+		.longest_ns = (longest) \
+	}
+
 void cf_rest_init(struct cf_rest *rest, int64_t shortest_ns,
 		  int64_t longest_ns);
 
@@ -25,5 +32,7 @@ bool cf_rest_holds(struct cf_rest *rest);
 int64_t cf_rest_begin(struct cf_rest *rest);
 /* The next rest will be the shortest again. */
 void cf_rest_renew(struct cf_rest *rest);
+/* The same, and if one holds, it ends. */
+void cf_rest_end(struct cf_rest *rest);
 
 #endif

@@ -32,7 +32,7 @@ static _Atomic bool allowed;
 static _Atomic int64_t gained = BEAR_NS; /* ns that may still be lost */
 static _Atomic int64_t spare; /* more to lose, as one thread was no quicker */
 static struct pace helped, alone;
-static struct cf_rest rest;
+static struct cf_rest rest = CF_REST(REST_NS, MAX_REST_NS);
 
 #define GET(name) atomic_load_explicit(&(name), memory_order_relaxed)
 #define SET(name, value) \
@@ -121,7 +121,7 @@ static void forget_losses(void)
 void cf_worth_allow(bool yes)
 {
 	SET(allowed, yes);
-	cf_rest_init(&rest, REST_NS, MAX_REST_NS);
+	cf_rest_end(&rest);
 	forget_losses();
 }
 

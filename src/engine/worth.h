@@ -19,7 +19,10 @@
 
 #include "core/piece.h"
 
-/* opencufile.helpers_rest; false: helpers are always allowed. */
+/*
+ * opencufile.helpers_rest; false: helpers are always allowed. All is forgotten.
+ * Reads may run meanwhile: every setter of a limit comes here.
+ */
 void cf_worth_allow(bool yes);
 
 /* Whether the piece may have helpers; else the caller sets its `unhelped`. */

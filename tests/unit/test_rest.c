@@ -95,6 +95,16 @@ static void a_rest_that_begins_as_one_is_found_over_stands(void **state)
 	assert_true(cf_rest_holds(&rest));
 }
 
+static void one_that_is_ended_does_not_hold_any_more(void **state)
+{
+	(void)state;
+	takes(SHORTEST_NS);
+	assert_int_equal(cf_rest_begin(&rest), 2 * SHORTEST_NS);
+	cf_rest_end(&rest);
+	assert_false(cf_rest_holds(&rest));
+	takes(SHORTEST_NS);
+}
+
 #define TEST(name) cmocka_unit_test_setup(name, setup)
 
 int main(void)
@@ -105,6 +115,7 @@ int main(void)
 		TEST(a_rest_stands_when_all_is_well_again),
 		TEST(who_does_not_rest_looks_at_no_clock),
 		TEST(a_rest_that_begins_as_one_is_found_over_stands),
+		TEST(one_that_is_ended_does_not_hold_any_more),
 	};
 
 	th_start(10);

@@ -4,6 +4,7 @@
 #include "harness.h"
 
 #include <fcntl.h>
+#include <pthread.h>
 #include "core/handle.h"
 #include "seam/os.h"
 
@@ -195,6 +196,31 @@ static void others_have_their_helpers(void **state)
 	assert_false(cf_worth_helpers(&piece));
 }
 
+static void *allow_again_and_again(void *arg)
+{
+	(void)arg;
+	for (int i = 0; i < 1000; i++)
+		cf_worth_allow(true);
+	return NULL;
+}
+
+/* A client sets limits while it reads. The thread sanitizer looks on. */
+static void it_may_be_allowed_again_while_reads_run(void **state)
+{
+	pthread_t thread;
+
+	(void)state;
+	assert_int_equal(
+		pthread_create(&thread, NULL, allow_again_and_again, NULL), 0);
+	for (int i = 0; i < 1000; i++)
+		takes(ALONE_NS + 11 * MS);
+	pthread_join(thread, NULL);
+	cf_worth_allow(true);
+	assert_true(cf_worth_helpers(&piece));
+	takes(ALONE_NS + 11 * MS);
+	assert_int_equal(rests_ms(ALONE_NS), 2);
+}
+
 #define TEST(name) cmocka_unit_test_setup(name, begin)
 
 int main(void)
@@ -209,6 +235,7 @@ int main(void)
 		TEST(where_none_shall_rest_none_does),
 		TEST(others_do_not_count),
 		TEST(others_have_their_helpers),
+		TEST(it_may_be_allowed_again_while_reads_run),
 	};
 
 	th_start(30);
