@@ -105,6 +105,16 @@ void cf_lane_give_back(struct cf_lanes *lanes, struct cf_lane *lane)
 	pthread_mutex_unlock(&lanes->lock);
 }
 
+void cf_lane_drop(struct cf_lane *lane)
+{
+	const struct cf_cuda *cuda = cf_cuda_loaded();
+
+	if (cuda)
+		lane_free(cuda, lane);
+	else
+		free(lane);
+}
+
 CUevent cf_lane_sleeper(struct cf_lane *lane, size_t k)
 {
 	const struct cf_cuda *cuda = cf_cuda_loaded();

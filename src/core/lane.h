@@ -53,6 +53,11 @@ bool cf_lane_ends_by(const struct cf_cuda *cuda, CUstream stream,
 /* The lanes' context is current. 0, -ENOMEM or a CUDA code. Any thread. */
 int cf_lane_lease(struct cf_lanes *lanes, struct cf_lane **lane);
 void cf_lane_give_back(struct cf_lanes *lanes, struct cf_lane *lane);
+/*
+ * In place of giving it back: for a lane that may wait for other streams, and
+ * has no copies. Who leased it next would wait for them too.
+ */
+void cf_lane_drop(struct cf_lane *lane);
 
 /*
  * The event in place of done[k], for a thread that will wait asleep instead of

@@ -265,6 +265,15 @@ static void stage_end(struct stage *stage, bool failed)
 		cf_lane_give_back(&stage->dev->lanes, stage->lane);
 }
 
+/* A lane that may wait goes, unless its context and all of that is dead. */
+static void end_settling(struct cf_device *dev, struct cf_lane *lane, int err)
+{
+	if (err && !cf_device_failed(dev, err))
+		cf_lane_drop(lane);
+	else
+		cf_lane_give_back(&dev->lanes, lane);
+}
+
 int cf_stage_settle(struct cf_device *dev)
 {
 	struct cf_lane *lane;
@@ -276,7 +285,7 @@ int cf_stage_settle(struct cf_device *dev)
 	if (!err)
 		err = cf_cuda_code(
 			cf_cuda_entered()->stream_synchronize(lane->stream));
-	cf_lane_give_back(&dev->lanes, lane);
+	end_settling(dev, lane, err);
 	return err;
 }
 

@@ -4,8 +4,10 @@
  * default streams (behaviour, principle 5). The fake driver makes work of the
  * default streams late, so that a write that does not wait reads old bytes.
  */
+#include <errno.h>
 #include <fcntl.h>
 #include <opencufile.h>
+#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 #include "harness.h"
@@ -191,6 +193,42 @@ static void a_write_that_threads_share_sees_it(void **state)
 	unsetenv("OCF_IO_URING");
 }
 
+/*
+ * Its lane waits for a default stream, and that one for another stream; who
+ * gets the lane next would wait with it, even the one that they wait for.
+ */
+static void a_write_that_cannot_wait_leaves_no_lane_that_waits(void **state)
+{
+	ocf_explain_t e = { .struct_size = sizeof(e) };
+	struct th_gate gate = { false };
+	CUstream before;
+	struct th_pair p;
+
+	(void)state;
+	th_need_fake();
+	setenv("OCF_IO_URING", "0", 1);
+	th_pair_make(&p, TH_ODIRECT, SHARED, 0);
+	assert_int_equal(
+		ocf_explain_write(p.fh, p.mem.ptr, SHARED, 0, 0, &e).err, 0);
+	if (e.carriers < 2 || strcmp(e.path, "staged"))
+		th_skip("the write is not shared by carriers that copy");
+	assert_int_equal(cuFileWrite(p.fh, p.mem.ptr, SHARED, 0, 0), SHARED);
+	assert_int_equal(cuStreamCreate(&before, 0), 0);
+	th_gate_put(&gate, before);
+	assert_int_equal(
+		cuMemsetD8Async((uintptr_t)p.mem.ptr, 0x42, SHARED, NULL), 0);
+	assert_int_equal(th_fake()->plan("cuStreamSynchronize:1=1"), 0);
+	assert_int_equal(cuFileWrite(p.fh, p.mem.ptr, SHARED, 0, 0), -1);
+	assert_int_equal(errno, CU_FILE_CUDA_DRIVER_ERROR);
+	th_fake()->plan_clear();
+	assert_int_equal(cuFileRead(p.fh, p.mem.ptr, SIZE, 0, 0), SIZE);
+	atomic_store(&gate.open, true);
+	assert_int_equal(cuCtxSynchronize(), 0);
+	assert_int_equal(cuStreamDestroy(before), 0);
+	th_pair_end(&p);
+	unsetenv("OCF_IO_URING");
+}
+
 /* True if the write, without its order, took the bytes from before. */
 static bool writes_old_bytes(size_t i, unsigned char *got)
 {
@@ -295,7 +333,7 @@ static void a_read_does_not_wait_for_the_default_stream(void **state)
 }
 
 #define NR_CELLS (2 * NR_ROWS)
-#define NR_OTHERS 5
+#define NR_OTHERS 6
 
 #define SHARED_ON(kind) \
 	{ \
@@ -324,6 +362,9 @@ int main(void)
 			th_teardown_close),
 		SHARED_ON(TH_ODIRECT),
 		SHARED_ON(TH_TMPFS),
+		cmocka_unit_test_teardown(
+			a_write_that_cannot_wait_leaves_no_lane_that_waits,
+			th_teardown_close),
 	};
 
 	th_start(60);
