@@ -8,11 +8,12 @@
 #include "engine/session.h"
 
 static struct cf_call call_of(const CUfileIOParams_t *params,
-			      struct cf_ferry *ferry)
+			      struct cf_handle *held, struct cf_ferry *ferry)
 {
 	return (struct cf_call){
 		.op = params->opcode == CUFILE_WRITE ? CF_WRITE : CF_READ,
 		.handle = params->fh,
+		.held = held,
 		.base = params->u.batch.devPtr_base,
 		.size = params->u.batch.size,
 		.file_off = params->u.batch.file_offset,
@@ -23,10 +24,10 @@ static struct cf_call call_of(const CUfileIOParams_t *params,
 }
 
 int cf_entry_init(struct cf_entry *entry, const CUfileIOParams_t *params,
-		  struct cf_facts *last, struct cf_ferry *ferry,
-		  const char **why)
+		  struct cf_facts *last, struct cf_handle *held,
+		  struct cf_ferry *ferry, const char **why)
 {
-	struct cf_call call = call_of(params, ferry);
+	struct cf_call call = call_of(params, held, ferry);
 	int err;
 
 	*why = "no such mode";
@@ -60,7 +61,7 @@ bool cf_entry_init_like(struct cf_entry *entry, const CUfileIOParams_t *params,
 	    params->fh != before_params->fh ||
 	    params->u.batch.devPtr_base != before_params->u.batch.devPtr_base)
 		return false;
-	call = call_of(params, NULL);
+	call = call_of(params, NULL, NULL);
 	if (!cf_request_init_like(&entry->req, &call, &before->req, last))
 		return false;
 	entry->cookie = params->cookie;

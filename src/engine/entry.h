@@ -9,11 +9,11 @@
  * Makes the entry that params ask for, and its request. 0; or a negative code
  * and *why, holding nothing: what is wrong with params, or
  * -CU_FILE_IO_NOT_SUPPORTED where no path may carry it. last: as for
- * cf_request_init_next.
+ * cf_request_init_next; held: as in struct cf_call.
  */
 int cf_entry_init(struct cf_entry *entry, const CUfileIOParams_t *params,
-		  struct cf_facts *last, struct cf_ferry *ferry,
-		  const char **why);
+		  struct cf_facts *last, struct cf_handle *held,
+		  struct cf_ferry *ferry, const char **why);
 
 /*
  * The same for an entry that differs from the one before it in the submission

@@ -47,6 +47,7 @@ ssize_t cf_errand_run(const struct cf_errand *errand)
 		       cf_op_name(call.op), cf_handle_words(call.handle));
 		return -CU_FILE_HANDLE_NOT_REGISTERED;
 	}
+	call.held = handle;
 	read_numbers(errand, errand->fixed, &call);
 	call.facts = &errand->facts;
 	call.ferry = errand->ferry;

@@ -84,7 +84,8 @@ static int check(unsigned nr, const CUfileIOParams_t *params)
 	for (unsigned i = 0; i < nr; i++) {
 		struct cf_entry entry;
 		const char *why;
-		int err = cf_entry_init(&entry, &params[i], &last, NULL, &why);
+		int err = cf_entry_init(&entry, &params[i], &last, NULL, NULL,
+					&why);
 
 		if (err)
 			return cf_entry_refuse(err, i, nr, &params[i], why);
@@ -187,7 +188,7 @@ static int look_again(struct cf_entry *entry, const CUfileIOParams_t *params,
 	*why = "the file was deregistered";
 	if (!handle)
 		return -CU_FILE_HANDLE_NOT_REGISTERED;
-	err = cf_entry_init(entry, params, last, ferry, why);
+	err = cf_entry_init(entry, params, last, handle, ferry, why);
 	cf_handle_put(handle);
 	return err;
 }

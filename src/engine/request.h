@@ -25,6 +25,9 @@ struct cf_facts {
 struct cf_call {
 	enum cf_op op;
 	CUfileHandle_t handle;
+	/* the same, of which the caller holds a reference: then it is served
+	 * also during a deregister, which waits for it; or NULL */
+	struct cf_handle *held;
 	const void *base;
 	size_t size;
 	off_t file_off;

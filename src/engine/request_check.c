@@ -201,12 +201,21 @@ static void fill_in(struct cf_request *req, const struct cf_call *call,
 	piece->ordered = rules->ordered & (call->op == CF_WRITE);
 }
 
+/* With a reference of the request's own; NULL: no live handle. */
+static struct cf_handle *handle_of(const struct cf_call *call)
+{
+	if (!call->held)
+		return cf_handle_get(call->handle);
+	cf_handle_get_more(call->held);
+	return call->held;
+}
+
 /* assumed: the kind of memory to take for granted, or NULL. */
 static int check(struct cf_request *req, const struct cf_call *call,
 		 struct cf_facts *last, const enum cf_memory_kind *assumed,
 		 const char **problem)
 {
-	struct cf_handle *handle = cf_handle_get(call->handle);
+	struct cf_handle *handle = handle_of(call);
 	int err;
 
 	if (!handle)

@@ -22,7 +22,7 @@ static int check_all(struct cf_submission *sub, const CUfileIOParams_t *params)
 		if (i && cf_entry_init_like(entry, &params[i], entry - 1,
 					    &params[i - 1], &last))
 			continue;
-		err = cf_entry_init(entry, &params[i], &last, NULL, &why);
+		err = cf_entry_init(entry, &params[i], &last, NULL, NULL, &why);
 		if (!err)
 			continue;
 		err = cf_entry_refuse(err, i, sub->nr, &params[i], why);

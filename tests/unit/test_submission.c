@@ -130,7 +130,7 @@ static void submit_to(struct world *w, unsigned nr, unsigned nr_gpus)
 		if (!i || !cf_entry_init_like(entry, &w->params[i], entry - 1,
 					      &w->params[i - 1], &last))
 			assert_int_equal(cf_entry_init(entry, &w->params[i],
-						       &last, NULL, &why),
+						       &last, NULL, NULL, &why),
 					 0);
 		if (nr_gpus > 1) {
 			entry->req.piece.mem.ordinal = (int)(i % nr_gpus);
