@@ -172,10 +172,24 @@ static void await_room(struct fc_stream *s)
 	if (!most || s->submitted - s->completed < most)
 		return;
 	atomic_fetch_add(&fc.stream_full, 1);
-	s->refs++;
 	while (s->submitted - s->completed >= most && !fc_ctx_state(s->ctx))
 		pthread_cond_wait(&s->done, &fc.lock);
-	fc_stream_put(s);
+}
+
+/* The stream, or its context, may have gone while there was no room. */
+static int submit_in_turn(struct fc_stream *s, struct fc_op *op)
+{
+	int r;
+
+	await_room(s);
+	r = s->closing ? CF_CU_CONTEXT_IS_DESTROYED : fc_ctx_state(s->ctx);
+	op->stream = s;
+	if (!r)
+		r = fc_op_resolve(op);
+	if (!r)
+		return fc_enqueue(s, op);
+	fc_op_free(op);
+	return r;
 }
 
 /*
@@ -191,16 +205,11 @@ int fc_submit(struct fc_stream *s, struct fc_op *op, uint64_t *seq)
 	op->delay_us = fc_self.op_delay_us;
 	if (s->cap)
 		return fc_capture_append(s, op);
-	await_room(s);
-	op->stream = s;
-	r = fc_op_resolve(op);
-	if (r) {
-		fc_op_free(op);
-		return r;
-	}
-	r = fc_enqueue(s, op);
+	s->refs++;
+	r = submit_in_turn(s, op);
 	if (!r && seq)
 		*seq = s->submitted;
+	fc_stream_put(s);
 	return r;
 }
 

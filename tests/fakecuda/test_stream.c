@@ -369,6 +369,42 @@ static void an_event_of_the_legacy_stream_covers_blocking_streams(void **state)
 	OK(cuMemFreeHost(g.word));
 }
 
+struct late {
+	CUstream stream;
+	CUdeviceptr ptr;
+	int answer;
+};
+
+static void *fill_late(void *arg)
+{
+	struct late *late = arg;
+
+	(void)cuCtxSetCurrent(ctx);
+	late->answer = (int)cuMemsetD8Async(late->ptr, 1, 16, late->stream);
+	return NULL;
+}
+
+static void who_waits_for_room_learns_that_the_stream_is_gone(void **state)
+{
+	struct late late = { .stream = new_stream(CF_CU_STREAM_NON_BLOCKING),
+			     .ptr = new_mem(16) };
+	struct gate g = gate_new();
+	pthread_t t;
+
+	(void)state;
+	fakecuda_stream_depth(1);
+	gate_hold(g, late.stream);
+	pthread_create(&t, NULL, fill_late, &late);
+	while (!fakecuda_stream_full())
+		usleep(100);
+	OK(cuStreamDestroy(late.stream));
+	gate_open(g);
+	pthread_join(t, NULL);
+	assert_int_equal(late.answer, CF_CU_CONTEXT_IS_DESTROYED);
+	OK(cuMemFreeHost(g.word));
+	OK(cuMemFree(late.ptr));
+}
+
 int stream_tests(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -386,6 +422,7 @@ int stream_tests(void)
 		TEST(batch_copies_move_all_or_nothing),
 		TEST(events_mark_a_place_and_other_streams_wait_for_it),
 		TEST(an_event_of_the_legacy_stream_covers_blocking_streams),
+		TEST(who_waits_for_room_learns_that_the_stream_is_gone),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
