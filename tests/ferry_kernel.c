@@ -22,7 +22,13 @@ static void (*leave)(void);
 static void (*let_next)(void);
 static atomic_ulong launches, near_ones, orders, device_bytes, drawn_bytes;
 
+struct params {
+	CUdeviceptr board, near, claims, door;
+	uint32_t ticket, ahead, lets, striped;
+};
+
 struct ferry {
+	const struct params *params;
 	struct cf_ferry_board *board, *near;
 	_Atomic uint32_t *claims; /* or NULL */
 	unsigned blocks;
@@ -106,6 +112,16 @@ static bool was_last(const struct ferry *f, unsigned block)
 	       posted_in(f, state) <= f->next[block];
 }
 
+/* Who sees that an order is done may free its memory, but not the board. */
+static void let_go_of_bytes(const struct ferry *f)
+{
+	leave();
+	(void)map(f->params->board, sizeof(*f->board));
+	(void)map(f->params->near, sizeof(*f->near));
+	if (f->claims)
+		(void)map(f->params->claims, sizeof(f->board->claims));
+}
+
 static int carry_out(struct ferry *f, unsigned block)
 {
 	uint32_t nr = f->next[block];
@@ -120,6 +136,7 @@ static int carry_out(struct ferry *f, unsigned block)
 	     at += f->striped ? f->blocks * ROW : ROW)
 		err = move_row(order.dst + at, order.src + at,
 			       least(order.size - at, ROW));
+	let_go_of_bytes(f);
 	if (!was_last(f, block))
 		atomic_store(&f->board->moved[block], nr + 1);
 	return err;
@@ -170,11 +187,6 @@ static int serve(struct ferry *f)
 	}
 }
 
-struct params {
-	CUdeviceptr board, near, claims, door;
-	uint32_t ticket, ahead, lets, striped;
-};
-
 static struct params params_of(const struct fakecuda_launch *launch)
 {
 	struct params p;
@@ -222,7 +234,8 @@ static bool announce(const struct params *p, bool came_ahead)
 static int kernel(const struct fakecuda_launch *launch)
 {
 	const struct params p = params_of(launch);
-	struct ferry f = { .blocks = launch->grid[0],
+	struct ferry f = { .params = &p,
+			   .blocks = launch->grid[0],
 			   .lets = p.lets,
 			   .striped = p.striped };
 	int err;
