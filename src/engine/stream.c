@@ -58,9 +58,7 @@ static int do_register(CUstream stream, unsigned flags)
 	err = cf_place_find(cuda, stream, NULL, &at);
 	if (err) {
 		cf_log(CF_LOG_ERROR, "stream register stream " CF_TAG ": %s",
-		       cf_tag(stream),
-		       cf_is_cuda_error(err) ? cf_cuda_name_in(err) :
-					       "not possible");
+		       cf_tag(stream), cf_cuda_name_in(err));
 		return -CU_FILE_INVALID_VALUE;
 	}
 	err = cf_context_enter(at.ctx, &scope);
