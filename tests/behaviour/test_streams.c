@@ -172,6 +172,56 @@ static void a_registered_stream_opens_the_driver(void **state)
 	world_end(&w);
 }
 
+static void use_json(const char *text)
+{
+	const char *path = fresh_text_file("test.json", text);
+
+	assert_int_equal(setenv("CUFILE_ENV_PATH_JSON", path, 1), 0);
+}
+
+static void a_stream_is_not_registered_where_the_driver_does_not_open(
+	void **state)
+{
+	struct world w;
+
+	th_need_gpu();
+	use_json("{\"miscellaneous\": {\"api_check_aggressive\": true},, }");
+	assert_code(cuFileStreamRegister(NULL, 0),
+		    CU_FILE_DRIVER_INVALID_PROPS);
+	use_json("{}");
+	world_make(&w);
+	assert_code(cuFileStreamDeregister(NULL), CU_FILE_INVALID_VALUE);
+	assert_ok(cuFileStreamRegister(NULL, 0));
+	world_end(&w);
+}
+
+/* What is made for the first operation of a context is there before it. */
+static void a_registered_stream_is_ready(void **state)
+{
+	const struct th_fake *fake = th_need_fake();
+	struct io io = io_of(4096, 0, 0);
+	struct th_gate gate = { false };
+	unsigned long pinned;
+	CUcontext popped;
+	struct world w;
+
+	world_make(&w);
+	assert_int_equal(cuStreamDestroy(w.stream), 0);
+	assert_int_equal(cuCtxPushCurrent(th_second_ctx()), 0);
+	assert_int_equal(cuStreamCreate(&w.stream, CF_CU_STREAM_NON_BLOCKING),
+			 0);
+	assert_ok(cuFileStreamRegister(w.stream, 0));
+	pinned = fake->calls("cuMemHostRegister_v2");
+	th_gate_put(&gate, w.stream);
+	assert_ok(submit_read(&w, &io, w.stream));
+	assert_int_equal(fake->calls("cuMemHostRegister_v2"), pinned);
+	gate.open = true;
+	settle(w.stream);
+	assert_int_equal(cuCtxPopCurrent(&popped), 0);
+	assert_arrived(&w, &io);
+	world_end(&w);
+}
+
 static void a_closed_driver_submits_nothing(void **state)
 {
 	struct io io = io_of(4096, 0, 0);
@@ -209,6 +259,24 @@ static void streams_without_workers_are_refused(void **state)
 		    CU_FILE_ASYNC_NOT_SUPPORTED);
 	settle(w.stream);
 	assert_int_equal(io.bytes, UNTOUCHED);
+	if (th_fake()) /* nor was anything loaded for them */
+		assert_int_equal(th_fake()->calls("cuModuleLoadData"), 0);
+	world_end(&w);
+}
+
+/* To ask may end what a stream records. */
+static void files_that_come_later_ask_for_no_quiet(void **state)
+{
+	const struct th_fake *fake = th_need_fake();
+	unsigned long asked;
+	struct world w;
+
+	world_make(&w); /* loads a kernel, and a stream may want an aperture */
+	assert_ok(cuFileStreamRegister(w.stream, 0));
+	asked = fake->calls("cuCtxRecordEvent");
+	cuFileHandleDeregister(w.fh);
+	w.fh = th_handle(w.file.fd);
+	assert_int_equal(fake->calls("cuCtxRecordEvent"), asked);
 	world_end(&w);
 }
 
@@ -843,25 +911,61 @@ static void a_stream_of_another_context_works(void **state)
 	world_end(&w);
 }
 
+/* Contexts of this thread, all of GPU 0; none is left. */
+static int nr_contexts(void)
+{
+	CUcontext popped;
+	int nr = 0;
+
+	while (cuCtxGetCurrent(&popped) == 0 && popped) {
+		assert_ptr_equal(popped, th_primary());
+		assert_int_equal(cuCtxPopCurrent(&popped), 0);
+		nr++;
+	}
+	return nr;
+}
+
 /* clients.md, KvikIO: "threads without a current context". */
 static void a_thread_needs_no_context(void **state)
 {
 	struct io io = io_of(SIZE / 2, 0, 0);
 	struct io other = io_of(SIZE / 2, SIZE / 2, SIZE / 2);
-	CUcontext popped;
 	struct world w;
 
 	world_make(&w);
-	while (cuCtxGetCurrent(&popped) == 0 && popped)
-		assert_int_equal(cuCtxPopCurrent(&popped), 0);
+	(void)nr_contexts();
 	/* a default stream is that of the memory's context */
 	assert_ok(submit_read(&w, &io, NULL));
+	assert_ok(cuFileStreamRegister(w.stream, 0));
 	assert_ok(submit_read(&w, &other, w.stream));
+	assert_int_equal(nr_contexts(), 0); /* nor is it left with one */
 	th_thread_gpu();
 	settle(NULL);
 	settle(w.stream);
 	assert_arrived(&w, &io);
 	assert_arrived(&w, &other);
+	world_end(&w);
+}
+
+static void calls_leave_the_contexts_of_a_thread_as_they_were(void **state)
+{
+	struct io io = io_of(4096, 0, 0), wrong = io_of(4096, -1, 0);
+	int before;
+	struct world w;
+
+	th_need_gpu();
+	before = nr_contexts();
+	for (int i = 0; i < before; i++)
+		assert_int_equal(cuCtxPushCurrent(th_primary()), 0);
+	world_make(&w);
+	assert_ok(cuFileStreamRegister(w.stream, 0));
+	assert_code(cuFileStreamRegister(w.stream, 0), CU_FILE_INVALID_VALUE);
+	assert_ok(submit_read(&w, &io, w.stream));
+	assert_ok(submit_read(&w, &wrong, w.stream));
+	settle(w.stream);
+	assert_ok(cuFileStreamDeregister(w.stream));
+	assert_int_equal(nr_contexts(), before);
+	assert_int_equal(cuCtxPushCurrent(th_primary()), 0);
 	world_end(&w);
 }
 
@@ -953,8 +1057,11 @@ static const struct fresh_test tests[] = {
 	FRESH(unknown_stream_flags_are_refused_5022),
 	FRESH(default_streams_can_be_registered),
 	FRESH(a_registered_stream_opens_the_driver),
+	FRESH(a_stream_is_not_registered_where_the_driver_does_not_open),
+	FRESH(a_registered_stream_is_ready),
 	FRESH(a_closed_driver_submits_nothing),
 	FRESH(streams_without_workers_are_refused),
+	FRESH(files_that_come_later_ask_for_no_quiet),
 	FRESH(promises_do_not_pass_to_a_stream_of_the_same_handle),
 	FRESH(null_arguments_are_refused_5022),
 	FRESH(a_stale_or_made_up_handle_is_refused_5027),
@@ -982,6 +1089,7 @@ static const struct fresh_test tests[] = {
 	FRESH(a_context_destroyed_with_operations_in_it_harms_nobody),
 	FRESH(a_stream_of_another_context_works),
 	FRESH(a_thread_needs_no_context),
+	FRESH(calls_leave_the_contexts_of_a_thread_as_they_were),
 	FRESH(streams_work_without_memory_operations),
 	FRESH(nor_is_a_kernel_needed),
 	FRESH(a_device_without_memory_operations_is_found_out),

@@ -41,6 +41,21 @@ static void host(void)
 	say_done();
 }
 
+/* While the process has no driver, also the streams that have no name. */
+static void streams_are_refused(CUfileHandle_t fh)
+{
+	size_t size = 1;
+	off_t off = 0;
+	ssize_t done = -77;
+
+	CHECK(cuFileStreamRegister(NULL, 0).err ==
+	      CU_FILE_PLATFORM_NOT_SUPPORTED);
+	CHECK(cuFileStreamDeregister(NULL).err == CU_FILE_INVALID_VALUE);
+	CHECK(cuFileReadAsync(fh, pattern, &size, &off, &off, &done, NULL)
+		      .err == CU_FILE_ASYNC_NOT_SUPPORTED);
+	CHECK(done == -77);
+}
+
 static void bar(void)
 {
 	size_t kib = 77;
@@ -50,6 +65,7 @@ static void bar(void)
 	OK(cuFileDriverOpen());
 	fh = make_handle(make_file());
 	host_round(fh);
+	streams_are_refused(fh);
 	error = cuFileGetBARSizeInKB(0, &kib);
 	printf("bar %d %d\n", error.err, error.cu_err);
 	host_round(fh);

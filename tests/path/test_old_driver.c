@@ -336,6 +336,32 @@ static void without_host_functions_and_contexts_streams_are_refused(
 	}
 }
 
+/* Before CUDA 12.5 nobody tells of all streams; the default one says no. */
+static void what_is_loaded_ahead_waits_for_no_default_stream(void **state)
+{
+	struct th_gate gate = { false };
+	unsigned long loads;
+	struct world w;
+
+	(void)state;
+	world_begin(&w);
+	LACKS(&w, ctx_record_event);
+	th_gate_put(&gate, CF_CU_STREAM_LEGACY);
+	loads = th_fake()->calls("cuModuleLoadData");
+	th_open();
+	th_file_make(&w.file, TH_BUFFERED, O_RDWR, NULL, SIZE);
+	w.fh = th_handle(w.file.fd);
+	assert_int_equal(th_fake()->calls("cuModuleLoadData"), loads);
+	gate.open = true;
+	assert_int_equal(cuStreamSynchronize(CF_CU_STREAM_LEGACY), 0);
+	cuFileHandleDeregister(w.fh);
+	w.fh = th_handle(w.file.fd);
+	assert_int_equal(th_fake()->calls("cuModuleLoadData"), loads + 1);
+	th_file_end(&w.file);
+	th_close();
+	*w.cuda = w.whole;
+}
+
 /* ------------------------------------- and one that says no, but has done it
  */
 
@@ -525,6 +551,7 @@ int main(void)
 		TEST(one_that_is_refused_and_not_begun_never_is),
 		TEST(a_kernel_that_is_refused_keeps_nothing),
 		TEST(a_graph_whose_kernel_is_refused_moves_nothing),
+		TEST(what_is_loaded_ahead_waits_for_no_default_stream),
 		/* what a graph keeps, and its dock, stay for good */
 		TEST(a_graph_that_cannot_own_them_keeps_its_operations),
 		TEST(a_capture_is_noticed_without_its_graph),
