@@ -116,20 +116,15 @@ static int fail_rest(const struct cf_copies *c, const bool *moved, int err)
 }
 
 /* One by one, so that a copy that is refused fails its own piece only. */
-static int copy_each(const struct cf_cuda *cuda, const struct cf_copies *c,
-		     unsigned first, unsigned nr)
+static void copy_each(const struct cf_cuda *cuda, const struct cf_copies *c,
+		      unsigned first, unsigned nr, int *err)
 {
-	int err = 0;
-
 	for (unsigned i = first; i < first + nr; i++) {
 		CUresult res = copy(cuda, c, i, (size_t)c->results[i]);
 
-		if (res == CF_CU_SUCCESS)
-			continue;
-		err = CF_ECUDA(res);
-		c->results[i] = err;
+		if (res != CF_CU_SUCCESS)
+			*err = c->results[i] = CF_ECUDA(res);
 	}
-	return err;
 }
 
 static int move_rest(const struct cf_copies *c, const bool *moved)
@@ -152,7 +147,7 @@ static int move_rest(const struct cf_copies *c, const bool *moved)
 		if (res != CF_CU_SUCCESS && nr == 1)
 			err = c->results[i] = CF_ECUDA(res);
 		else if (res != CF_CU_SUCCESS)
-			err = copy_each(cuda, c, i, nr);
+			copy_each(cuda, c, i, nr, &err);
 	}
 	if (!begun || c->no_wait)
 		return err;

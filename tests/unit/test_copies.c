@@ -382,6 +382,34 @@ static void a_copy_of_neighbours_that_is_refused_is_made_one_by_one(
 	}
 }
 
+/* They are right, which says nothing of one before them. */
+static void neighbours_that_come_one_by_one_hide_no_error(void **state)
+{
+	const ssize_t refused = CF_ECUDA(CF_CU_INVALID_VALUE);
+	struct many m;
+
+	many_make(&m, TH_DEVICE);
+	for (unsigned i = 1; i < 3; i++) {
+		add_piece(&m, i, &m.mem, STEP + i * SIZE);
+		m.at[i] = m.slot->mem + STEP + i * SIZE;
+	}
+	assert_int_equal(
+		th_fake()->plan(REFUSED("1", "1") "," REFUSED("2", "2")), 0);
+	assert_int_equal(
+		cf_copies_move(&(struct cf_copies){ .dev = m.dev,
+						    .lane = m.lane,
+						    .pieces = m.pieces,
+						    .at = m.at,
+						    .results = m.results,
+						    .nr = 3 }),
+		refused);
+	for (unsigned i = 0; i < 3; i++)
+		assert_int_equal(m.results[i], i ? SIZE : refused);
+	th_mem_get(&m.mem, STEP + SIZE, m.got, 2 * SIZE);
+	th_equal("neighbours", m.got, m.bytes + STEP + SIZE, 2 * SIZE);
+	many_end(&m);
+}
+
 enum apart {
 	SHORT, /* the first of them is not all there */
 	OTHER_BUFFER,
@@ -465,6 +493,7 @@ int main(void)
 			a_copy_that_is_refused_fails_none_that_the_launch_has_moved),
 		MANY_TEST(
 			a_copy_of_neighbours_that_is_refused_is_made_one_by_one),
+		MANY_TEST(neighbours_that_come_one_by_one_hide_no_error),
 		MANY_TEST(what_lies_apart_is_a_copy_of_its_own),
 	};
 
