@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
  * batch - who looks a batch up keeps it: neither its destruction nor the
- * driver's close ends before the last such reference is gone.
+ * driver's close ends before the last such reference is gone. And the table:
+ * what names no batch, and how many there may be.
  */
-#include <pthread.h>
-#include <stdatomic.h>
-#include <stdlib.h>
-#include "engine/batch.h"
+#include "engine/batch.c"
 #include "harness.h"
+
+#include <pthread.h>
 
 struct world {
 	CUfileBatchHandle_t value;
@@ -112,6 +112,76 @@ static void a_close_waits_for_a_batch_that_is_being_destroyed(void **state)
 	pthread_join(other.thread, NULL);
 }
 
+/* ------------------------------------------------------------- the table */
+
+static void refused(uint64_t value)
+{
+	struct cf_batch *batch =
+		cf_batch_get((CUfileBatchHandle_t)(uintptr_t)value);
+
+	if (batch) /* whose destruction would wait for this reference */
+		cf_batch_put(batch);
+	assert_null(batch);
+}
+
+/* Numbers that a program may hold, and those beside a batch's. */
+static void what_is_no_batchs_value_finds_none(void **state)
+{
+	CUfileBatchHandle_t made;
+	uint64_t value;
+
+	(void)state;
+	th_open();
+	assert_int_equal(cuFileBatchIOSetUp(&made, 4).err, 0);
+	value = (uintptr_t)made;
+	refused(value & ~VALUE_TAG_MASK);
+	refused(value ^ 1ull << 63);
+	refused(value + (1ull << 24));
+	for (uint64_t i = 0; i <= 2 * nr_batches; i++)
+		if (i != (value & 0xffffff))
+			refused((value & ~0xffffffull) | i);
+	cuFileBatchIODestroy(made);
+}
+
+/* After 16 million batches in one place. */
+static void generations_begin_anew_and_values_stay_values(void **state)
+{
+	CUfileBatchHandle_t last, next;
+
+	(void)state;
+	th_open();
+	assert_int_equal(cuFileBatchIOSetUp(&last, 4).err, 0);
+	cuFileBatchIODestroy(last);
+	free_batches->generation = GENERATION_MASK;
+	assert_int_equal(cuFileBatchIOSetUp(&last, 4).err, 0);
+	cuFileBatchIODestroy(last);
+	assert_int_equal(cuFileBatchIOSetUp(&next, 4).err, 0);
+	refused((uintptr_t)last);
+	assert_int_equal((uintptr_t)next & VALUE_TAG_MASK, VALUE_TAG);
+	assert_int_equal((uintptr_t)next >> 24 & GENERATION_MASK, 0);
+	cuFileBatchIODestroy(next);
+	refused((uintptr_t)next);
+}
+
+static void a_full_table_says_that_there_is_no_room(void **state)
+{
+	struct cf_batch *free_before;
+	CUfileBatchHandle_t made;
+	uint32_t nr_before;
+
+	(void)state;
+	th_open();
+	nr_before = nr_batches;
+	free_before = free_batches;
+	nr_batches = NR_CHUNKS << CHUNK_BITS;
+	free_batches = NULL;
+	assert_int_equal(cuFileBatchIOSetUp(&made, 4).err, CU_FILE_NOMEM_ERROR);
+	nr_batches = nr_before;
+	free_batches = free_before;
+	assert_int_equal(cuFileBatchIOSetUp(&made, 4).err, 0);
+	cuFileBatchIODestroy(made);
+}
+
 #define TEST(name) cmocka_unit_test_teardown(name, th_teardown_close)
 
 int main(void)
@@ -120,6 +190,9 @@ int main(void)
 		TEST(a_destruction_waits_for_the_last_reference),
 		TEST(a_close_waits_for_the_last_reference),
 		TEST(a_close_waits_for_a_batch_that_is_being_destroyed),
+		TEST(what_is_no_batchs_value_finds_none),
+		TEST(generations_begin_anew_and_values_stay_values),
+		TEST(a_full_table_says_that_there_is_no_room),
 	};
 
 	th_start(60);
