@@ -112,6 +112,25 @@ static void a_driver_that_fails_to_tell_is_asked_again(void **state)
 	end(&w);
 }
 
+/* Nobody knows then whether its bytes are there yet. */
+static void a_write_that_cannot_be_ordered_writes_nothing(void **state)
+{
+	struct aw_world w;
+
+	begin(&w, 100, 1);
+	aw_write_is_right(&w, AW_SIZE, 0, 0);
+	th_mem_set(&w.mem, 0x5a);
+	assert_int_equal(th_fake()->plan("cuStreamQuery:*=2"), 0);
+	errno = 0;
+	assert_int_equal(cuFileWrite(w.fh, w.mem.ptr, AW_SIZE, 0, 0), -1);
+	assert_int_equal(errno, CU_FILE_CUDA_DRIVER_ERROR);
+	th_fake()->plan_clear();
+	th_file_get(&w.file, 0, w.got, AW_SIZE);
+	th_equal("the file", w.got, w.content, AW_SIZE);
+	aw_write_is_right(&w, AW_SIZE, 0, 0);
+	end(&w);
+}
+
 static void batch(struct aw_world *w, CUfileOpcode_t opcode, ssize_t want,
 		  CUfileStatus_t status)
 {
@@ -170,6 +189,7 @@ int main(void)
 		TEST(a_read_that_cannot_be_flushed_fails),
 		TEST(without_a_flush_reads_are_staged_and_writes_are_not),
 		TEST(a_driver_that_fails_to_tell_is_asked_again),
+		TEST(a_write_that_cannot_be_ordered_writes_nothing),
 		TEST(entries_of_a_batch_are_flushed_before_they_end),
 	};
 

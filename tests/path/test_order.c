@@ -159,6 +159,20 @@ static void a_write_sees_it(void **state)
 	free(got);
 }
 
+/* None of those who share it writes what may not be there yet. */
+static void a_write_that_cannot_wait_writes_nothing(const struct th_pair *p,
+						    int there)
+{
+	th_mem_set(&p->mem, there + 1);
+	assert_int_equal(th_fake()->plan("cuStreamQuery:*=2"), 0);
+	errno = 0;
+	assert_int_equal(cuFileWrite(p->fh, p->mem.ptr, p->size, 0, 0), -1);
+	assert_int_equal(errno, CU_FILE_CUDA_DRIVER_ERROR);
+	th_fake()->plan_clear();
+	th_file_get(&p->file, 0, p->got, p->size);
+	th_all("the file", p->got, there, p->size);
+}
+
 /* Workers cannot name the caller's default streams: it waits for them itself.
  */
 static void a_write_that_threads_share_sees_it(void **state)
@@ -187,8 +201,10 @@ static void a_write_that_threads_share_sees_it(void **state)
 	th_file_get(&p.file, 0, p.got, SHARED);
 	th_all(th_file_name(kind), p.got, 0x42, SHARED);
 	assert_int_equal(cuCtxSynchronize(), 0);
-	if (th_fake())
+	if (th_fake()) {
 		th_fake()->legacy_delay_us(0);
+		a_write_that_cannot_wait_writes_nothing(&p, 0x42);
+	}
 	th_pair_end(&p);
 	unsetenv("OCF_IO_URING");
 }
