@@ -452,6 +452,32 @@ static void a_text_that_does_not_fit_is_cut_and_its_length_told(void **state)
 	bench_fini(&b);
 }
 
+static void the_text_tells_which_bytes_go_by_what(void **state)
+{
+	static const struct {
+		uint64_t direct;
+		const char *cache, *text;
+	} rows[] = {
+		{ 0, NULL, "path here (" },
+		{ 0, "why", "path here, page cache: why (" },
+		{ 512, NULL, "path here, O_DIRECT (" },
+		{ 512, "why", "path here, O_DIRECT but for why (" },
+	};
+	ocf_explain_t e = { .struct_size = sizeof(e),
+			    .path = "here",
+			    .nr_refusals = 1 };
+	char text[256];
+
+	(void)state;
+	e.refusals[0] = (ocf_refusal_t){ "there", "no", NULL };
+	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+		e.direct_bytes = rows[i].direct;
+		e.page_cache = rows[i].cache;
+		ocf_explain_text(&e, text, sizeof(text));
+		assert_non_null(strstr(text, rows[i].text));
+	}
+}
+
 #define PLAIN(name) cmocka_unit_test_teardown(name, teardown)
 
 static int teardown(void **state)
@@ -472,6 +498,7 @@ static const struct CMUnitTest plain_tests[] = {
 	PLAIN(structs_of_other_sizes_are_filled_as_far_as_both_go),
 	PLAIN(operations_and_memories_that_do_not_exist_are_refused),
 	PLAIN(a_text_that_does_not_fit_is_cut_and_its_length_told),
+	PLAIN(the_text_tells_which_bytes_go_by_what),
 };
 #define NR_PLAIN (sizeof(plain_tests) / sizeof(plain_tests[0]))
 
