@@ -7,6 +7,7 @@
 #include <errno.h>
 #include <stdatomic.h>
 #include <stdlib.h>
+#include <sys/wait.h>
 #include <unistd.h>
 #include "core/ring.h"
 #include "seam/uring.h"
@@ -412,6 +413,53 @@ static void thirty_two_threads_have_batches_on_one_file(void **state)
 	windows_fini(&b);
 }
 
+/* In a child its parent's device memory looks like the host's. */
+static bool all_fail_in_a_child(struct windows *b)
+{
+	CUfileIOEvents_t events[WINDOWS_MAX];
+	unsigned nr = b->nr;
+	CUfileBatchHandle_t own;
+
+	if (cuFileBatchIOSetUp(&own, nr).err ||
+	    cuFileBatchIOSubmit(own, nr, b->params, 0).err ||
+	    cuFileBatchIOGetStatus(own, nr, &nr, events, NULL).err)
+		return false;
+	for (unsigned i = 0; i < nr; i++)
+		if (events[i].status != CUFILE_FAILED ||
+		    (ssize_t)events[i].ret != -CU_FILE_CUDA_DRIVER_ERROR)
+			return false;
+	return nr == b->nr;
+}
+
+static void a_childs_entries_of_gpu_memory_fail_with_5011(void **state)
+{
+	struct windows b = { .nr = 0 };
+	int status;
+	pid_t pid;
+
+	(void)state;
+	th_need_fake();
+	if (TH_TSAN)
+		th_skip("the sanitizer lets a child start no thread");
+	windows_init(&b, TH_DEVICE, TH_ODIRECT, 16, 4 * BLOCK);
+	need_rings();
+	for (unsigned i = 0; i < b.nr; i++)
+		windows_set(&b, i, CUFILE_READ, i, BLOCK, 2 * BLOCK);
+	windows_run(&b, b.nr);
+	pid = th_fork();
+	if (!pid) {
+		bool failed;
+
+		atomic_store(&queued, 0);
+		failed = all_fail_in_a_child(&b);
+		_exit(failed && atomic_load(&queued) ? 0 : 1);
+	}
+	assert_int_equal(waitpid(pid, &status, 0), pid);
+	assert_int_equal(status, 0);
+	windows_check(&b);
+	windows_fini(&b);
+}
+
 #define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
 
 int main(void)
@@ -426,6 +474,7 @@ int main(void)
 		TEST(who_gets_no_ring_does_without),
 		TEST(memory_may_go_after_a_cancel_or_a_destroy),
 		TEST(a_fleet_lets_others_through),
+		TEST(a_childs_entries_of_gpu_memory_fail_with_5011),
 		TEST(thirty_two_threads_have_batches_on_one_file),
 	};
 
