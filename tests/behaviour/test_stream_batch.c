@@ -462,6 +462,7 @@ static void no_kernel_is_loaded_while_a_stream_waits(void **state)
 
 static void entries_are_counted_among_those_of_batches(void **state)
 {
+	struct th_gate gate = { false };
 	CUfileStatsLevel1_t stats;
 	struct world w;
 
@@ -474,6 +475,17 @@ static void entries_are_counted_among_those_of_batches(void **state)
 	assert_int_equal(stats.batch_submit_ops.ok, 1);
 	assert_int_equal(stats.batch_enqueued_ops.ok, NR);
 	assert_int_equal(stats.batch_complete_ops.ok, NR);
+	assert_int_equal(reap_now(&w, CUFILE_COMPLETE, PART), NR);
+	/* also those whose file goes before the stream comes to them */
+	hold_stream(&w, &gate);
+	assert_ok(submit(&w));
+	cuFileHandleDeregister(w.fh);
+	gate.open = true;
+	settle(&w);
+	assert_ok(cuFileGetStatsL1(&stats));
+	assert_int_equal(stats.batch_enqueued_ops.ok, 2 * NR);
+	assert_int_equal(stats.batch_complete_ops.ok, NR);
+	assert_int_equal(stats.batch_complete_ops.err, NR);
 	world_end(&w);
 }
 
