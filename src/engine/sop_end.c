@@ -178,7 +178,6 @@ int cf_sop_stop_or_wait(struct cf_sop *sop, CUresult res)
 	cf_sops_lock();
 	if (sop->state == CF_SOP_QUEUED) {
 		sop->state = CF_SOP_GIVEN_UP;
-		sop->held = false;
 		if (sop->belled)
 			cf_sop_wait_no_more(sop);
 	} else {
