@@ -1,11 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * sop - an operation that is given up after its bell was found, or whose bell
- * rings at the close; and launches of a graph that come while one is under way.
+ * sop - an operation that is given up after its bell was found, or has begun by
+ * then, or whose bell rings at the close; and launches of a graph that come
+ * while one is under way.
  */
-#include "engine/sop.h"
+#include "engine/sop_end.h"
 
 #include <errno.h>
+#include <pthread.h>
+#include <sched.h>
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <unistd.h>
@@ -20,10 +23,20 @@
 /* What the next run from malloc meets; no other allocation does. */
 static void *(*next_run)(size_t size);
 
+static atomic_bool waits; /* somebody sleeps for a change */
+
 #pragma GCC visibility push(default)
 void *__real_malloc(size_t size);
 void *__wrap_malloc(size_t size);
+int __real_pthread_cond_wait(pthread_cond_t *cond, pthread_mutex_t *lock);
+int __wrap_pthread_cond_wait(pthread_cond_t *cond, pthread_mutex_t *lock);
 #pragma GCC visibility pop
+
+int __wrap_pthread_cond_wait(pthread_cond_t *cond, pthread_mutex_t *lock)
+{
+	atomic_store(&waits, true);
+	return __real_pthread_cond_wait(cond, lock);
+}
 
 void *__wrap_malloc(size_t size)
 {
@@ -112,13 +125,15 @@ static void one_that_rings_while_the_driver_closes_is_refused(void **state)
 	th_need_gpu();
 	th_open();
 	sop = submitted(true, &n);
+	atomic_store(&sop->words->passed, sop->ticket - 1);
 	cf_sops_shut();
 	cf_sop_rung(sop, false);
 	assert_int_equal(n, -CU_FILE_DRIVER_CLOSING);
 	assert_int_equal(atomic_load(&sop->words->gate), 0);
-	/* its stream is past it */
-	atomic_store(&sop->words->passed, sop->ticket);
 	cf_sop_let_go(sop);
+	/* its stream says itself that it is past the gate */
+	assert_int_equal(atomic_load(&sop->words->passed), sop->ticket - 1);
+	atomic_store(&sop->words->passed, sop->ticket);
 	th_close();
 }
 
@@ -191,6 +206,103 @@ static void a_launch_takes_the_run_that_ended_meanwhile(void **state)
 	th_close();
 }
 
+/* Its worker is still at it, and ends when somebody waits, or gives up. */
+struct begun {
+	struct cf_sop *sop;
+	atomic_bool ends, is_over;
+};
+
+static void *end_when_awaited(void *arg)
+{
+	struct begun *b = arg;
+
+	while (!atomic_load(&waits) && !atomic_load(&b->is_over))
+		sched_yield();
+	atomic_store(&b->ends, true);
+	if (!atomic_load(&b->is_over))
+		cf_run_finish(&b->sop->run, 5);
+	return NULL;
+}
+
+static void one_that_has_begun_is_awaited_and_can_be_used_again(void **state)
+{
+	ssize_t n = UNTOLD;
+	struct begun b = { .sop = NULL };
+	pthread_t thread;
+	bool ended;
+	int err;
+
+	(void)state;
+	th_need_gpu();
+	th_open();
+	b.sop = submitted(true, &n);
+	b.sop->state = CF_SOP_BEGUN;
+	b.sop->run = (struct cf_run){ .sop = b.sop };
+	cf_sops_lock();
+	cf_sops_begin();
+	cf_sops_unlock();
+	atomic_store(&waits, false);
+	assert_int_equal(pthread_create(&thread, NULL, end_when_awaited, &b),
+			 0);
+	err = cf_sop_stop_or_wait(b.sop, CF_CU_UNKNOWN);
+	ended = atomic_load(&b.ends);
+	atomic_store(&b.is_over, true);
+	assert_int_equal(pthread_join(thread, NULL), 0);
+	assert_int_equal(err, 0);
+	assert_true(ended);
+	assert_int_equal(n, 5);
+	/* no stream waits for it, and none writes that it has passed */
+	assert_int_equal(atomic_load(&b.sop->words->passed), b.sop->ticket);
+	th_close();
+}
+
+enum part { OWN_RUN, OTHER_RUN, GRAPH, NR_PARTS };
+
+static void ends(struct cf_sop *sop, struct cf_run *other, enum part part)
+{
+	if (part == GRAPH) {
+		cf_sop_graph_gone(sop);
+		return;
+	}
+	cf_sops_lock();
+	cf_run_over_locked(part == OWN_RUN ? &sop->run : other);
+	cf_sops_unlock();
+}
+
+/* Two launches of it are under way, and its graph may be destroyed meanwhile.
+ */
+static void one_of_a_graph_goes_home_with_the_last_that_has_it(void **state)
+{
+	static const enum part orders[][NR_PARTS] = {
+		{ OWN_RUN, OTHER_RUN, GRAPH }, { OWN_RUN, GRAPH, OTHER_RUN },
+		{ OTHER_RUN, OWN_RUN, GRAPH }, { OTHER_RUN, GRAPH, OWN_RUN },
+		{ GRAPH, OWN_RUN, OTHER_RUN }, { GRAPH, OTHER_RUN, OWN_RUN },
+	};
+
+	(void)state;
+	th_need_gpu();
+	th_open();
+	for (size_t i = 0; i < sizeof(orders) / sizeof(orders[0]); i++) {
+		struct cf_run *other = calloc(1, sizeof(*other));
+		ssize_t n = UNTOLD;
+		struct cf_sop *sop = launched(&n);
+
+		sop->more = 1;
+		sop->run = (struct cf_run){ .sop = sop };
+		*other = (struct cf_run){ .sop = sop, .extra = true };
+		atomic_store(&sop->words->passed, sop->ticket - 1);
+		for (unsigned k = 0; k < NR_PARTS; k++) {
+			assert_int_not_equal(atomic_load(&sop->words->passed),
+					     sop->ticket);
+			ends(sop, other, orders[i][k]);
+		}
+		assert_int_equal(atomic_load(&sop->words->passed), sop->ticket);
+	}
+	th_close();
+	if (th_fake())
+		assert_int_equal(th_fake()->live("host_register"), 0);
+}
+
 #define TEST(name) cmocka_unit_test_teardown(name, th_teardown_close)
 
 int main(void)
@@ -200,6 +312,8 @@ int main(void)
 		TEST(one_that_rings_while_the_driver_closes_is_refused),
 		TEST(a_launch_for_which_there_is_no_memory_says_so),
 		TEST(a_launch_takes_the_run_that_ended_meanwhile),
+		TEST(one_that_has_begun_is_awaited_and_can_be_used_again),
+		TEST(one_of_a_graph_goes_home_with_the_last_that_has_it),
 	};
 
 	th_start(60);
