@@ -182,9 +182,96 @@ static void who_leaves_tells_who_waits_for_it(void **state)
 	assert_int_equal(cf_stream_ref_list(&known, 0), 0);
 	ref = cf_stream_ref_get(&known);
 	assert_ptr_equal(cf_stream_ref_unlist(&known), ref);
+	atomic_store(&waits, false);
 	atomic_store(&is_patient, true);
 	th_threads(2, leave_or_forget, ref);
 	atomic_store(&is_patient, false);
+}
+
+struct inside {
+	struct cf_stream_ref *ref;
+	atomic_bool is_out;
+	bool awaited;
+};
+
+static void wait_inside_or_shut(void *arg, unsigned i)
+{
+	struct inside *in = arg;
+
+	if (i) {
+		cf_stream_ref_wait(in->ref);
+		th_sleep_ms(50); /* on its way out */
+		atomic_store(&in->is_out, true);
+		cf_sops_leave();
+		return;
+	}
+	while (!atomic_load(&waits))
+		sched_yield();
+	cf_sops_shut();
+	in->awaited = atomic_load(&in->is_out);
+}
+
+/* The submitter that is waited for never comes out of the driver. */
+static void a_close_lets_go_who_waits_and_awaits_who_is_inside(void **state)
+{
+	struct inside in = { .is_out = false };
+	struct cf_stream_ref *submitter;
+
+	(void)state;
+	assert_int_equal(cf_stream_ref_list(&known, 0), 0);
+	submitter = cf_stream_ref_get(&known);
+	in.ref = cf_stream_ref_unlist(&known);
+	assert_int_equal(cf_sops_enter(), 0);
+	atomic_store(&waits, false);
+	atomic_store(&is_patient, true);
+	th_threads(2, wait_inside_or_shut, &in);
+	atomic_store(&is_patient, false);
+	assert_true(in.awaited);
+	assert_int_equal(cf_sops_enter(), -CU_FILE_DRIVER_NOT_INITIALIZED);
+	cf_stream_ref_put(submitter);
+}
+
+static void end_or_drain(void *arg, unsigned i)
+{
+	struct inside *in = arg;
+
+	if (i) {
+		cf_sops_drain();
+		in->awaited = atomic_load(&in->is_out);
+		return;
+	}
+	th_sleep_ms(50); /* it is carried */
+	atomic_store(&in->is_out, true);
+	cf_sops_lock();
+	cf_sops_end();
+	cf_sops_unlock();
+}
+
+static void a_close_awaits_what_has_begun(void **state)
+{
+	struct inside in = { .is_out = false };
+
+	(void)state;
+	cf_sops_lock();
+	cf_sops_begin();
+	cf_sops_unlock();
+	th_threads(2, end_or_drain, &in);
+	assert_true(in.awaited);
+	assert_int_equal(cf_sops_begun(), 0);
+}
+
+/* Of its parent's threads none is inside, and none comes to end a run. */
+static void a_child_waits_for_no_thread_of_its_parent(void **state)
+{
+	(void)state;
+	assert_int_equal(cf_sops_enter(), 0);
+	cf_sops_lock();
+	cf_sops_begin();
+	cf_sops_unlock();
+	cf_sops_fork_prepare();
+	cf_sops_fork_child();
+	cf_sops_shut();
+	cf_sops_drain();
 }
 
 #define TEST(name) cmocka_unit_test_setup_teardown(name, begin, end)
@@ -197,7 +284,11 @@ int main(void)
 		TEST(a_default_stream_is_one_for_each_context),
 		TEST(a_deregistration_waits_for_a_submission_that_is_slow),
 		TEST(who_leaves_tells_who_waits_for_it),
+		TEST(a_close_lets_go_who_waits_and_awaits_who_is_inside),
+		TEST(a_close_awaits_what_has_begun),
+		TEST(a_child_waits_for_no_thread_of_its_parent),
 	};
 
+	th_start(30);
 	return cmocka_run_group_tests_name("stream_ref", tests, NULL, NULL);
 }
