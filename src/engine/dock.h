@@ -33,8 +33,10 @@ bool cf_dock_may_load(CUcontext ctx, unsigned long long ctx_id);
 
 /*
  * Loads ahead what operations of ctx will need, while none of its streams
- * waits; ctx is current. What cannot be had now is done without.
+ * waits; ctx is current. What cannot be had now is done without. may: whether
+ * that would load anything now; an aperture is not, before the first operation.
  */
+bool cf_dock_may_prepare(CUcontext ctx, unsigned long long ctx_id);
 void cf_dock_prepare(const struct cf_cuda *cuda, CUcontext ctx,
 		     unsigned long long ctx_id);
 

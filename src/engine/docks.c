@@ -106,16 +106,28 @@ static int lease(CUcontext ctx, unsigned long long ctx_id, bool may_load,
 	return err;
 }
 
-bool cf_dock_may_load(CUcontext ctx, unsigned long long ctx_id)
+/* The answer of the context's dock; without one, if a new one would load. */
+static bool ask_dock(CUcontext ctx, unsigned long long ctx_id,
+		     bool (*lacks)(const struct cf_dock *))
 {
 	struct cf_dock *dock;
 	bool may;
 
 	pthread_mutex_lock(&cf_docks.lock);
 	dock = find_locked(ctx, ctx_id);
-	may = dock ? cf_dock_lacks_locked(dock) : cf_docks.ferries;
+	may = dock ? lacks(dock) : cf_docks.ferries;
 	pthread_mutex_unlock(&cf_docks.lock);
 	return may;
+}
+
+bool cf_dock_may_load(CUcontext ctx, unsigned long long ctx_id)
+{
+	return ask_dock(ctx, ctx_id, cf_dock_lacks_locked);
+}
+
+bool cf_dock_may_prepare(CUcontext ctx, unsigned long long ctx_id)
+{
+	return ask_dock(ctx, ctx_id, cf_dock_may_load_locked);
 }
 
 int cf_dock_lease(CUcontext ctx, unsigned long long ctx_id, bool may_load,
@@ -135,8 +147,6 @@ void cf_dock_prepare(const struct cf_cuda *cuda, CUcontext ctx,
 {
 	struct cf_dock *dock;
 
-	if (!cf_dock_may_load(ctx, ctx_id))
-		return;
 	pthread_mutex_lock(&cf_docks.lock);
 	dock = find_locked(ctx, ctx_id);
 	pthread_mutex_unlock(&cf_docks.lock);

@@ -135,7 +135,8 @@ static void prepare(const struct cf_cuda *cuda)
 	if (cuda->ctx_get_current(&ctx) != CF_CU_SUCCESS || !ctx)
 		return;
 	id = cf_context_id(cuda, ctx);
-	if (!id || !cf_dock_may_load(ctx, id) || cf_context_enter(ctx, &scope))
+	if (!id || !cf_dock_may_prepare(ctx, id) ||
+	    cf_context_enter(ctx, &scope))
 		return;
 	/* the second question is for drivers that cannot answer the first */
 	if (cf_quiet_after(cuda, &busy, CF_QUIET_PATIENCE_NS) &&

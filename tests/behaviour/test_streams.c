@@ -264,19 +264,29 @@ static void streams_without_workers_are_refused(void **state)
 	world_end(&w);
 }
 
-/* To ask may end what a stream records. */
+/* To ask would end what a stream records. */
 static void files_that_come_later_ask_for_no_quiet(void **state)
 {
 	const struct th_fake *fake = th_need_fake();
-	unsigned long asked;
+	unsigned long asked = 0;
+	CUgraph graph;
 	struct world w;
 
-	world_make(&w); /* loads a kernel, and a stream may want an aperture */
-	assert_ok(cuFileStreamRegister(w.stream, 0));
-	asked = fake->calls("cuCtxRecordEvent");
+	world_make(&w);
+	/* what a stalled machine has put off is loaded with one of them */
+	for (int i = 0; i < 20; i++) {
+		asked = fake->calls("cuCtxRecordEvent");
+		cuFileHandleDeregister(w.fh);
+		w.fh = th_handle(w.file.fd);
+		if (fake->calls("cuCtxRecordEvent") == asked)
+			break;
+	}
+	assert_int_equal(fake->calls("cuCtxRecordEvent"), asked);
+	assert_int_equal(cuStreamBeginCapture(w.stream, 0), 0);
 	cuFileHandleDeregister(w.fh);
 	w.fh = th_handle(w.file.fd);
-	assert_int_equal(fake->calls("cuCtxRecordEvent"), asked);
+	assert_int_equal(cuStreamEndCapture(w.stream, &graph), 0);
+	assert_int_equal(cuGraphDestroy(graph), 0);
 	world_end(&w);
 }
 
