@@ -195,10 +195,13 @@ void mw_all_are_closed(void)
 	assert_int_equal(mw_counts().bytes, 0);
 }
 
+/* Reads again where the kernel took a page back meanwhile, and so a window. */
 void mw_warm(void)
 {
 	mw_read_all();
 	mw_read_all();
+	for (int i = 0; i < 8 && mw_counts().open < MW_NR_CHUNKS; i++)
+		mw_read_all();
 	assert_int_equal(mw_counts().open, MW_NR_CHUNKS);
 }
 
