@@ -42,11 +42,6 @@ def gpu_memory(size):
     return base.value
 
 
-def host_memory(size):
-    memory = mmap.mmap(-1, size)
-    return ctypes.addressof(ctypes.c_char.from_buffer(memory)), memory
-
-
 def quarters(what, call, items):
     """Calls call(item) for each, and prints what one took."""
     step = max(len(items) // 4, 1)
@@ -67,14 +62,13 @@ def check(status):
 
 def buffers(lib, nr):
     base = gpu_memory(nr * BLOCK)
-    kept = None
     if base is None:
-        base, kept = host_memory(nr * BLOCK)
+        memory = ctypes.c_char.from_buffer(mmap.mmap(-1, nr * BLOCK))
+        base = ctypes.addressof(memory)
     blocks = [ctypes.c_void_p(base + i * BLOCK) for i in range(nr)]
     size = ctypes.c_size_t(BLOCK)
     quarters("buffer register", lambda b: check(lib.cuFileBufRegister(b, size, 0)), blocks)
     quarters("buffer deregister", lambda b: check(lib.cuFileBufDeregister(b)), blocks)
-    return kept
 
 
 def files(lib, nr):
@@ -98,9 +92,8 @@ def main():
     for name in ("cuFileBufRegister", "cuFileBufDeregister", "cuFileHandleRegister"):
         getattr(lib, name).restype = Error
     lib.cuFileHandleDeregister.restype = None
-    kept = buffers(lib, int(sys.argv[2]) if len(sys.argv) > 2 else 100000)
+    buffers(lib, int(sys.argv[2]) if len(sys.argv) > 2 else 100000)
     files(lib, int(sys.argv[3]) if len(sys.argv) > 3 else 20000)
-    del kept
 
 
 if __name__ == "__main__":
