@@ -55,9 +55,9 @@ static bool is_needed(void)
 }
 
 /*
- * Ends the watch if no bell is armed; true: it is over. No bell is missed: its
+ * Ends the watch if nothing needs it; true: it is over. No bell is missed: its
  * submitter arms it and then looks at `kept`, and we clear `kept` and then look
- * at the bells once more.
+ * at the bells once more. It is the same with batches that are listed.
  */
 static bool stop_if_quiet(void)
 {

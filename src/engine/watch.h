@@ -5,8 +5,9 @@
  * While bells are armed, one worker has the watch and looks at them: without a
  * pause for a moment after the last one rang, then between naps that get
  * longer. A worker that has just carried an operation looks, too, for a moment,
- * because the stream's next one is due. While no bell is armed nobody looks.
- * Now and then it asks after contexts: a dead one's streams announce nothing.
+ * because the stream's next one is due. Now and then it asks after contexts: a
+ * dead one's streams announce nothing. While no bell is armed, and no batch is
+ * listed in uncalled.h, nobody looks.
  */
 #ifndef CF_ENGINE_WATCH_H
 #define CF_ENGINE_WATCH_H
