@@ -10,14 +10,18 @@
 #include <errno.h>
 #include <pthread.h>
 #include <stdlib.h>
+#include "core/log.h"
 #include "core/numbers.h"
 #include "core/pinned.h"
 #include "core/probe.h"
 #include "core/short_lock.h"
+#include "core/stray.h"
+#include "seam/ticks.h"
 
 /* Pinning costs about the same for one slot as for a few. */
 #define CHUNK_SLOTS 4
 #define CHUNK_BYTES (4ul << 20)
+#define PATIENCE_NS INT64_C(500000000)
 
 struct chunk {
 	struct chunk *next;
@@ -37,6 +41,8 @@ struct cf_pool {
 	size_t max_slots;     /* lock */
 	size_t nr_slots;  /* lock; some of them announced, and not yet pinned */
 	size_t nr_leased; /* lock */
+	size_t nr_back;	  /* lock; how many came back, ever, and 1 */
+	size_t vain;	  /* lock; nr_back when one waited in vain, or 0 */
 	size_t bytes;	  /* lock */
 	struct ocf_stats_pool *shown; /* lock; for tools, or NULL */
 };
@@ -56,6 +62,7 @@ struct cf_pool *cf_pool_new(size_t slot_size, size_t max_bytes, CUcontext ctx)
 	cf_pool_limit(pool, max_bytes);
 	pool->ctx = ctx;
 	pool->node = -1;
+	pool->nr_back = 1;
 	return pool;
 }
 
@@ -165,12 +172,27 @@ static struct cf_slot *take_locked(struct cf_pool *pool, size_t *add)
 	return NULL;
 }
 
-/* Some slot may be free then, or the pool may have come to its end. */
-static void wait_locked(struct cf_pool *pool)
+/*
+ * True: some slot may be free, or there may be room. False: none has come back
+ * for so long that those who have them may be held up for good.
+ */
+static bool wait_locked(struct cf_pool *pool)
 {
+	int64_t end = cf_ticks_ns() + PATIENCE_NS;
+	const struct timespec until = { .tv_sec = end / 1000000000,
+					.tv_nsec = end % 1000000000 };
+	size_t back = pool->nr_back;
+	int err;
+
+	if (back == pool->vain)
+		return false;
 	cf_probe_slot_wait(pool, pool->slot_size);
-	pthread_cond_wait(&pool->freed, &pool->lock);
+	err = pthread_cond_clockwait(&pool->freed, &pool->lock, CLOCK_MONOTONIC,
+				     &until);
 	cf_probe_slot_ready(pool, pool->slot_size);
+	if (err == ETIMEDOUT && pool->nr_back == back)
+		pool->vain = back;
+	return pool->vain != back;
 }
 
 /* Adds nr announced slots and leases the first of them. */
@@ -199,26 +221,52 @@ static struct cf_slot *grow(struct cf_pool *pool, size_t nr)
 	return &chunk->slots[0];
 }
 
-int cf_slot_lease(struct cf_pool *pool, struct cf_slot **slot)
+static struct cf_slot *make_stray(const struct cf_pool *pool, const char *why)
 {
+	cf_log_limited(CF_LOG_WARN,
+		       "slot lease size %zu: %s, going on with one that is "
+		       "not pinned",
+		       pool->slot_size, why);
+	return cf_stray_new(pool->slot_size);
+}
+
+/* Waits for a free one, or until it can grow. */
+static struct cf_slot *lease(struct cf_pool *pool, bool *hopes)
+{
+	struct cf_slot *slot;
 	size_t add;
 
 	pthread_mutex_lock(&pool->lock);
-	while (!(*slot = take_locked(pool, &add)) && !add)
-		wait_locked(pool);
+	while (!(slot = take_locked(pool, &add)) && !add && *hopes)
+		*hopes = wait_locked(pool);
 	pthread_mutex_unlock(&pool->lock);
-	if (add)
-		*slot = grow(pool, add);
-	if (*slot)
-		return 0;
+	return add ? grow(pool, add) : slot;
+}
 
-	/* No memory for more: make do with what others will give back. */
+/* No memory for more: makes do with what others will give back. */
+static struct cf_slot *wait_for_others(struct cf_pool *pool, bool *hopes)
+{
+	struct cf_slot *slot = NULL;
+
 	pthread_mutex_lock(&pool->lock);
-	while (!pool->free && pool->nr_slots)
-		wait_locked(pool);
+	while (!pool->free && pool->nr_slots && *hopes)
+		*hopes = wait_locked(pool);
 	if (pool->free)
-		*slot = take_free_locked(pool);
+		slot = take_free_locked(pool);
 	pthread_mutex_unlock(&pool->lock);
+	return slot;
+}
+
+int cf_slot_lease(struct cf_pool *pool, struct cf_slot **slot)
+{
+	bool hopes = true;
+
+	*slot = lease(pool, &hopes);
+	if (!*slot)
+		*slot = wait_for_others(pool, &hopes);
+	if (!*slot)
+		*slot = make_stray(pool, hopes ? "no memory for more" :
+						 "none came back for long");
 	return *slot ? 0 : -ENOMEM;
 }
 
@@ -293,7 +341,12 @@ void cf_pool_warm(struct cf_pool *pool, size_t nr)
 
 void cf_slot_give_back(struct cf_pool *pool, struct cf_slot *slot)
 {
+	if (slot->stray) {
+		cf_stray_free(slot);
+		return;
+	}
 	pthread_mutex_lock(&pool->lock);
+	pool->nr_back++;
 	slot->next = pool->free;
 	pool->free = slot;
 	pool->nr_leased--;

@@ -23,6 +23,7 @@ struct cf_slot {
 	char *mem;   /* CF_SLOT_ALIGN aligned */
 	size_t size; /* bytes */
 	bool pinned;
+	bool stray;	      /* not the pool's, core/stray.h */
 	struct cf_slot *next; /* pool->lock while free, else the leaser's */
 };
 
@@ -47,8 +48,9 @@ void cf_pool_limit(struct cf_pool *pool, size_t max_bytes);
 void cf_pool_free(struct cf_pool *pool, bool unpin);
 
 /*
- * Leases a slot, waiting for one while the pool is at its bound. The caller
- * holds no slot. 0 or -ENOMEM.
+ * Leases a slot, waiting for one while the pool is at its bound; if none comes
+ * back for half a second it is a stray one. The caller holds no slot. 0 or
+ * -ENOMEM.
  */
 int cf_slot_lease(struct cf_pool *pool, struct cf_slot **slot);
 

@@ -1,13 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 /* slot_wait - who waits for a slot hears of each way to get one. */
+#include <errno.h>
 #include <pthread.h>
 #include <stdatomic.h>
+#include <string.h>
 #include "core/slot.h"
 #include "harness.h"
 #include "seam/os.h"
 
 #define SLOT (64 * TH_KIB)
 #define PATIENCE_MS 10000
+#define LONG_NS 400000000
 
 struct waiter {
 	struct cf_pool *pool;
@@ -43,7 +46,7 @@ static bool comes_back(struct waiter *w, struct cf_slot *own)
 
 	for (int i = 0; i < PATIENCE_MS && !atomic_load(&w->has); i++)
 		th_sleep_ms(1);
-	has = atomic_load(&w->has);
+	has = atomic_load(&w->has) && !w->slot->stray;
 	if (!has)
 		cf_slot_give_back(w->pool, own);
 	pthread_join(w->thread, NULL);
@@ -99,6 +102,72 @@ static void that_those_of_another_are_made(void **state)
 	cf_pool_free(pool, true);
 }
 
+static int nr_unmapped;
+
+static int count_unmap(void *mem, size_t size)
+{
+	nr_unmapped++;
+	return cf_os_real.unmap(mem, size);
+}
+
+/* Those who have them all may be held up; memory is lent for one lease then. */
+static void that_none_comes_back(void **state)
+{
+	struct cf_pool *pool = cf_pool_new(SLOT, SLOT, NULL);
+	struct cf_slot *own = cf_slot_try_lease(pool), *stray, *slot;
+	size_t bytes, leased;
+
+	os = cf_os_real;
+	os.unmap = count_unmap;
+	cf_os = &os;
+	for (int i = 0; i < 3; i++) {
+		uint64_t begun = th_now_ns();
+
+		nr_unmapped = 0;
+		assert_int_equal(cf_slot_lease(pool, &stray), 0);
+		assert_true(stray->stray);
+		assert_false(stray->pinned);
+		assert_int_equal(stray->size, SLOT);
+		memset(stray->mem, 0xa5, SLOT);
+		cf_slot_give_back(pool, stray);
+		assert_int_equal(nr_unmapped, 1);
+		/* what one has waited for in vain others need not */
+		assert_int_equal(th_now_ns() - begun > LONG_NS, i == 0);
+	}
+	cf_pool_usage(pool, &bytes, &leased);
+	assert_int_equal(bytes, SLOT);
+	assert_int_equal(leased, 1);
+	/* one does come back: there is hope again */
+	cf_slot_give_back(pool, own);
+	assert_int_equal(cf_slot_lease(pool, &slot), 0);
+	assert_ptr_equal(slot, own);
+	assert_int_equal(cf_slot_lease(pool, &stray), 0);
+	assert_true(stray->stray);
+	cf_slot_give_back(pool, stray);
+	cf_slot_give_back(pool, slot);
+	cf_os = &cf_os_real;
+	cf_pool_free(pool, true);
+}
+
+static void *no_map(size_t size)
+{
+	return NULL;
+}
+
+static void that_there_is_no_memory(void **state)
+{
+	struct cf_pool *pool = cf_pool_new(SLOT, SLOT, NULL);
+	struct cf_slot *slot;
+
+	os = cf_os_real;
+	os.map_anon = no_map;
+	cf_os = &os;
+	assert_int_equal(cf_slot_lease(pool, &slot), -ENOMEM);
+	assert_null(slot);
+	cf_os = &cf_os_real;
+	cf_pool_free(pool, true);
+}
+
 /* Copies from memory that is not pinned wait; who asks has no time for it. */
 static void no_slot_is_idle_that_is_not_pinned(void **state)
 {
@@ -128,6 +197,8 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(that_there_may_be_more_of_them),
 		cmocka_unit_test(that_those_of_another_are_made),
+		cmocka_unit_test(that_none_comes_back),
+		cmocka_unit_test(that_there_is_no_memory),
 		cmocka_unit_test(no_slot_is_idle_that_is_not_pinned),
 	};
 
