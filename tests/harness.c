@@ -923,6 +923,56 @@ void th_threads(unsigned nr, void (*fn)(void *arg, unsigned i), void *arg)
 	free(threads);
 }
 
+/* A directory of them misses some while others end. */
+static int threads_now(void)
+{
+	FILE *f = fopen("/proc/self/status", "r");
+	char line[256];
+	int nr = 0;
+
+	assert_non_null(f);
+	while (fgets(line, sizeof(line), f) &&
+	       sscanf(line, "Threads: %d", &nr) != 1)
+		continue;
+	fclose(f);
+	return nr;
+}
+
+static int threads_noted;
+
+static void *tell_tid(void *tid)
+{
+	*(pid_t *)tid = gettid();
+	return NULL;
+}
+
+/* A sanitizer starts a thread of its own beside the first of ours. */
+void th_threads_note(void)
+{
+	char path[64];
+	pthread_t first;
+	pid_t tid;
+
+	pthread_create(&first, NULL, tell_tid, &tid);
+	pthread_join(first, NULL);
+	snprintf(path, sizeof(path), "/proc/self/task/%d", (int)tid);
+	while (!access(path, F_OK))
+		th_sleep_ms(1);
+	threads_noted = threads_now();
+}
+
+/* One that was joined may be seen for a while yet. */
+bool th_threads_become(int more)
+{
+	int nr = threads_now();
+
+	for (int i = 0; i < 20000 && nr != threads_noted + more; i++) {
+		th_sleep_ms(1);
+		nr = threads_now();
+	}
+	return nr == threads_noted + more;
+}
+
 void th_bad_note(struct th_bad *bad, const char *fmt, ...)
 {
 	va_list args;

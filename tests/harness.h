@@ -332,6 +332,10 @@ int th_teardown_close(void **state);
 
 /* Runs fn(arg, 0 .. nr-1) on a thread each, with a GPU context; joins all. */
 void th_threads(unsigned nr, void (*fn)(void *arg, unsigned i), void *arg);
+/* Notes how many threads the process has: call it while none is ours. */
+void th_threads_note(void);
+/* Waits until there are so many more than noted; false: it is not to be. */
+bool th_threads_become(int more);
 /* In such a thread no assert may be used: note what is wrong, and check it when
  * the threads have been joined. Any thread. */
 struct th_bad {

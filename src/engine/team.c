@@ -4,15 +4,17 @@
 
 #include "core/numbers.h"
 #include "core/thread.h"
+#include "engine/relief.h"
 
 /* Spare workers come on top of max, or of the one that tasks always have. */
 void cf_team_count_locked(struct cf_workers *w)
 {
 	unsigned most = w->max;
+	int more = w->spare + (int)cf_least(2 * w->held, CF_RELIEF_MAX);
 
-	if (w->spare > 0)
+	if (more > 0)
 		most = (most ? most : 1) +
-		       cf_least((unsigned)w->spare, CF_TEAM_MAX_SPARE);
+		       cf_least((unsigned)more, CF_TEAM_MAX_SPARE);
 	atomic_store(&w->most, most);
 }
 
@@ -72,11 +74,23 @@ void cf_team_call(struct cf_workers *w, unsigned most)
 
 int cf_team_spawn_locked(struct cf_workers *w)
 {
-	int err = cf_thread_begin(&w->threads[w->nr], cf_team_worker, w);
+	struct cf_post *post = &w->posts[w->nr];
+	int err = cf_thread_begin(&post->thread, cf_team_worker, w);
 
+	post->idle = false;
+	post->ran = -1;
 	if (!err)
 		w->nr++;
 	return err;
+}
+
+struct cf_post *cf_team_own_post(struct cf_workers *w)
+{
+	struct cf_post *post = w->posts;
+
+	while (!pthread_equal(post->thread, pthread_self()))
+		post++;
+	return post;
 }
 
 void cf_team_provide_locked(struct cf_workers *w, unsigned wanted)
@@ -84,13 +98,18 @@ void cf_team_provide_locked(struct cf_workers *w, unsigned wanted)
 	while (w->nr < w->most && w->nr < w->busy + wanted)
 		if (cf_team_spawn_locked(w))
 			break;
+	if (w->nr < w->busy + wanted && cf_team_waiting(w))
+		cf_relief_call_locked(w);
 }
 
 void cf_team_provide(struct cf_workers *w, unsigned wanted)
 {
 	unsigned nr = atomic_load(&w->nr);
 
-	if (nr >= atomic_load(&w->most) || nr >= atomic_load(&w->busy) + wanted)
+	if (nr >= atomic_load(&w->busy) + wanted)
+		return;
+	if (nr >= atomic_load(&w->most) &&
+	    (atomic_load(&w->relieved) || !cf_team_waiting(w)))
 		return;
 	pthread_mutex_lock(&w->lock);
 	cf_team_provide_locked(w, wanted);
@@ -113,11 +132,12 @@ void cf_team_end(struct cf_workers *w)
 	pthread_mutex_lock(&w->lock);
 	atomic_store(&w->ending, true);
 	atomic_fetch_add(&w->posted, 1);
+	cf_relief_end_locked(w);
 	nr = w->nr;
 	pthread_cond_broadcast(&w->work);
 	pthread_mutex_unlock(&w->lock);
 	for (unsigned i = 0; i < nr; i++)
-		pthread_join(w->threads[i], NULL);
+		pthread_join(w->posts[i].thread, NULL);
 	w->nr = 0;
 	w->ending = false;
 }
@@ -129,6 +149,7 @@ void cf_team_forget(struct cf_workers *w)
 	w->busy = 0;
 	w->spare = 0;
 	w->sleeping = 0;
+	cf_relief_forget_locked(w);
 	cf_team_count_locked(w);
 	cf_tasks_forget(&w->tasks);
 	cf_offers_forget(&w->jobs);

@@ -26,6 +26,7 @@
 #define CF_ENGINE_TEAM_H
 
 #include <pthread.h>
+#include <stdint.h>
 #include "core/short_lock.h"
 #include "engine/offers.h"
 #include "engine/task_queue.h"
@@ -40,6 +41,13 @@
  */
 #define CF_TEAM_LOOKS 4000
 
+/* A worker, of which the first nr are. lock */
+struct cf_post {
+	pthread_t thread;
+	bool idle;   /* it sleeps, or is about to */
+	int64_t ran; /* ns, at relief's last look; -1: none was */
+};
+
 struct cf_workers {
 	struct cf_offers jobs, loads;
 	/* counts posted work; it only ends a spin */
@@ -48,15 +56,19 @@ struct cf_workers {
 	_Alignas(CF_OFFER_LINE) _Atomic unsigned nr, busy, sleeping;
 	_Atomic unsigned most; /* that there may be, spare ones too */
 	_Atomic bool ending;
+	_Atomic bool relieved; /* a thread looks after workers held up */
 	struct cf_task_queue tasks;
 	/* guards what follows, and the queue */
 	_Alignas(CF_OFFER_LINE) pthread_mutex_t lock;
 	pthread_cond_t work; /* it was posted, or the end has come */
 	pthread_cond_t done; /* a job's last helper came back */
-	pthread_t threads[CF_TEAM_MAX + CF_TEAM_MAX_SPARE];
+	pthread_cond_t rest; /* of the thread of relief.h: the end has come */
+	struct cf_post posts[CF_TEAM_MAX + CF_TEAM_MAX_SPARE];
 	bool yields; /* workers that look for work always yield */
 	unsigned max;
 	int spare; /* workers above max, cf_workers_spare; briefly below 0 */
+	unsigned held;	  /* up, so that others have their places (relief.h) */
+	unsigned surplus; /* workers that shall end when they have no work */
 };
 
 /*
@@ -67,7 +79,7 @@ unsigned cf_team_waiting(struct cf_workers *w);
 /* How many more would find work now: tasks, and places in loads and jobs. */
 unsigned cf_team_work(struct cf_workers *w);
 
-/* lock held: max or spare has changed. */
+/* lock held: max, spare or held has changed. */
 void cf_team_count_locked(struct cf_workers *w);
 
 /*
@@ -89,6 +101,9 @@ void cf_team_see_to_others(struct cf_workers *w);
 void cf_team_end(struct cf_workers *w);
 /* lock held, in the child of a fork: there are no workers. Unlocks. */
 void cf_team_forget(struct cf_workers *w);
+
+/* lock held, for a worker: where it is told of, until another leaves. */
+struct cf_post *cf_team_own_post(struct cf_workers *w);
 
 /* A worker's life, in working.c. */
 void *cf_team_worker(void *workers);

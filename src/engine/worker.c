@@ -10,6 +10,7 @@
 	{ \
 		.lock = CF_SHORT_LOCK, .work = PTHREAD_COND_INITIALIZER, \
 		.done = PTHREAD_COND_INITIALIZER, \
+		.rest = PTHREAD_COND_INITIALIZER, \
 		.tasks.last = &teams[team].tasks.first, \
 		.yields = (team) == CF_TEAM_STREAM, \
 	}

@@ -8,6 +8,7 @@
 #include <sched.h>
 #include <stdatomic.h>
 #include "core/pause.h"
+#include "engine/relief.h"
 #include "engine/settle.h"
 #include "seam/os.h"
 #include "seam/ticks.h"
@@ -149,14 +150,24 @@ static bool spin(struct cf_workers *w, unsigned seen, struct looker *me)
 	return news;
 }
 
-static void sleep_until_work(struct cf_workers *w)
+/* False: the worker has left the team. */
+static bool sleep_until_work(struct cf_workers *w)
 {
+	bool stays = true;
+
 	pthread_mutex_lock(&w->lock);
+	cf_team_own_post(w)->idle = true;
 	atomic_fetch_add(&w->sleeping, 1);
-	while (!cf_team_work(w) && !atomic_load(&w->ending))
-		pthread_cond_wait(&w->work, &w->lock);
+	while (stays && !cf_team_work(w) && !atomic_load(&w->ending)) {
+		stays = !cf_relief_leave_locked(w);
+		if (stays)
+			pthread_cond_wait(&w->work, &w->lock);
+	}
 	atomic_fetch_sub(&w->sleeping, 1);
+	if (stays)
+		cf_team_own_post(w)->idle = false;
 	pthread_mutex_unlock(&w->lock);
+	return stays;
 }
 
 void *cf_team_worker(void *workers)
@@ -175,7 +186,8 @@ void *cf_team_worker(void *workers)
 		if (!do_one(w, &turns)) {
 			if (spin(w, seen, &looker))
 				continue;
-			sleep_until_work(w);
+			if (!sleep_until_work(w))
+				break;
 		}
 		looker.looks = 0;
 	}

@@ -51,33 +51,10 @@ static void run(struct count *c, int units, unsigned wanted, int expected)
 	assert_int_equal(atomic_load(&c->inside), 0);
 }
 
-/* A directory of them misses some while others end. */
-static int threads_now(void)
-{
-	FILE *f = fopen("/proc/self/status", "r");
-	char line[256];
-	int nr = 0;
-
-	assert_non_null(f);
-	while (fgets(line, sizeof(line), f) &&
-	       sscanf(line, "Threads: %d", &nr) != 1)
-		continue;
-	fclose(f);
-	return nr;
-}
-
-static int at_start; /* threads of the process, none of them ours */
-
 /* One that was joined may be seen for a while yet. */
 static void threads_are(int ours)
 {
-	int nr = threads_now();
-
-	for (int i = 0; i < 20000 && nr != at_start + ours; i++) {
-		usleep(1000);
-		nr = threads_now();
-	}
-	assert_int_equal(nr, at_start + ours);
+	assert_true(th_threads_become(ours));
 }
 
 static void helpers_join_and_the_caller_waits_for_them(void **state)
@@ -359,27 +336,6 @@ static void a_forked_child_starts_without_workers(void **state)
 	cf_workers_close();
 }
 
-static void *tell_tid(void *tid)
-{
-	*(pid_t *)tid = gettid();
-	return NULL;
-}
-
-/* A sanitizer starts a thread of its own beside the first of ours. */
-static void note_threads_at_start(void)
-{
-	char path[64];
-	pthread_t first;
-	pid_t tid;
-
-	pthread_create(&first, NULL, tell_tid, &tid);
-	pthread_join(first, NULL);
-	snprintf(path, sizeof(path), "/proc/self/task/%d", (int)tid);
-	while (!access(path, F_OK))
-		usleep(1000);
-	at_start = threads_now();
-}
-
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -396,6 +352,6 @@ int main(void)
 	};
 
 	alarm(100);
-	note_threads_at_start();
+	th_threads_note();
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
