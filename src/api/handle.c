@@ -3,6 +3,7 @@
 #include <cufile.h>
 
 #include "api/translate.h"
+#include "core/file_facts.h"
 #include "core/handle.h"
 #include "core/log.h"
 #include "core/stats.h"
@@ -33,18 +34,20 @@ static int check_strict(CUfileHandle_t fh)
 
 static int register_file(CUfileHandle_t *fh, const CUfileDescr_t *descr)
 {
+	struct cf_file_answer answer;
 	CUfileHandle_t made;
 	bool forced, counted;
 	int err = cf_session_open_to_register();
 
 	if (err)
 		return err;
+	cf_file_ask(descr, &answer);
 	cf_streams_prepare();
 	err = cf_session_begin_register(&counted);
 	if (err)
 		return err;
 	forced = cf_config_bool(cf_session_config(), CF_CFG_FORCE_ODIRECT_MODE);
-	err = cf_handle_register(descr, forced, &made);
+	err = cf_handle_register(descr, &answer, forced, &made);
 	if (!err)
 		err = check_strict(made);
 	if (!err)

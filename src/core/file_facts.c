@@ -122,39 +122,51 @@ static int ask(int fd, struct statx *stx)
 	return err == -EPERM ? ask_fstat(fd, stx) : err;
 }
 
-static int fd_facts(int fd, struct cf_handle *handle)
+void cf_file_ask(const CUfileDescr_t *descr, struct cf_file_answer *answer)
 {
-	struct statx stx = { 0 };
-	struct statfs fs = { 0 };
-	int flags = cf_os->get_flags(fd);
+	int fd = descr->handle.fd;
+
+	*answer = (struct cf_file_answer){ .flags = -EBADF };
+	if (descr->type != CU_FILE_HANDLE_TYPE_OPAQUE_FD)
+		return;
+	answer->flags = cf_os->get_flags(fd);
+	if (answer->flags < 0)
+		return;
+	answer->err = ask(fd, &answer->stx);
+	if (!answer->err && cf_os->fstatfs(fd, &answer->fs))
+		answer->fs = (struct statfs){ 0 };
+}
+
+static int fd_facts(int fd, const struct cf_file_answer *answer,
+		    struct cf_handle *handle)
+{
+	const struct statx *stx = &answer->stx;
 	int err;
 
-	if (flags < 0) {
+	if (answer->flags < 0) {
 		cf_log(CF_LOG_ERROR, "handle register fd %d: %s", fd,
-		       strerror(-flags));
+		       strerror(-answer->flags));
 		return -CU_FILE_INVALID_VALUE;
 	}
-	err = ask(fd, &stx);
-	if (err)
-		return err;
-	if (!S_ISREG(stx.stx_mode) && !S_ISBLK(stx.stx_mode)) {
+	if (answer->err)
+		return answer->err;
+	if (!S_ISREG(stx->stx_mode) && !S_ISBLK(stx->stx_mode)) {
 		cf_log(CF_LOG_ERROR,
 		       "handle register fd %d: mode 0%o is neither a "
 		       "regular file nor a block device",
-		       fd, stx.stx_mode);
+		       fd, stx->stx_mode);
 		return -CU_FILE_INVALID_FILE_TYPE;
 	}
-	err = check_flags(fd, flags);
+	err = check_flags(fd, answer->flags);
 	if (err)
 		return err;
-	if (cf_os->fstatfs(fd, &fs) == 0)
-		handle->fs_magic = fs.f_type;
+	handle->fs_magic = answer->fs.f_type;
 	handle->fd = fd;
-	handle->open_flags = flags;
-	handle->direct = flags & O_DIRECT;
-	handle->dio_align = dio_align(&stx);
+	handle->open_flags = answer->flags;
+	handle->direct = answer->flags & O_DIRECT;
+	handle->dio_align = dio_align(stx);
 	handle->page_align = page_align(handle->dio_align);
-	storage_facts(fd, &stx, handle);
+	storage_facts(fd, stx, handle);
 	return 0;
 }
 
@@ -207,11 +219,12 @@ static void user_facts(const CUfileDescr_t *descr, struct cf_handle *handle)
 	       type ? type : "without a name");
 }
 
-int cf_file_facts(const CUfileDescr_t *descr, struct cf_handle *handle)
+int cf_file_facts(const CUfileDescr_t *descr,
+		  const struct cf_file_answer *answer, struct cf_handle *handle)
 {
 	switch (descr->type) {
 	case CU_FILE_HANDLE_TYPE_OPAQUE_FD:
-		return fd_facts(descr->handle.fd, handle);
+		return fd_facts(descr->handle.fd, answer, handle);
 	case CU_FILE_HANDLE_TYPE_USERSPACE_FS:
 		if (descr->fs_ops) {
 			user_facts(descr, handle);

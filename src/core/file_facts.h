@@ -3,13 +3,31 @@
 #ifndef CF_CORE_FILE_FACTS_H
 #define CF_CORE_FILE_FACTS_H
 
+#include <linux/stat.h>
+#include <sys/vfs.h>
 #include "core/handle.h"
+
+/* What the kernel says of a descriptor; nothing for user-space files. */
+struct cf_file_answer {
+	int flags; /* fcntl(F_GETFL), or -errno */
+	int err;   /* of statx */
+	struct statx stx;
+	struct statfs fs; /* zeros: it was not told */
+};
+
+/*
+ * Asks the kernel, which asks a file's server, and waits for one that is away.
+ * So the caller holds no lock.
+ */
+void cf_file_ask(const CUfileDescr_t *descr, struct cf_file_answer *answer);
 
 /*
  * Fills the file's fields of handle. 0, or -5022 (no such fd), -5008 (type),
  * -5018 (not a regular file or block device), -5019 (open flags), or the -errno
  * of asking about it.
  */
-int cf_file_facts(const CUfileDescr_t *descr, struct cf_handle *handle);
+int cf_file_facts(const CUfileDescr_t *descr,
+		  const struct cf_file_answer *answer,
+		  struct cf_handle *handle);
 
 #endif

@@ -318,13 +318,14 @@ void cf_handle_took_fd(int fd)
 	pthread_mutex_unlock(&table_lock);
 }
 
-int cf_handle_register(const CUfileDescr_t *descr, bool force_direct,
+int cf_handle_register(const CUfileDescr_t *descr,
+		       const struct cf_file_answer *answer, bool force_direct,
 		       CUfileHandle_t *value)
 {
 	struct cf_handle made = { .fd = -1, .twin = -1 };
 	int err;
 
-	err = cf_file_facts(descr, &made);
+	err = cf_file_facts(descr, answer, &made);
 	if (err)
 		return err;
 	made.direct |= force_direct && !made.fs_ops;

@@ -71,12 +71,15 @@ struct cf_handle {
 	CUfileFSOps_t fs_table;	     /* a copy, for the client's may be freed */
 };
 
+struct cf_file_answer;
+
 /*
- * Registers the file of descr. 0 and *value; or what cf_file_facts answers,
- * -5028 (fd is registered already) or -5043 (no memory), as contract 3.6 has
- * it. force_direct: as if fd had been opened with O_DIRECT.
+ * Registers the file of descr; answer: cf_file_ask's. 0 and *value; or what
+ * cf_file_facts answers, -5028 (fd is registered already) or -5043 (no memory),
+ * as contract 3.6 has it. force_direct: as if fd had been opened with O_DIRECT.
  */
-int cf_handle_register(const CUfileDescr_t *descr, bool force_direct,
+int cf_handle_register(const CUfileDescr_t *descr,
+		       const struct cf_file_answer *answer, bool force_direct,
 		       CUfileHandle_t *value);
 
 /* Waits for the last put, then retires it. 0, or -5027: no live handle. */

@@ -6,7 +6,9 @@
  * it is not. It is closed by the deregister and not before: closing any
  * descriptor of an inode drops the process's POSIX locks on it.
  *
- * Lock: reopen_lock, held across the open; innermost but for the log's.
+ * Lock: one of reopen_locks, held across the open; innermost but for the log's.
+ * Each handle has its own, but for many of them: an open waits for a server
+ * that is away, and other files need not.
  */
 #include "core/twin.h"
 
@@ -20,7 +22,11 @@
 #include "seam/frames.h"
 #include "seam/os.h"
 
-static pthread_mutex_t reopen_lock = PTHREAD_MUTEX_INITIALIZER;
+#define NR_LOCKS 64
+
+static pthread_mutex_t reopen_locks[NR_LOCKS] = {
+	[0 ... NR_LOCKS - 1] = PTHREAD_MUTEX_INITIALIZER,
+};
 
 bool cf_twin_is(const struct cf_handle *handle, int fd)
 {
@@ -116,10 +122,12 @@ static void forget_lost_locked(struct cf_handle *handle)
 /* One thread at a time: to close a second copy would drop locks, too. */
 static CF_APART int open_twin(struct cf_handle *handle, enum cf_log_level level)
 {
+	pthread_mutex_t *lock =
+		&reopen_locks[cf_handle_number(handle) % NR_LOCKS];
 	bool opens;
 	int fd;
 
-	pthread_mutex_lock(&reopen_lock);
+	pthread_mutex_lock(lock);
 	forget_lost_locked(handle);
 	fd = handle->twin;
 	opens = fd < 0;
@@ -127,7 +135,7 @@ static CF_APART int open_twin(struct cf_handle *handle, enum cf_log_level level)
 		fd = reopen(handle, level);
 	if (fd >= 0)
 		handle->twin = fd;
-	pthread_mutex_unlock(&reopen_lock);
+	pthread_mutex_unlock(lock);
 	/* fd cannot be moved up: closing it there would drop locks, too */
 	if (opens && fd >= 0)
 		cf_handle_took_fd(fd);
@@ -181,12 +189,9 @@ void cf_twin_close(struct cf_handle *handle)
 		cf_os->close(fd);
 }
 
-void cf_twins_fork_prepare(void)
+/* A fork waits for no open; what one was about to keep, the child lacks. */
+void cf_twins_fork_child(void)
 {
-	pthread_mutex_lock(&reopen_lock);
-}
-
-void cf_twins_fork_release(void)
-{
-	pthread_mutex_unlock(&reopen_lock);
+	for (int i = 0; i < NR_LOCKS; i++)
+		pthread_mutex_init(&reopen_locks[i], NULL);
 }

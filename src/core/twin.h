@@ -29,8 +29,7 @@ bool cf_twin_is(const struct cf_handle *handle, int fd);
 /* Closes the twin if its number still names it. No request holds the handle. */
 void cf_twin_close(struct cf_handle *handle);
 
-/* fork: no thread may be in the middle of a reopen. */
-void cf_twins_fork_prepare(void);
-void cf_twins_fork_release(void); /* in parent and child */
+/* In the child of a fork: those who opened are not there. */
+void cf_twins_fork_child(void);
 
 #endif

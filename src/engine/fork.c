@@ -35,7 +35,6 @@ static void fork_prepare(void)
 	cf_batches_fork_prepare();
 	cf_workers_fork_prepare();
 	cf_handles_fork_prepare();
-	cf_twins_fork_prepare();
 	cf_rings_fork_prepare();
 	cf_buffers_fork_prepare();
 	cf_nvfs_maps_fork_prepare();
@@ -56,7 +55,6 @@ static void fork_parent(void)
 	cf_nvfs_maps_fork_parent();
 	cf_buffers_fork_parent();
 	cf_rings_fork_parent();
-	cf_twins_fork_release();
 	cf_handles_fork_parent();
 	cf_workers_fork_parent();
 	cf_batches_fork_parent();
@@ -77,7 +75,7 @@ static void fork_child(void)
 	cf_nvfs_fork_child();
 	cf_buffers_fork_child();
 	cf_rings_fork_child();
-	cf_twins_fork_release();
+	cf_twins_fork_child();
 	cf_handles_fork_child();
 	cf_workers_fork_child();
 	cf_batches_fork_child();

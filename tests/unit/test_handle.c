@@ -21,13 +21,21 @@
 
 static const CUfileFSOps_t ops;
 
+static int register_it(const CUfileDescr_t *descr, CUfileHandle_t *value)
+{
+	struct cf_file_answer answer;
+
+	cf_file_ask(descr, &answer);
+	return cf_handle_register(descr, &answer, false, value);
+}
+
 static CUfileHandle_t add(void)
 {
 	CUfileDescr_t descr = { .type = CU_FILE_HANDLE_TYPE_USERSPACE_FS,
 				.fs_ops = &ops };
 	CUfileHandle_t value = NULL;
 
-	assert_int_equal(cf_handle_register(&descr, false, &value), 0);
+	assert_int_equal(register_it(&descr, &value), 0);
 	return value;
 }
 
@@ -212,7 +220,7 @@ static void *register_late(void *arg)
 	struct late *late = arg;
 	CUfileHandle_t value;
 
-	late->err = cf_handle_register(&late->descr, false, &value);
+	late->err = register_it(&late->descr, &value);
 	return NULL;
 }
 
@@ -229,14 +237,14 @@ static void one_of_two_gets_a_number_that_was_another_files(void **state)
 
 	assert_true(fd >= 0 && other >= 0);
 	late.descr.handle.fd = fd;
-	assert_int_equal(cf_handle_register(&late.descr, false, &old), 0);
+	assert_int_equal(register_it(&late.descr, &old), 0);
 	handle = cf_handle_get(old);
 	assert_int_equal(dup2(other, fd), fd);
 	assert_int_equal(pthread_create(&thread, NULL, register_late, &late),
 			 0);
 	while (is_known(old))
 		usleep(100);
-	assert_int_equal(cf_handle_register(&late.descr, false, &value), 0);
+	assert_int_equal(register_it(&late.descr, &value), 0);
 	cf_handle_put(handle);
 	pthread_join(thread, NULL);
 	assert_int_equal(late.err, -CU_FILE_HANDLE_ALREADY_REGISTERED);
@@ -250,7 +258,7 @@ static int register_fd(int fd, CUfileHandle_t *value)
 	CUfileDescr_t descr = { .type = CU_FILE_HANDLE_TYPE_OPAQUE_FD,
 				.handle.fd = fd };
 
-	return cf_handle_register(&descr, false, value);
+	return register_it(&descr, value);
 }
 
 /* They are looked for in one list. */

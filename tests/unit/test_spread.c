@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /* spread - what is mapped is the handle's file, for this process alone. */
 #include "core/spread.h"
+#include "core/file_facts.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -24,10 +25,13 @@ struct world {
 static void world_make(struct world *w)
 {
 	CUfileDescr_t descr = { .type = CU_FILE_HANDLE_TYPE_OPAQUE_FD };
+	struct cf_file_answer answer;
 
 	th_file_make(&w->file, TH_TMPFS, O_RDWR, NULL, SIZE);
 	descr.handle.fd = w->file.fd;
-	assert_int_equal(cf_handle_register(&descr, false, &w->value), 0);
+	cf_file_ask(&descr, &answer);
+	assert_int_equal(cf_handle_register(&descr, &answer, false, &w->value),
+			 0);
 	w->piece = (struct cf_piece){ .op = CF_WRITE,
 				      .handle = cf_handle_get(w->value),
 				      .size = CF_SPREAD_FROM,

@@ -10,6 +10,7 @@
 #include <string.h>
 #include <unistd.h>
 #include "core/file.h"
+#include "core/file_facts.h"
 #include "core/twin.h"
 #include "harness.h"
 #include "seam/os.h"
@@ -78,11 +79,14 @@ struct world {
 static void world_of(struct world *w, enum th_file_kind kind)
 {
 	CUfileDescr_t descr = { .type = CU_FILE_HANDLE_TYPE_OPAQUE_FD };
+	struct cf_file_answer answer;
 
 	th_file_make(&w->file, kind, O_RDWR, "mine", 4);
 	th_file_make(&w->other, TH_BUFFERED, O_RDWR, "not mine", 8);
 	descr.handle.fd = w->file.fd;
-	assert_int_equal(cf_handle_register(&descr, false, &w->value), 0);
+	cf_file_ask(&descr, &answer);
+	assert_int_equal(cf_handle_register(&descr, &answer, false, &w->value),
+			 0);
 	w->handle = cf_handle_get(w->value);
 	assert_non_null(w->handle);
 	swap_fd = w->file.fd;
