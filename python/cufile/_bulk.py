@@ -10,13 +10,14 @@ import errno
 import operator
 import os
 import secrets
+import stat
 from functools import partial
 from typing import (Any, Callable, Iterator, List, Mapping, NamedTuple, Optional,
                     Sequence, Tuple)
 
 from . import _pieces
-from ._errors import Path
-from ._file import File, open as open_file
+from ._errors import CuFileError, Path
+from ._file import INVALID_FILE_TYPE, File, open as open_file
 from ._memory import Memory, describe
 from ._progress import Progress
 
@@ -119,12 +120,20 @@ def write(file: File, sources: Sequence[Source], progress: Optional[bool]) -> No
     _pieces.run(pieces, THREADS, Progress("saving", total, progress))
 
 
+def _check_replaceable(target: str) -> None:
+    """What is no regular file, /dev/null for instance, would be gone for all."""
+    if os.path.exists(target) and not stat.S_ISREG(os.stat(target).st_mode):
+        raise CuFileError(f"replacing {target}, which is no regular file",
+                          INVALID_FILE_TYPE, path=target)
+
+
 @contextlib.contextmanager
 def replacing(path: Path) -> Iterator[File]:
     """A file beside the path, which takes its place if the body succeeds."""
     if isinstance(path, int):
         raise TypeError("save_file needs a path, not a descriptor")
     target = os.path.realpath(os.fsdecode(path))
+    _check_replaceable(target)
     # a name of its own, also where others save to this path, and a short one
     partial_path = os.path.join(os.path.dirname(target),
                                 f"{secrets.token_hex(8)}.partial")

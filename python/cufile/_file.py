@@ -29,7 +29,7 @@ _MODES = {
     "x+": os.O_RDWR | os.O_CREAT | os.O_EXCL,
 }
 _MAX_OFFSET = (1 << 63) - 1
-_INVALID_FILE_TYPE = 5018
+INVALID_FILE_TYPE = 5018
 _Name = Union[str, bytes, "os.PathLike[str]", "os.PathLike[bytes]"]
 
 
@@ -52,7 +52,7 @@ def open_descriptor(path: _Name, flags: int, permissions: int) -> int:
     """As os.open, but for a pipe, which would wait for its other end."""
     if _is_pipe(path):
         raise CuFileError(f"opening {os.fsdecode(path)}, which is a pipe",
-                          _INVALID_FILE_TYPE, path=path)
+                          INVALID_FILE_TYPE, path=path)
     return os.open(path, flags, permissions)
 
 

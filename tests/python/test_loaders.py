@@ -133,6 +133,20 @@ def test_a_save_on_a_full_disk_leaves_the_old_file(kind, saved, numpy, full_disk
     assert os.listdir(path.parent) == ["model"]
 
 
+def test_what_is_no_regular_file_is_not_replaced(kind, numpy, tmp_path):
+    os.mkfifo(tmp_path / "pipe")
+    (tmp_path / "folder").mkdir()
+    (tmp_path / "link").symlink_to("pipe")
+    before = sorted(os.listdir(tmp_path))
+    for name in before:
+        mode = os.stat(tmp_path / name).st_mode
+        with pytest.raises(OSError, match="no regular file") as caught:
+            kind.save_file({"a": numpy.ones(3)}, tmp_path / name)
+        assert caught.value.name == "CU_FILE_INVALID_FILE_TYPE"
+        assert os.stat(tmp_path / name).st_mode == mode
+    assert sorted(os.listdir(tmp_path)) == before
+
+
 def test_saves_to_one_path_do_not_meet(kind, saved, numpy, gpu, monkeypatch):
     """One that begins while another writes; the one that ends last stays."""
     from cufile import _bulk
