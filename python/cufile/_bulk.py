@@ -120,11 +120,25 @@ def write(file: File, sources: Sequence[Source], progress: Optional[bool]) -> No
     _pieces.run(pieces, THREADS, Progress("saving", total, progress))
 
 
-def _check_replaceable(target: str) -> None:
-    """What is no regular file, /dev/null for instance, would be gone for all."""
-    if os.path.exists(target) and not stat.S_ISREG(os.stat(target).st_mode):
+def _stat(target: str) -> Optional[os.stat_result]:
+    """Of the file that is to be replaced, if there is one. What is no regular
+    file, /dev/null for instance, would be gone for all."""
+    try:
+        found = os.stat(target)
+    except FileNotFoundError:
+        return None
+    if not stat.S_ISREG(found.st_mode):
         raise CuFileError(f"replacing {target}, which is no regular file",
                           INVALID_FILE_TYPE, path=target)
+    return found
+
+
+def _pass_on(found: os.stat_result, path: str) -> None:
+    """Owner and permissions of the old file to the new one, as far as one may."""
+    with contextlib.suppress(OSError):
+        os.chown(path, found.st_uid, found.st_gid)
+    with contextlib.suppress(OSError):
+        os.chmod(path, found.st_mode & 0o777)
 
 
 @contextlib.contextmanager
@@ -133,14 +147,18 @@ def replacing(path: Path) -> Iterator[File]:
     if isinstance(path, int):
         raise TypeError("save_file needs a path, not a descriptor")
     target = os.path.realpath(os.fsdecode(path))
-    _check_replaceable(target)
+    found = _stat(target)
     # a name of its own, also where others save to this path, and a short one
     partial_path = os.path.join(os.path.dirname(target),
                                 f"{secrets.token_hex(8)}.partial")
-    open(partial_path, "x").close()
+    # what was not for all to read is not for a moment
+    os.close(os.open(partial_path, os.O_CREAT | os.O_EXCL | os.O_CLOEXEC,
+                     0o600 if found else 0o666))
     try:
         with open_file(partial_path, "r+") as file:
             yield file
+        if found:
+            _pass_on(found, partial_path)
         os.replace(partial_path, target)
     except BaseException:
         with contextlib.suppress(FileNotFoundError):

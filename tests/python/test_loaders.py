@@ -133,6 +133,35 @@ def test_a_save_on_a_full_disk_leaves_the_old_file(kind, saved, numpy, full_disk
     assert os.listdir(path.parent) == ["model"]
 
 
+@pytest.mark.parametrize("mode", [0o600, 0o640, 0o444, 0o664])
+def test_a_file_that_is_replaced_stays_as_private_as_it_was(
+        kind, saved, numpy, monkeypatch, mode):
+    from cufile import _bulk
+    path, _ = saved
+    path.chmod(mode)
+    if os.geteuid() == 0:
+        os.chown(path, 4321, 1234)
+    owner, plain, seen = os.stat(path)[4:6], _bulk.write, []
+
+    def write(file, *rest):
+        seen.append(os.fstat(file.fileno()).st_mode & 0o777)
+        plain(file, *rest)
+
+    monkeypatch.setattr(_bulk, "write", write)
+    kind.save_file({"a": numpy.ones(3)}, path)
+    assert set(seen) == {0o600}
+    assert os.stat(path).st_mode & 0o777 == mode and os.stat(path)[4:6] == owner
+
+
+def test_a_new_file_has_the_permissions_of_the_umask(kind, numpy, tmp_path):
+    before = os.umask(0o027)
+    try:
+        kind.save_file({"a": numpy.ones(3)}, tmp_path / "new")
+    finally:
+        os.umask(before)
+    assert os.stat(tmp_path / "new").st_mode & 0o777 == 0o640
+
+
 def test_what_is_no_regular_file_is_not_replaced(kind, numpy, tmp_path):
     os.mkfifo(tmp_path / "pipe")
     (tmp_path / "folder").mkdir()
