@@ -1,8 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """What cufile.safetensors and cufile.checkpoint promise in the same words."""
+import contextlib
 import errno
 import gc
 import os
+import sys
 
 import pytest
 
@@ -121,6 +123,22 @@ def test_error_survives_the_way_between_processes(kind, tmp_path):
     again = pickle.loads(pickle.dumps(caught.value))
     assert type(again) is kind.error and str(again) == str(caught.value)
     assert again.path == tmp_path / "bad" and again.what == caught.value.what
+
+
+@pytest.mark.parametrize("progress", [None, True])
+@pytest.mark.parametrize("stderr", ["none", "closed", "full"])
+def test_the_bar_is_no_reason_to_fail(kind, saved, gpu, monkeypatch, stderr, progress):
+    from cufile import _progress
+    path, data = saved
+    monkeypatch.setattr(_progress, "_FIRST_S", 0)
+    with open("/dev/full", "w") as file:
+        if stderr == "closed":
+            file.close()
+        monkeypatch.setattr(sys, "stderr", None if stderr == "none" else file)
+        got = kind.load_file(path, framework=kind.blocks(gpu), progress=progress)
+        assert kind.bytes_of(got) == data
+        with contextlib.suppress(OSError):
+            file.close()
 
 
 def test_a_save_on_a_full_disk_leaves_the_old_file(kind, saved, numpy, full_disk):
