@@ -4,6 +4,7 @@
 The library opens the driver when it is first used, so none of this is necessary.
 """
 import ctypes
+import os
 from typing import Any, Dict, Iterator, MutableMapping, NamedTuple, Tuple, Union
 
 from . import _abi, _library
@@ -112,7 +113,7 @@ class Parameters(MutableMapping[str, Value]):
         if kind == "String":
             text = ctypes.create_string_buffer(_TEXT_BYTES)
             check(call(number, text, _TEXT_BYTES), what)
-            return text.value.decode(errors="replace")
+            return os.fsdecode(text.value)
         value: Any = ctypes.c_size_t() if kind == "SizeT" else ctypes.c_bool()
         check(call(number, ctypes.byref(value)), what)
         got: Value = value.value
@@ -124,11 +125,13 @@ class Parameters(MutableMapping[str, Value]):
         if type(value) is not wanted:
             raise TypeError(f"the parameter {plain} is of type "
                             f"{wanted.__name__}, not {type(value).__name__}")
-        if wanted is int and not 0 <= int(value) < 1 << 64:
-            raise ValueError(f"the parameter {plain} cannot be {value}")
+        if ("\0" in value if isinstance(value, str)
+                else not 0 <= value < 1 << 64):
+            raise ValueError(f"the parameter {plain} cannot be {value!r}")
         call = getattr(_library.get(), f"cuFileSetParameter{kind}")
-        given = value.encode() if isinstance(value, str) else value
-        check(call(number, given), f"setting the parameter {plain} to {value!r}")
+        # some are names of files
+        check(call(number, os.fsencode(value) if isinstance(value, str) else value),
+              f"setting the parameter {plain} to {value!r}")
 
     def __delitem__(self, name: str) -> None:
         raise TypeError("a parameter can be set, not removed")

@@ -171,11 +171,22 @@ print(p["EXECUTION_MAX_IO_THREADS"], p["PROPERTIES_USE_POLL_MODE"],
     assert said == "3 True WARN True True"
 
 
+def test_a_parameter_may_be_any_name_of_a_file(cufile):
+    name = os.fsdecode(b"/tmp/\xff\xc3\xa4 b")
+    said = python(f"""
+import cufile
+cufile.parameters["LOG_DIR"] = {name!r}
+print(cufile.parameters["LOG_DIR"] == {name!r})
+""")
+    assert said == "True"
+
+
 @pytest.mark.parametrize("name, value, error", [
     ("NO_SUCH", 1, KeyError), ("EXECUTION_MAX_IO_THREADS", "3", TypeError),
     ("EXECUTION_MAX_IO_THREADS", True, TypeError),
     ("EXECUTION_MAX_IO_THREADS", -1, ValueError),
     ("EXECUTION_MAX_IO_THREADS", 1 << 64, ValueError),
+    ("LOG_DIR", "/tmp/a\0b", ValueError),
     ("PROPERTIES_USE_POLL_MODE", 1, TypeError), ("LOGGING_LEVEL", 3, TypeError)])
 def test_parameters_refuse_wrong_names_and_types(cufile, name, value, error):
     with pytest.raises(error, match=name):
