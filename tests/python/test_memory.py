@@ -96,6 +96,8 @@ def test_a_cuda_array_interface_is_taken_with_shape_and_type(file, gpu):
     strides = interface(target.address, (3, 8), "<f4", strides=(32, 4))
     assert file.read(strides) == 96
     assert file.read(interface(0, (0,))) == 0
+    # strides of no elements mean nothing
+    assert file.read(interface(0, (0, 4), "<f4", strides=(48, 12))) == 0
     assert target.guards_whole()
 
 
