@@ -144,6 +144,13 @@ def test_variable_sizes_are_named_and_used(gdsio):
     assert (line["io"], line["ops"]) == ("4-16-4", "7")
 
 
+@pytest.mark.parametrize("size, kib", [("4K:8K:1G", "4-8-1048576"),
+                                       ("1234567", "1205.631836")])
+def test_sizes_have_all_their_digits_and_no_exponent(host, size, kib):
+    line, = host.lines("-f", "a", "-s", "2M", "-i", size, "-I", 1)
+    assert line["io"] == kib
+
+
 def test_a_directory_has_a_file_for_each_thread(gdsio):
     line, = gdsio.lines("-D", ".", "-w", 3, "-s", "1M", "-i", "256K", "-I", 1)
     assert (line["threads"], line["total"]) == ("3", "3072")

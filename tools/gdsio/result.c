@@ -27,13 +27,14 @@ static unsigned long long kib(uint64_t bytes)
 	return (bytes + 1023) / 1024;
 }
 
+/* Enough digits for all, or large ones would have an exponent. */
 static void print_io_size(const struct io_size *io)
 {
 	if (io->step)
-		printf("IOSize: %g-%g-%g(KiB)", (double)io->min / 1024,
+		printf("IOSize: %.10g-%.10g-%.10g(KiB)", (double)io->min / 1024,
 		       (double)io->max / 1024, (double)io->step / 1024);
 	else
-		printf("IOSize: %g(KiB)", (double)io->max / 1024);
+		printf("IOSize: %.10g(KiB)", (double)io->max / 1024);
 }
 
 static void print_line(const struct plan *plan, const struct job *job,
