@@ -183,6 +183,20 @@ def test_json_is_well_formed_and_agrees_with_itself(gdsio):
             <= latency["max"])
 
 
+@pytest.mark.parametrize("name", [
+    b"a b\n\"\\\x01\x7f", "\xe4\u20ac\ud7ff\ue000\U00010000\U0010ffff".encode(),
+    b"\x80-\xbf-\xc1\x81-\xe0\x81\x81-\xf0\x81\x81\x81-\xf8\x88\x80\x80\x80",
+    b"\xed\xa0\x80-\xed\xbf\xbf-\xf4\x90\x80\x80-\xff-\xe4\xe4\xb8\xad", b"\xe4\xb8", b"\xc3"])
+def test_json_has_names_of_any_bytes(host, name):
+    done = subprocess.run([GDSIO, "-f", name, "-s", "4K", "-I", "1", "--json"],
+                          cwd=host.folder, check=True, capture_output=True,
+                          env=environment(False))
+    job, = json.loads(done.stdout)["passes"][0]["jobs"]
+    # Python puts one in the place of several bytes
+    assert re.sub("\ufffd+", "\ufffd", job["target"]) == \
+        re.sub("\ufffd+", "\ufffd", name.decode(errors="replace"))
+
+
 def test_a_plot_takes_the_place_of_an_older_one(host):
     (host.folder / "a.svg").write_text("older" * 9999)
     host.run("-f", "a", "-s", "1M", "-I", 1, "--plot", "a.svg")

@@ -71,18 +71,40 @@ void result_print(const struct plan *plan, const struct outcome *outcome)
 	fflush(stdout);
 }
 
-static void print_text(const char *text)
+/* Bytes of the character of UTF-8 that text begins with; 0: there is none. */
+static int character(const unsigned char *text)
 {
-	putchar('"');
-	for (; *text; text++) {
-		unsigned char c = (unsigned char)*text;
+	static const unsigned least[] = { 0, 0x80, 0x800, 0x10000 };
+	int more = *text < 0xc0 ? 0 : *text < 0xe0 ? 1 : *text < 0xf0 ? 2 : 3;
+	unsigned code = more ? *text & (0x3fu >> more) : *text;
 
-		if (c < 0x20)
-			printf("\\u%04x", c);
-		else if (c == '"' || c == '\\')
-			printf("\\%c", c);
+	if (*text >= 0xf8 || (!more && *text >= 0x80))
+		return 0;
+	for (int i = 1; i <= more; i++) {
+		if ((text[i] & 0xc0) != 0x80)
+			return 0;
+		code = code << 6 | (text[i] & 0x3f);
+	}
+	if (code < least[more] || code >> 11 == 0x1b || code > 0x10ffff)
+		return 0;
+	return more + 1;
+}
+
+/* As JSON; bytes that are no text, as a name may have, as U+FFFD. */
+static void print_text(const char *name)
+{
+	const unsigned char *text = (const unsigned char *)name;
+	int size;
+
+	putchar('"');
+	for (; *text; text += size ? size : 1) {
+		size = character(text);
+		if (*text < 0x20 || !size)
+			printf("\\u%04x", size ? *text : 0xfffd);
+		else if (*text == '"' || *text == '\\')
+			printf("\\%c", *text);
 		else
-			putchar(c);
+			printf("%.*s", size, (const char *)text);
 	}
 	putchar('"');
 }
