@@ -12,6 +12,7 @@ import random
 import re
 import signal
 import subprocess
+import tempfile
 import xml.dom.minidom
 
 import pytest
@@ -149,6 +150,15 @@ def test_variable_sizes_are_named_and_used(gdsio):
 def test_sizes_have_all_their_digits_and_no_exponent(host, size, kib):
     line, = host.lines("-f", "a", "-s", "2M", "-i", size, "-I", 1)
     assert line["io"] == kib
+
+
+def test_threads_share_a_file_of_any_size(host):
+    with tempfile.NamedTemporaryFile(dir="/dev/shm") as file:
+        try:
+            os.truncate(file.name, 1 << 60)
+        except OSError as error:
+            pytest.skip(f"no such file here: {error}")
+        host.run("-f", file.name, "-x", 1, "-O", 1, "-i", 1, "-w", 16, "-T", 0.1)
 
 
 def test_a_directory_has_a_file_for_each_thread(gdsio):

@@ -23,6 +23,12 @@ void walk_begin(struct walk *walk, const struct plan *plan,
 	};
 }
 
+/* units * nr / shares, where the product may be too large to count. */
+static off_t part_of(off_t units, int nr, int shares)
+{
+	return units / shares * nr + units % shares * nr / shares;
+}
+
 void walk_share(struct walk *walk, int nr, int shares)
 {
 	off_t begin = walk->begin;
@@ -30,9 +36,9 @@ void walk_share(struct walk *walk, int nr, int shares)
 	off_t unit = (off_t)walk->io.max;
 	off_t units = (end - begin + unit - 1) / unit;
 
-	walk->begin = begin + units * nr / shares * unit;
+	walk->begin = begin + part_of(units, nr, shares) * unit;
 	if (nr + 1 < shares)
-		walk->end = begin + units * (nr + 1) / shares * unit;
+		walk->end = begin + part_of(units, nr + 1, shares) * unit;
 	walk->at = walk->begin;
 	walk->left = walk->end - walk->begin;
 }
