@@ -161,6 +161,17 @@ def test_threads_share_a_file_of_any_size(host):
         host.run("-f", file.name, "-x", 1, "-O", 1, "-i", 1, "-w", 16, "-T", 0.1)
 
 
+@pytest.mark.skipif(SANITIZED, reason="a sanitizer wants more than that")
+def test_threads_that_have_no_room_are_an_error_with_their_number(host):
+    words = " ".join(["-f a"] * 256)  # of 4 KiB or more each
+    done = subprocess.run(
+        ["sh", "-c", f"ulimit -v 2000000; exec {GDSIO} {words} -w 4096 -s 4K -I 1 --host"],
+        cwd=host.folder, check=False, text=True, capture_output=True,
+        env=environment(False))
+    assert (done.returncode, done.stderr) == (
+        1, "gdsio: no memory for 1048576 threads\n")
+
+
 def test_a_directory_has_a_file_for_each_thread(gdsio):
     line, = gdsio.lines("-D", ".", "-w", 3, "-s", "1M", "-i", "256K", "-I", 1)
     assert (line["threads"], line["total"]) == ("3", "3072")

@@ -232,7 +232,8 @@ bool run_pass(struct run *run, bool write, struct outcome *outcome)
 	int nr = count_workers(plan);
 	struct worker *workers = calloc((size_t)nr, sizeof(*workers));
 	struct pass pass;
-	bool ok = workers && make_workers(run, &pass, workers, write);
+	bool ok = workers ? make_workers(run, &pass, workers, write) :
+			    fail("no memory for %d threads", nr);
 
 	begin_outcome(outcome, run, write);
 	if (ok) {
