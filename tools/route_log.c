@@ -9,10 +9,10 @@
 #include "route_log.h"
 
 #include <cufile.h>
-#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
+#include "on_signal.h"
 
 #define MARK "route: "
 #define ERROR_MARK "] ERROR "
@@ -65,8 +65,9 @@ void route_log_begin(void)
 	if (fd < 0)
 		return;
 	close(fd);
-	signal(SIGINT, remove_on_signal);
-	signal(SIGTERM, remove_on_signal);
+	on_signal(SIGINT, remove_on_signal, 0);
+	on_signal(SIGTERM, remove_on_signal, 0);
+	on_signal(SIGHUP, remove_on_signal, 0);
 	setenv("CUFILE_LOGFILE_PATH", path, 1);
 	setenv("CUFILE_LOGGING_LEVEL", "INFO", 1);
 	state = PRIVATE;

@@ -93,6 +93,29 @@ a_log_that_the_user_configured_stays_the_users() {
 the_private_log_is_removed() {
 	! compgen -G "$dir/gdscp.*" >/dev/null
 }
+# begin_endless : byte after byte in the background, where a script's INT is
+# ignored; $pid copies when it returns
+begin_endless() {
+	truncate -s 1G "$dir/endless"
+	rm -f "$dir/copy"
+	# HUP may be ignored, too: by nohup
+	env --default-signal=HUP "$gdscp" --host -s 1 "$dir/endless" "$dir/copy" \
+		>"$dir/out" 2>"$dir/err" &
+	pid=$!
+	until [ -s "$dir/copy" ]; do kill -0 "$pid" || return; done
+}
+the_private_log_goes_with_the_terminal_too() {
+	begin_endless && kill -HUP "$pid" && status_is 129 wait "$pid" &&
+		the_private_log_is_removed
+}
+a_signal_that_is_ignored_stays_so() {
+	local ignored
+	begin_endless
+	ignored=$(sed -n 's/^SigIgn:\t//p' "/proc/$pid/status")
+	kill -HUP "$pid"
+	wait "$pid"
+	[ $((0x$ignored >> 1 & 1)) = 1 ]
+}
 wrong_options_are_usage_errors() {
 	status_is 2 on_host && status_is 2 on_host -s 0 a b &&
 		status_is 2 on_host -s 5x a b && status_is 2 on_host -d 0 a b &&
@@ -116,6 +139,8 @@ for name in a_copy_through_gpu_memory_is_equal \
 	a_result_that_cannot_be_written_is_an_error \
 	a_log_that_the_user_configured_stays_the_users \
 	the_private_log_is_removed \
+	the_private_log_goes_with_the_terminal_too \
+	a_signal_that_is_ignored_stays_so \
 	wrong_options_are_usage_errors; do
 	if "$name"; then
 		echo "ok $name"

@@ -717,3 +717,17 @@ def test_an_interrupt_ends_with_the_result_so_far(gdsio):
     gdsio.run("-f", "a", "-s", "1M", "-I", 1)
     _, line = interrupted(gdsio, "-w", "2")
     assert 0 < float(line["seconds"]) < 30 and int(line["ops"]) > 0
+
+
+def test_signals_that_are_ignored_at_the_start_stay_so(host):
+    words = f'trap "" INT TERM; exec {GDSIO} -f new -s 64M -I 1 -T 30'
+    with subprocess.Popen(["sh", "-c", words], cwd=host.folder, env=environment(False),
+                          stderr=subprocess.DEVNULL) as process:
+        new = host.folder / "new"
+        while not new.exists() or not new.stat().st_size:
+            assert process.poll() is None
+        status = pathlib.Path(f"/proc/{process.pid}/status").read_text()
+        process.kill()
+    ignored = int(re.search(r"SigIgn:\s*(\w+)", status)[1], 16)
+    for number in (signal.SIGINT, signal.SIGTERM):
+        assert ignored >> number - 1 & 1

@@ -6,16 +6,16 @@
 #include "gdsio/run.h"
 
 #include <errno.h>
-#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include "gdsio/result.h"
+#include "on_signal.h"
 #include "report.h"
 
 static struct pass *running; /* for the signal handler */
 
 /* The first signal ends the pass with a result, the second the process. */
-static void on_signal(int sig)
+static void end_pass(int sig)
 {
 	atomic_store_explicit(&running->interrupted, true,
 			      memory_order_relaxed);
@@ -23,18 +23,15 @@ static void on_signal(int sig)
 
 static void catch_signals(struct pass *pass)
 {
-	struct sigaction action = { .sa_handler = on_signal,
-				    .sa_flags = (int)SA_RESETHAND };
-
 	running = pass;
-	sigaction(SIGINT, &action, NULL);
-	sigaction(SIGTERM, &action, NULL);
+	on_signal(SIGINT, end_pass, (int)SA_RESETHAND);
+	on_signal(SIGTERM, end_pass, (int)SA_RESETHAND);
 }
 
 static void leave_signals(void)
 {
-	signal(SIGINT, SIG_DFL);
-	signal(SIGTERM, SIG_DFL);
+	on_signal(SIGINT, SIG_DFL, 0);
+	on_signal(SIGTERM, SIG_DFL, 0);
 }
 
 static const struct gpu *gpu_of(const struct run *run, int ordinal)
