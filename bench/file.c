@@ -14,6 +14,7 @@
 #define PART (8ul << 20)
 #define MORE (1ul << 20) /* behind the last request, for unaligned ones */
 #define MAX_FILES 8
+#define TAIL 4096
 
 /* Read by a signal handler: a path is whole before nr counts it. */
 static char made[MAX_FILES][280];
@@ -62,6 +63,23 @@ static bool is_there(int fd, size_t size, char *mem)
 	return true;
 }
 
+/* Not another's that has this name: its last bytes are ours, or it is new. */
+static bool may_fill(int fd, const char *path, char *mem)
+{
+	struct stat st;
+	off_t at = 0;
+	ssize_t n = -1;
+
+	if (!fstat(fd, &st) && S_ISREG(st.st_mode)) {
+		at = st.st_size > TAIL ? st.st_size - TAIL : 0;
+		n = pread(fd, mem, TAIL, at);
+	}
+	if (n >= 0 && pattern_check(mem, (size_t)n, (uint64_t)at, FILE_SEED))
+		return true;
+	fprintf(stderr, "ocf-bench: %s is not a file that it has made\n", path);
+	return false;
+}
+
 static bool fill(int fd, size_t size, char *mem)
 {
 	for (size_t off = 0; off < size; off += PART) {
@@ -74,17 +92,27 @@ static bool fill(int fd, size_t size, char *mem)
 	return ftruncate(fd, (off_t)size) == 0 && fsync(fd) == 0;
 }
 
+static bool make(int fd, const char *path, size_t size, bool keep, char *mem)
+{
+	if (!may_fill(fd, path, mem))
+		return false;
+	if (!keep)
+		remember(path);
+	if ((keep && is_there(fd, size, mem)) || fill(fd, size, mem))
+		return true;
+	perror(path);
+	return false;
+}
+
 bool file_make(const char *path, size_t size, bool keep)
 {
 	char *mem = malloc(PART);
 	int fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0600);
 	bool good = fd >= 0 && mem;
 
-	if (good && !keep)
-		remember(path);
-	if (good && !(keep && is_there(fd, size + MORE, mem)))
-		good = fill(fd, size + MORE, mem);
-	if (!good)
+	if (good)
+		good = make(fd, path, size + MORE, keep, mem);
+	else
 		perror(path);
 	if (fd >= 0)
 		close(fd);

@@ -42,7 +42,8 @@ static void usage(FILE *to)
 	      "  --rounds N        3\n"
 	      "  --seconds S       0.2, of each measurement\n"
 	      "  --patience S      10, until a library counts as hung\n"
-	      "  --file PATH       /var/tmp/ocf-bench.data, made if need be\n"
+	      "  --file PATH       /var/tmp/ocf-bench.data, made and removed;\n"
+	      "                    what others have made is left alone\n"
 	      "  --file-size N     1G, or the largest size\n"
 	      "  --tmpfs DIR       /dev/shm\n"
 	      "  --keep            leave the files, and use those there are\n"
@@ -240,6 +241,19 @@ static bool is_large_enough(const struct options *o, size_t size)
 	return false;
 }
 
+/* A cell has the names that are made of it; cut off, they are another file's.
+ */
+static bool is_short_enough(const char *path)
+{
+	const size_t most = sizeof(((struct cell *)0)->file) -
+			    sizeof("/ocf-bench.data.out");
+
+	if (strlen(path) <= most)
+		return true;
+	fprintf(stderr, "ocf-bench: %s: longer than %zu bytes\n", path, most);
+	return false;
+}
+
 bool options_parse(struct options *o, int argc, char **argv)
 {
 	int word;
@@ -259,6 +273,8 @@ bool options_parse(struct options *o, int argc, char **argv)
 		usage(stderr);
 		return false;
 	}
+	if (!is_short_enough(o->file) || !is_short_enough(o->tmpfs))
+		return false;
 	if (o->host)
 		o->memories = (struct list){ 1, { MEMORY_HOST } };
 	for (int i = 0; i < o->sizes.nr; i++) {

@@ -66,6 +66,34 @@ def test_help_is_no_error(bench):
     assert out == ""
 
 
+@pytest.mark.parametrize("content", [b"mine", bytes(4096), os.urandom(100_000)],
+                         ids=["short", "zeros", "long"])
+@pytest.mark.parametrize("name", ["data", "data.out"])
+@pytest.mark.parametrize("more", [(), ("--keep",)])
+def test_a_file_of_others_is_left_alone(bench, tmp_path, name, content, more):
+    (tmp_path / name).write_bytes(content)
+    bench("--media", "cached", "--sizes", "4K", *more, status=1)
+    assert (tmp_path / name).read_bytes() == content
+
+
+def test_a_file_that_was_kept_is_made_anew_in_another_size(bench, tmp_path):
+    for size in ("1M", "2M", "1M"):
+        rows, _ = bench("--media", "cached", "--sizes", "4K", "--keep", file_size=size)
+        assert_measured(cells(rows))
+        assert (tmp_path / "data").stat().st_size == (int(size[0]) + 1) << 20
+    bench("--media", "cached", "--sizes", "4K")
+    assert not (tmp_path / "data").exists()
+
+
+def test_a_name_that_is_too_long_is_refused(bench, tmp_path):
+    folder = tmp_path / ("d" * 200)
+    folder.mkdir()
+    longest = "e" * (279 - len(str(folder)) - 1)
+    (folder / longest).write_text("another's")
+    bench("--file", str(folder / longest) + "x", "--media", "cached", status=2)
+    assert os.listdir(folder) == [longest]
+
+
 def test_every_kind_of_memory_and_alignment_moves_the_right_bytes(bench):
     rows, _ = bench("--sizes", "4K,64K", "--media", "cached,uncached,scan,tmpfs",
                     "--memory", "device,host,managed,pinned", "--register", "yes,no",
