@@ -44,9 +44,16 @@ static void run_cell(struct grid *g, struct cell *cell)
 {
 	static struct result all[MAX_LIST][MAX_ROUNDS];
 	const struct options *o = g->o;
+	size_t memory = cell_memory(cell) * cell->threads;
 
-	if (cell_memory(cell) * cell->threads > MAX_MEMORY)
+	if (memory > MAX_MEMORY) {
+		fprintf(stderr,
+			"ocf-bench: %s x%u is left out: %zu MiB of buffers, "
+			"at most %lu\n",
+			report_size(cell->size), cell->threads, memory >> 20,
+			MAX_MEMORY >> 20);
 		return;
+	}
 	memset(all, 0, sizeof(all));
 	for (int round = 0; round < o->rounds; round++) {
 		cell->check = round == 0;

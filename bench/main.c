@@ -57,6 +57,20 @@ static void choose_memory(struct options *o)
 		printf("host memory, because %s\n", failure ? failure : error);
 }
 
+/* Where the disk is full a row is lost, and nobody else says so. */
+static bool wrote_all(FILE *json)
+{
+	bool ok = !fflush(stdout) && !ferror(stdout);
+
+	if (json) {
+		ok &= !ferror(json);
+		ok &= !fclose(json);
+	}
+	if (!ok)
+		fprintf(stderr, "ocf-bench: not all results were written\n");
+	return ok;
+}
+
 int main(int argc, char **argv)
 {
 	static struct options o;
@@ -78,8 +92,6 @@ int main(int argc, char **argv)
 		counting_run(&o);
 	if (!o.fresh && !o.rest && !o.counting)
 		grid_run(&o);
-	if (o.json)
-		fclose(o.json);
 	file_remove_all();
-	return 0;
+	return !wrote_all(o.json);
 }

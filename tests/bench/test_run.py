@@ -85,6 +85,27 @@ def test_a_file_that_was_kept_is_made_anew_in_another_size(bench, tmp_path):
     assert not (tmp_path / "data").exists()
 
 
+def test_results_that_cannot_be_written_are_an_error(bench, tmp_path):
+    bench("--media", "cached", "--sizes", "4K", "--json", "/dev/full", status=1)
+    with open("/dev/full", "w") as full:
+        done = subprocess.run([BENCH, "--file", str(tmp_path / "data"), "--file-size", "1M",
+                               "--seconds", "0.01", "--sizes", "4K", "--lib", "byhand"],
+                              env=environment(False), stdout=full, stderr=subprocess.PIPE,
+                              text=True, check=False)
+    assert (done.returncode, done.stderr) == (
+        1, "ocf-bench: not all results were written\n")
+    assert not (tmp_path / "data").exists()
+
+
+def test_cells_that_want_too_much_memory_are_named(tmp_path):
+    done = subprocess.run([BENCH, "--file", str(tmp_path / "data"), "--sizes", "4M",
+                           "--batch", "8192", "--ops", "read", "--media", "cached",
+                           "--file-size", "4M", "--lib", "byhand"],
+                          env=environment(False), capture_output=True, text=True, check=True)
+    assert done.stderr == ("ocf-bench: 4M x1 is left out: 32768 MiB of buffers, "
+                           "at most 16384\n")
+
+
 def test_a_name_that_is_too_long_is_refused(bench, tmp_path):
     folder = tmp_path / ("d" * 200)
     folder.mkdir()
