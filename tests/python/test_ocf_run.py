@@ -96,7 +96,8 @@ def test_scripts_and_commands_on_the_path_run(tmp_path):
 
 
 @pytest.mark.parametrize("first", ["#!{0}", "#!/usr/bin/env {0}", "#!", "#! ",
-                                   "#!/usr/bin/env -S", "#!/no/such"])
+                                   "#!/usr/bin/env -S", "#!/no/such",
+                                   "#!/usr/bin/env -S -i python3"])
 def test_a_script_that_leads_nowhere_is_left_to_the_kernel(tmp_path, first):
     script = tmp_path / "script"
     script.write_text(first.format(script) + "\n")
