@@ -146,6 +146,7 @@ int main(int argc, char **argv)
 	int status = parse(argc, argv, &o);
 	bool ok;
 
+	keep_streams();
 	if (status >= 0)
 		return wrote_all() ? status : EXIT_FAILURE;
 	copy.src.name = o.src;

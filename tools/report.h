@@ -13,6 +13,12 @@
 /* On a terminal: drops what stands on the line. */
 #define CLEAR_LINE "\r\033[K"
 
+/*
+ * Before any file is opened: what is printed goes into none of them, also where
+ * the tool was started without its streams. What is written to one then fails.
+ */
+void keep_streams(void);
+
 bool fail(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
 
 /* With strerror(errno). */

@@ -85,6 +85,12 @@ a_result_that_cannot_be_written_is_an_error() {
 	status_is 1 full --host "$dir/odd" "$dir/copy" &&
 		says 'write the result: ' && status_is 1 full --help
 }
+nothing_is_printed_into_the_copy() {
+	# whose descriptor would be that of standard error; it fails at the sum
+	OCF_PATH=null status_is 1 "$gdscp" --host "$dir/odd" "$dir/new" \
+		<&- 2>&- >"$dir/out"
+	! grep -q gdscp "$dir/new"
+}
 a_log_that_the_user_configured_stays_the_users() {
 	CUFILE_LOGFILE_PATH=$dir/log CUFILE_LOGGING_LEVEL=INFO \
 		on_host "$dir/odd" "$dir/copy" && says 'that you have conf' &&
@@ -137,6 +143,7 @@ for name in a_copy_through_gpu_memory_is_equal \
 	a_failing_copy_names_file_offset_and_reason \
 	bytes_that_did_not_arrive_are_noticed \
 	a_result_that_cannot_be_written_is_an_error \
+	nothing_is_printed_into_the_copy \
 	a_log_that_the_user_configured_stays_the_users \
 	the_private_log_is_removed \
 	the_private_log_goes_with_the_terminal_too \

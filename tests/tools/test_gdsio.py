@@ -731,3 +731,12 @@ def test_signals_that_are_ignored_at_the_start_stay_so(host):
     ignored = int(re.search(r"SigIgn:\s*(\w+)", status)[1], 16)
     for number in (signal.SIGINT, signal.SIGTERM):
         assert ignored >> number - 1 & 1
+
+
+def test_nothing_is_printed_into_the_file(host):
+    done = subprocess.run(["sh", "-c", f"exec {GDSIO} -f new -s 1M -I 1 -x 1 -R <&- >&-"],
+                          cwd=host.folder, check=False, text=True, stderr=subprocess.PIPE,
+                          env=environment(False))
+    assert b"IoType" not in (host.folder / "new").read_bytes()
+    assert (done.returncode, done.stderr) == (
+        1, "gdsio: write the result: a part is lost\n")

@@ -48,6 +48,7 @@ int main(int argc, char **argv)
 	int nr = 0;
 	bool ok;
 
+	keep_streams();
 	if (status < 0) {
 		ok = (!plan.plot || picture_check(plan.plot)) &&
 		     run_open(&run, &plan);
