@@ -518,7 +518,8 @@ def main(arguments=None):
         path, archive = collect(options.d, more)
     except OSError as error:
         sys.exit(f"gds_log_collection.py: no archive in {options.d}: {reason(error)}")
-    sys.stdout.reconfigure(errors="surrogateescape")
+    if sys.stdout:
+        sys.stdout.reconfigure(errors="surrogateescape")
     for line in archive.findings:
         print(line)
     print(f"{len(archive.names)} files taken; {len(archive.missing)} things could not "

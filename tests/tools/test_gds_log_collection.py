@@ -648,6 +648,11 @@ def test_an_archive_that_is_there_is_not_overwritten(collector):
     assert len(collector.left()) == 3
 
 
+def test_without_standard_output_it_is_made_in_silence(collector):
+    assert collector.run(preexec_fn=lambda: os.close(1)) == ("", "")
+    assert "missing.txt" in Archive(collector.out / collector.left()[0])
+
+
 def fails(collector, *args, **more):
     said, complaint = collector.run(*args, status=1, **more)
     assert said == ""
