@@ -20,11 +20,6 @@ from ._errors import CuFileError, check
 from ._file import File
 from ._memory import Buffer, Memory, describe, kind_of
 
-FIXED_BUF_OFFSET = 1
-FIXED_FILE_OFFSET = 2
-FIXED_FILE_SIZE = 4
-PAGE_ALIGNED_INPUTS = 8
-
 # Those with operations that may not have been passed: nobody else need hold them.
 _busy: Set["Stream"] = set()
 
@@ -82,9 +77,17 @@ class Stream:
 
     stream  of PyTorch, CuPy or Numba, a CUstream as a number, or None for the
             default stream
-    flags   promises about the arguments, FIXED_... of this module, with which
-            to register the stream; None: do not register it
+    flags   promises about the arguments with which to register the stream, of
+            those below; None: do not register it
+
+    FIXED, that the numbers of an operation stay as they are, always holds here,
+    and lets reads begin ahead of the stream.
     """
+    FIXED_BUF_OFFSET = 1
+    FIXED_FILE_OFFSET = 2
+    FIXED_FILE_SIZE = 4
+    FIXED = FIXED_BUF_OFFSET | FIXED_FILE_OFFSET | FIXED_FILE_SIZE
+    PAGE_ALIGNED_INPUTS = 8
 
     def __init__(self, stream: Any = None, flags: Optional[int] = None) -> None:
         self._library = _library.get()

@@ -93,7 +93,9 @@ def test_streams_have_the_flags_of_the_header(cufile):
     flags = dict(re.findall(r"#define CU_FILE_STREAM_(\w+) (\d+)", HEADER))
     assert flags
     for name, number in flags.items():
-        assert getattr(cufile._stream, name) == int(number)
+        assert getattr(cufile.Stream, name) == int(number)
+    assert cufile.Stream.FIXED == sum(
+        int(number) for name, number in flags.items() if name.startswith("FIXED_"))
 
 
 def fields_in_order(text, structure):
