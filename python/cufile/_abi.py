@@ -10,8 +10,6 @@ from ctypes import (c_bool, c_char, c_char_p, c_int, c_int64, c_size_t, c_ssize_
 from typing import Any, Dict, List, SupportsIndex, Tuple
 
 ERROR_BASE = 5000
-CUDA_DRIVER_ERROR = 5011
-ASYNC_NOT_SUPPORTED = 5038
 
 HANDLE_TYPE_OPAQUE_FD = 1
 BATCH_MODE = 1
