@@ -33,25 +33,17 @@ bool sys_set_root(const char *dir)
 		va_end(args); \
 	} while (0)
 
-static size_t read_text(const char *path, char *text, size_t size)
-{
-	FILE *file = fopen(path, "re");
-	size_t n = 0;
-
-	if (file) {
-		n = fread(text, 1, size - 1, file);
-		fclose(file);
-	}
-	text[n] = '\0';
-	return n;
-}
-
 static bool first_line(const char *path, char *text, size_t size)
 {
+	FILE *file = fopen(path, "re");
 	char *start = text;
-	size_t len;
+	size_t len = 0;
 
-	read_text(path, text, size);
+	if (file) {
+		len = fread(text, 1, size - 1, file);
+		fclose(file);
+	}
+	text[len] = '\0';
 	while (isspace((unsigned char)*start))
 		start++;
 	len = strcspn(start, "\n");
@@ -67,13 +59,6 @@ bool sys_line(char *text, size_t size, const char *fmt, ...)
 	MAKE_PATH(path, fmt);
 
 	return first_line(path, text, size);
-}
-
-size_t sys_text(char *text, size_t size, const char *fmt, ...)
-{
-	MAKE_PATH(path, fmt);
-
-	return read_text(path, text, size);
 }
 
 long long sys_number(long long otherwise, const char *fmt, ...)

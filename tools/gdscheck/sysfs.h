@@ -22,8 +22,6 @@ bool sys_set_root(const char *dir);
 
 /* The first line of a file, without blanks around it; "" and false: none. */
 bool sys_line(char *text, size_t size, const char *fmt, ...) SYS_PRINTF(3);
-/* All of it, ended with NUL; bytes, 0 for none. */
-size_t sys_text(char *text, size_t size, const char *fmt, ...) SYS_PRINTF(3);
 /* A file's number, of base 0; otherwise where there is none. */
 long long sys_number(long long otherwise, const char *fmt, ...) SYS_PRINTF(2);
 bool sys_exists(const char *fmt, ...) SYS_PRINTF(1);

@@ -31,7 +31,7 @@ const char *memory_name(enum memory kind)
 	return kinds[kind].name;
 }
 
-bool buffer_is_host(const struct buffer *buffer)
+static bool is_host(const struct buffer *buffer)
 {
 	return kinds[buffer->kind].is_host;
 }
@@ -107,7 +107,7 @@ const char *buffer_put(struct buffer *buffer, size_t at, const void *data,
 {
 	char *to = (char *)buffer->base + at;
 
-	if (!buffer_is_host(buffer))
+	if (!is_host(buffer))
 		return gpu_copy_in(to, data, size);
 	memcpy(to, data, size);
 	return NULL;
@@ -118,7 +118,7 @@ const char *buffer_get(const struct buffer *buffer, size_t at, void *data,
 {
 	const char *from = (const char *)buffer->base + at;
 
-	if (!buffer_is_host(buffer))
+	if (!is_host(buffer))
 		return gpu_copy_out(data, from, size);
 	memcpy(data, from, size);
 	return NULL;

@@ -32,8 +32,6 @@ const char *buffer_put(struct buffer *buffer, size_t at, const void *data,
 const char *buffer_get(const struct buffer *buffer, size_t at, void *data,
 		       size_t size);
 
-bool buffer_is_host(const struct buffer *buffer);
-
 bool memory_needs_gpu(enum memory kind);
 const char *memory_name(enum memory kind);
 

@@ -31,8 +31,4 @@ extern const struct xfer_way xfer_async;
 extern const struct xfer_way xfer_batch;
 extern const struct xfer_way xfer_batch_stream;
 
-/* The whole request between file and host memory by pread or pwrite. */
-bool xfer_plain(struct worker *worker, const struct request *request, void *mem,
-		size_t from, size_t size, ssize_t *moved);
-
 #endif

@@ -22,8 +22,9 @@ struct cpu_way {
 	void *streams[2];
 };
 
-bool xfer_plain(struct worker *worker, const struct request *r, void *mem,
-		size_t from, size_t size, ssize_t *moved)
+/* A part of the request between file and host memory. */
+static bool plain(struct worker *worker, const struct request *r, void *mem,
+		  size_t from, size_t size, ssize_t *moved)
 {
 	size_t done = 0;
 
@@ -52,8 +53,8 @@ static bool move_cpu_only(struct worker *worker, int nr)
 {
 	struct slot *slot = worker->slots;
 
-	return xfer_plain(worker, &slot->request, worker->buffer.base, 0,
-			  slot->request.size, &slot->moved);
+	return plain(worker, &slot->request, worker->buffer.base, 0,
+		     slot->request.size, &slot->moved);
 }
 
 const struct xfer_way xfer_cpu_only = {
@@ -104,7 +105,7 @@ static bool move_cpu_gpu(struct worker *worker, int nr)
 		why = buffer_get(&worker->buffer, 0, way->stage.base, r->size);
 	if (why)
 		return worker_fails_gpu(worker, why);
-	if (!xfer_plain(worker, r, way->stage.base, 0, r->size, &slot->moved))
+	if (!plain(worker, r, way->stage.base, 0, r->size, &slot->moved))
 		return false;
 	if (!r->write)
 		why = buffer_put(&worker->buffer, 0, way->stage.base,
@@ -160,7 +161,7 @@ static bool write_parts(struct worker *worker, const struct request *r,
 			why = gpu_stream_wait(way->streams[at / part % 2]);
 		if (why)
 			return worker_fails_gpu(worker, why);
-		if (!xfer_plain(worker, r, stage + at, at, n, moved))
+		if (!plain(worker, r, stage + at, at, n, moved))
 			return false;
 	}
 	return true;
@@ -178,7 +179,7 @@ static bool read_parts(struct worker *worker, const struct request *r,
 	for (size_t at = 0; at < r->size && !why; at += part) {
 		size_t n = r->size - at < part ? r->size - at : part;
 
-		if (!xfer_plain(worker, r, stage + at, at, n, moved))
+		if (!plain(worker, r, stage + at, at, n, moved))
 			return false;
 		why = gpu_stream_copy_in(mem + at, stage + at, n,
 					 way->streams[at / part % 2]);
