@@ -12,7 +12,6 @@
 #include <cufile.h>
 #include <dlfcn.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/utsname.h>
 #include "check_config.h"
@@ -211,9 +210,7 @@ static bool has_iommu(void)
 	struct dirent **names = NULL;
 	int nr = sys_list(&names, "/sys/kernel/iommu_groups");
 
-	for (int i = 0; i < nr; i++)
-		free(names[i]);
-	free(names);
+	sys_list_free(names, nr);
 	return nr > 0;
 }
 

@@ -8,7 +8,6 @@
 #include "check_topology.h"
 
 #include <stdbool.h>
-#include <stdlib.h>
 #include <string.h>
 #include "gpus.h"
 #include "sysfs.h"
@@ -81,9 +80,7 @@ static void common_name(const char *bdf, char *name, size_t size)
 
 		if (nr)
 			snprintf(name, size, "%.63s", names[0]->d_name);
-		for (int k = 0; k < nr; k++)
-			free(names[k]);
-		free(names);
+		sys_list_free(names, nr);
 		if (nr)
 			return;
 	}
@@ -121,7 +118,5 @@ void topology_print(FILE *out)
 	}
 	if (!nr)
 		fprintf(out, "there is no GPU\n");
-	for (int k = 0; k < nr_names; k++)
-		free(names[k]);
-	free(names);
+	sys_list_free(names, nr_names);
 }

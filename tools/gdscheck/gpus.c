@@ -3,7 +3,6 @@
 #include "gpus.h"
 
 #include <inttypes.h>
-#include <stdlib.h>
 #include <string.h>
 #include "sysfs.h"
 
@@ -55,21 +54,19 @@ int gpus_find(struct gpu_facts gpus[MAX_GPUS])
 	struct dirent **names = NULL;
 	int nr_names = sys_list(&names, DEVICES), nr = 0;
 
-	for (int i = 0; i < nr_names; i++) {
+	for (int i = 0; i < nr_names && nr < MAX_GPUS; i++) {
 		const char *bdf = names[i]->d_name;
+		struct gpu_facts *gpu = &gpus[nr];
 
-		if (nr < MAX_GPUS && is_gpu(bdf)) {
-			struct gpu_facts *gpu = &gpus[nr++];
-
-			snprintf(gpu->bdf, sizeof(gpu->bdf), "%.31s", bdf);
-			name_of(bdf, gpu->name, sizeof(gpu->name));
-			gpu->bar1 = bar_of(bdf);
-			gpu->iommu = sys_exists(DEVICES "/%s/iommu_group", bdf);
-			gpu->node = (int)sys_number(-1, DEVICES "/%s/numa_node",
-						    bdf);
-		}
-		free(names[i]);
+		if (!is_gpu(bdf))
+			continue;
+		snprintf(gpu->bdf, sizeof(gpu->bdf), "%.31s", bdf);
+		name_of(bdf, gpu->name, sizeof(gpu->name));
+		gpu->bar1 = bar_of(bdf);
+		gpu->iommu = sys_exists(DEVICES "/%s/iommu_group", bdf);
+		gpu->node = (int)sys_number(-1, DEVICES "/%s/numa_node", bdf);
+		nr++;
 	}
-	free(names);
+	sys_list_free(names, nr_names);
 	return nr;
 }

@@ -51,16 +51,14 @@ static bool find_port(const char *device, const struct in6_addr *address,
 	int nr = sys_list(&ports, DEVICES "/%s/ports", device);
 	bool found = false;
 
-	for (int i = 0; i < nr; i++) {
+	for (int i = 0; i < nr && !found; i++) {
 		const char *port = ports[i]->d_name;
 
-		if (!found && has_address(device, port, address)) {
-			found = true;
+		found = has_address(device, port, address);
+		if (found)
 			*active = is_active(device, port);
-		}
-		free(ports[i]);
 	}
-	free(ports);
+	sys_list_free(ports, nr);
 	return found;
 }
 
@@ -78,12 +76,9 @@ static bool is_up(const char *name)
 	if (inet_pton(AF_INET6, mapped, &address) != 1)
 		return find_port(name, NULL, &active) && active;
 	nr = sys_list(&devices, DEVICES);
-	for (int i = 0; i < nr; i++) {
-		found = found ||
-			find_port(devices[i]->d_name, &address, &active);
-		free(devices[i]);
-	}
-	free(devices);
+	for (int i = 0; i < nr && !found; i++)
+		found = find_port(devices[i]->d_name, &address, &active);
+	sys_list_free(devices, nr);
 	return active;
 }
 

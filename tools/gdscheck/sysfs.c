@@ -120,6 +120,13 @@ int sys_list(struct dirent ***names, const char *fmt, ...)
 	return nr < 0 ? 0 : nr;
 }
 
+void sys_list_free(struct dirent **names, int nr)
+{
+	for (int i = 0; i < nr; i++)
+		free(names[i]);
+	free(names);
+}
+
 FILE *sys_open(const char *fmt, ...)
 {
 	MAKE_PATH(path, fmt);

@@ -29,8 +29,9 @@ bool sys_exists(const char *fmt, ...) SYS_PRINTF(1);
 bool sys_real(char *path, size_t size, const char *fmt, ...) SYS_PRINTF(3);
 /* What comes after the last slash. */
 const char *sys_base(const char *path);
-/* Names of a directory in order; the caller frees each and the list. */
+/* Names of a directory in order, and how many; sys_list_free ends the list. */
 int sys_list(struct dirent ***names, const char *fmt, ...) SYS_PRINTF(2);
+void sys_list_free(struct dirent **names, int nr);
 FILE *sys_open(const char *fmt, ...) SYS_PRINTF(1);
 
 #endif
