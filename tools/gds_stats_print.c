@@ -22,7 +22,7 @@ static void put_name(const char *name, bool metric)
 	}
 }
 
-static void put_uuid(const struct ocf_stats_gpu *gpu)
+void print_uuid(const struct ocf_stats_gpu *gpu)
 {
 	const unsigned char *byte = (const unsigned char *)gpu->uuid;
 
@@ -78,7 +78,7 @@ static void json_pools(const struct ocf_stats_gpu *gpu)
 static void json_gpu(const struct snapshot *s, unsigned g)
 {
 	printf("{\"gpu\":%u,\"uuid\":\"", g);
-	put_uuid(&s->gpu[g]);
+	print_uuid(&s->gpu[g]);
 	printf("\",\"registered_bytes\":%llu", (ull)s->gpu[g].registered_bytes);
 	for (unsigned i = 0; i < s->nr; i++) {
 		const struct number *n = &s->numbers[i];
@@ -194,7 +194,7 @@ static void metric_histogram(const struct number *n, long pid)
 static void gpu_labels(const struct snapshot *s, unsigned g, long pid)
 {
 	printf("{pid=\"%ld\",gpu=\"%u\",uuid=\"", pid, g);
-	put_uuid(&s->gpu[g]);
+	print_uuid(&s->gpu[g]);
 	putchar('"');
 }
 

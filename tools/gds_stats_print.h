@@ -19,4 +19,7 @@ void print_json(const struct snapshot *s, long pid);
 
 void print_openmetrics(const struct snapshot *s, long pid);
 
+/* The identity of a GPU, in digits. */
+void print_uuid(const struct ocf_stats_gpu *gpu);
+
 #endif

@@ -178,14 +178,6 @@ static void print_sizes(const struct text *t)
 	print_line(t, NR_LINES - 1, 32);
 }
 
-static void print_uuid(const struct ocf_stats_gpu *gpu)
-{
-	const unsigned char *byte = (const unsigned char *)gpu->uuid;
-
-	for (size_t i = 0; i < sizeof(gpu->uuid); i++)
-		printf("%02x", byte[i]);
-}
-
 static ull busy_percent(const struct text *t, const char *name, unsigned gpu)
 {
 	return (ull)quotient(since(t, name, gpu) / 1e7, seconds(t));
