@@ -16,6 +16,7 @@
 #include "gds_stats_file.h"
 #include "gds_stats_list.h"
 #include "gds_stats_print.h"
+#include "gdsio/values.h"
 #include "report.h"
 
 #define EXIT_USAGE 2
@@ -54,24 +55,17 @@ static const char usage_text[] =
 static bool parse_whole(const char *what, const char *text, long min, long max,
 			long *value)
 {
-	char *end;
-
-	errno = 0;
-	*value = strtol(text, &end, 10);
-	if (errno || end == text || *end || *value < min || *value > max)
-		return fail("%s %s: not a number from %ld to %ld", what, text,
-			    min, max);
-	return true;
+	return value_long(text, min, max, value) ||
+	       fail("%s %s: not a number from %ld to %ld", what, text, min,
+		    max);
 }
 
 static bool parse_watch(const char *text, double *seconds)
 {
-	char *end;
-
-	*seconds = strtod(text, &end);
-	if (end == text || *end || !(*seconds >= 0.01 && *seconds <= 86400))
-		return fail("--watch %s: not seconds from 0.01 to 86400", text);
-	return true;
+	if (value_seconds(text, seconds) && *seconds >= 0.01 &&
+	    *seconds <= 86400)
+		return true;
+	return fail("--watch %s: not seconds from 0.01 to 86400", text);
 }
 
 static bool parse_option(struct options *o, int c, const char *text)

@@ -8,12 +8,13 @@
 #include <getopt.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 #include "copy.h"
+#include "gdsio/values.h"
 #include "report.h"
 #include "route_log.h"
 
 #define DEFAULT_CHUNK (64ul << 20)
+#define MAX_CHUNK ((off_t)1 << 40)
 #define EXIT_USAGE 2
 
 struct options {
@@ -40,10 +41,9 @@ static const char usage_text[] =
 
 static bool parse_gpu(const char *text, int *gpu)
 {
-	char *end;
-	long value = strtol(text, &end, 10);
+	long value;
 
-	if (end == text || *end || value < 0 || value > 9999)
+	if (!value_long(text, 0, 9999, &value))
 		return fail("-d %s: not the number of a GPU", text);
 	*gpu = (int)value;
 	return true;
@@ -51,16 +51,11 @@ static bool parse_gpu(const char *text, int *gpu)
 
 static bool parse_chunk(const char *text, size_t *chunk)
 {
-	static const char units[] = "KMG";
-	char *end;
-	unsigned long long value = strtoull(text, &end, 10);
-	const char *unit = *end ? strchr(units, *end) : NULL;
-	int shift = unit ? 10 * (int)(unit - units + 1) : 0;
+	off_t value;
 
-	if (end == text || *text == '-' || end[unit ? 1 : 0] || !value ||
-	    value > (1ull << 40 >> shift))
+	if (!value_bytes(text, 1, &value) || value > MAX_CHUNK)
 		return fail("-s %s: not a size from 1 to 1024G", text);
-	*chunk = (size_t)value << shift;
+	*chunk = (size_t)value;
 	return true;
 }
 
