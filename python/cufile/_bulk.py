@@ -62,6 +62,18 @@ def wanted(files: Any, device: Any) -> List[Tuple[Path, Any]]:
     return [(path, device) for path in files]
 
 
+def bytes_at(file: File, count: int, offset: int,
+             wrong: Callable[[Path, str], Exception]) -> bytes:
+    """Bytes of the file that must be there."""
+    # not by os.pread: the file may be open with O_DIRECT
+    text = bytearray(count)
+    try:
+        file.read(text, file_offset=offset, exact=True)
+    except EOFError as error:
+        raise wrong(file.name, f"became shorter: {error}") from None
+    return bytes(text)
+
+
 def _read_piece(span: Span, memory: Memory, offset: int, size: int) -> int:
     try:
         return span.file.read(memory, size, span.begin + offset, offset,

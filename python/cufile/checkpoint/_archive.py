@@ -9,7 +9,7 @@ file and its neighbours before it is used.
 import struct
 from typing import Dict, Iterable, List, NamedTuple, NoReturn, Optional, Tuple
 
-from .. import _pieces
+from .. import _bulk, _pieces
 from .._file import File
 from .._progress import Progress
 from ._errors import CheckpointError
@@ -50,12 +50,15 @@ class Archive:
     def _wrong(self, what: str) -> NoReturn:
         raise CheckpointError(self.path, what)
 
+    def _bytes_at(self, count: int, offset: int) -> bytes:
+        return _bulk.bytes_at(self.file, count, offset, CheckpointError)
+
     # --------------------------------------------------------- directory
 
     def _directory(self) -> Tuple[bytes, int]:
         """The bytes of the directory, and where it begins."""
         tail_at = max(self.size - END.size - 0xffff - LOCATOR.size, 0)
-        tail = bytes_at(self.file, self.size - tail_at, tail_at)
+        tail = self._bytes_at(self.size - tail_at, tail_at)
         at = tail.rfind(b"PK\x05\x06")
         while at >= 0 and not self._ends_here(tail, at):
             at = tail.rfind(b"PK\x05\x06", 0, at)
@@ -76,7 +79,7 @@ class Archive:
             self._wrong(f"the directory of {size} bytes at {begin} does not end "
                         f"at {stop}, where its own end stands")
         self._count = count
-        return bytes_at(self.file, size, begin), begin
+        return self._bytes_at(size, begin), begin
 
     @staticmethod
     def _ends_here(tail: bytes, at: int) -> bool:
@@ -84,7 +87,7 @@ class Archive:
                 at + END.size + END.unpack_from(tail, at)[7] == len(tail))
 
     def _no_archive(self) -> NoReturn:
-        head = bytes_at(self.file, min(self.size, 16), 0)
+        head = self._bytes_at(min(self.size, 16), 0)
         if head.startswith(_OLD_FORMAT[:14]):
             self._wrong("is in the format before PyTorch 1.6; load it with "
                         "torch.load and save it again")
@@ -104,7 +107,7 @@ class Archive:
         if disk != 0 or disks > 1 or place + END64.size > stop:
             self._wrong(f"the 64-bit end of the directory is said to be at "
                         f"{place}, which is not before {stop}")
-        end = END64.unpack(bytes_at(self.file, END64.size, place))
+        end = END64.unpack(self._bytes_at(END64.size, place))
         if end[0] != b"PK\x06\x06" or place + 12 + end[1] != stop:
             self._wrong(f"at {place} there is no 64-bit end of the directory")
         return (end[4], end[5]), end[7], end[8], end[9], place
@@ -194,7 +197,7 @@ class Archive:
 
     def start(self, record: Record) -> int:
         """Where the record's bytes begin in the file."""
-        head = bytes_at(self.file, LOCAL.size, record.header)
+        head = self._bytes_at(LOCAL.size, record.header)
         row = LOCAL.unpack(head)
         if row[0] != b"PK\x03\x04":
             self._wrong(f"record {record.name!r}: no header at {record.header}")
@@ -224,15 +227,4 @@ class Archive:
         if record.nbytes > at_most:
             self._wrong(f"record {record.name!r}: {record.nbytes} bytes are more "
                         f"than the {at_most} that are allowed")
-        return bytes_at(self.file, record.nbytes, self.start(record))
-
-
-def bytes_at(file: File, count: int, offset: int) -> bytes:
-    """Bytes of the file that must be there."""
-    # not by os.pread: the file may be open with O_DIRECT
-    text = bytearray(count)
-    try:
-        file.read(text, file_offset=offset, exact=True)
-    except EOFError as error:
-        raise CheckpointError(file.name, f"became shorter: {error}") from None
-    return bytes(text)
+        return self._bytes_at(record.nbytes, self.start(record))

@@ -11,6 +11,7 @@ import json
 from typing import Any, Dict, List, NamedTuple, Tuple
 
 from .. import _dtypes
+from .._bulk import bytes_at
 from .._errors import FormatError, Path
 from .._file import File
 
@@ -60,24 +61,15 @@ def read_header(file: File) -> Header:
     path, size = file.name, file.size()
     if size < 8:
         raise SafetensorsError(path, f"{size} bytes are too few for a header")
-    length = int.from_bytes(_bytes_at(file, 8, 0), "little")
+    length = int.from_bytes(bytes_at(file, 8, 0, SafetensorsError), "little")
     if length > MAX_HEADER:
         raise SafetensorsError(path, f"a header of {length} bytes is longer than "
                                      f"the {MAX_HEADER} that are allowed")
     if length > size - 8:
         raise SafetensorsError(path, f"a header of {length} bytes does not fit "
                                      f"into the file, which has {size}")
-    return parse(_bytes_at(file, length, 8), size - 8 - length, path)
-
-
-def _bytes_at(file: File, count: int, offset: int) -> bytes:
-    # not by os.pread: the file may be open with O_DIRECT
-    text = bytearray(count)
-    try:
-        file.read(text, file_offset=offset, exact=True)
-    except EOFError as error:
-        raise SafetensorsError(file.name, f"became shorter: {error}") from None
-    return bytes(text)
+    text = bytes_at(file, length, 8, SafetensorsError)
+    return parse(text, size - 8 - length, path)
 
 
 def parse(text: bytes, data_bytes: int, path: Path) -> Header:
