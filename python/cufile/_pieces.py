@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Runs many requests in a few threads, until all are done or one fails."""
+import contextlib
 import threading
 from typing import Callable, List, Optional
 
@@ -39,8 +40,9 @@ def run(pieces: List[Piece], threads: int, progress: Progress) -> None:
     helpers = [threading.Thread(target=work.run, name="cufile-pieces", daemon=True)
                for _ in range(min(threads, len(pieces)) - 1)]
     try:
-        for helper in helpers:
-            helper.start()
+        with contextlib.suppress(RuntimeError):  # those that began do it
+            for helper in helpers:
+                helper.start()
         work.run()
     except BaseException as error:
         work.stop(error)

@@ -5,6 +5,7 @@ import errno
 import gc
 import os
 import sys
+import threading
 
 import pytest
 
@@ -123,6 +124,23 @@ def test_error_survives_the_way_between_processes(kind, tmp_path):
     again = pickle.loads(pickle.dumps(caught.value))
     assert type(again) is kind.error and str(again) == str(caught.value)
     assert again.path == tmp_path / "bad" and again.what == caught.value.what
+
+
+@pytest.mark.parametrize("started", [0, 1])
+def test_a_process_that_has_no_room_for_threads_loads_with_those_it_has(
+        kind, saved, gpu, monkeypatch, started):
+    path, data = saved
+    plain, left = threading.Thread.start, [started]
+
+    def start(thread):
+        if not left[0]:
+            raise RuntimeError("can't start new thread")
+        left[0] -= 1
+        plain(thread)
+
+    monkeypatch.setattr(threading.Thread, "start", start)
+    got = kind.load_file(path, framework=kind.blocks(gpu), piece=65536)
+    assert kind.bytes_of(got) == data
 
 
 @pytest.mark.parametrize("progress", [None, True])
