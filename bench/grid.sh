@@ -22,7 +22,11 @@ here=$(dirname "$0")
 export OCF_BENCH_FILE=${OCF_BENCH_FILE:-/var/tmp/ocf-bench.data}
 names=()
 mkdir -p "$out" || exit
-trap 'rm -f "$OCF_BENCH_FILE" "$OCF_BENCH_FILE".out "$OCF_BENCH_FILE".big /dev/shm/ocf-bench.data' EXIT
+made=() # what was there before is another's
+for path in "$OCF_BENCH_FILE"{,.out,.big} /dev/shm/ocf-bench.data; do
+	[ -e "$path" ] || made+=("$path")
+done
+trap 'rm -f "${made[@]}"' EXIT
 
 # cell NAME ARGUMENT... : one run, at most four minutes
 cell() {
@@ -52,7 +56,6 @@ section_core() {
 section_scale() {
 	OCF_BENCH_FILE=$OCF_BENCH_FILE.big cell sizes --media cached --ops read \
 		--sizes 4K,16K,64K,256K,1M,4M,16M,64M,256M,1G,4G
-	rm -f "$OCF_BENCH_FILE.big"
 	cell threads --media cached --ops read --threads 1,2,4,8,16,32,64 --sizes 4K,1M,16M
 	cell few --media cached --ops read --threads 3,5,6,12 --sizes 1M,4M
 	cell crowd --media cached --ops read --threads 16,32,64 --sizes 16K,64K,256K,4M

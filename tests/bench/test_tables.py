@@ -194,6 +194,14 @@ def test_the_grid_lives_through_a_library_that_fails(tmp_path):
     assert not list(tmp_path.glob("data*"))
 
 
+def test_the_grid_leaves_files_of_others_alone(tmp_path):
+    for name in ("data", "data.big"):
+        (tmp_path / name).write_text("another's")
+    run_grid(tmp_path, "rest")
+    for name in ("data", "data.big"):
+        assert (tmp_path / name).read_text() == "another's"
+
+
 def test_the_grid_refuses_a_section_it_does_not_have(tmp_path):
     done = run_grid(tmp_path, "fresh", "nonsense")
     assert done.returncode == 2 and "no section nonsense" in done.stderr
