@@ -155,7 +155,8 @@ class Batch:
             else:
                 self._queued = [each for each in self._queued
                                 if id(each) not in chosen]
-        check(status, f"submitting {len(entries)} entries")
+        check(status, f"submitting {len(entries)} entries to a batch of "
+                      f"{self.capacity} that has {self.outstanding}")
         return len(entries)
 
     @property

@@ -97,6 +97,7 @@ def test_entries_that_find_no_room_wait_for_the_next_submit(cufile, data_file):
         with pytest.raises(cufile.CuFileError) as caught:
             batch.submit()
         assert caught.value.name == "CU_FILE_BATCH_FULL"
+        assert "submitting 1 entries to a batch of 2 that has 2: " in str(caught.value)
         assert batch.outstanding == 2
         assert len(batch.wait()) == 2
         assert batch.submit() == 1
