@@ -8,7 +8,7 @@ parent's.
 import os
 import threading
 from concurrent.futures import Future, ThreadPoolExecutor
-from typing import Any, Callable, Optional, TypeVar
+from typing import Any, Callable, List, Optional, TypeVar
 
 THREADS = 16
 
@@ -17,13 +17,33 @@ _lock = threading.Lock()
 _executor: Optional[ThreadPoolExecutor] = None
 
 
+def _carry(task: List[Any]) -> None:
+    """An error's traceback leads to this frame and to its caller's: what they
+    still had would live on with the error, so both are emptied."""
+    future, call, arguments = task.pop()
+    try:
+        if future.set_running_or_notify_cancel():
+            future.set_result(call(*arguments))
+    except BaseException as error:
+        future.set_exception(error)
+    finally:
+        del future, call, arguments
+
+
 def submit(call: Callable[..., _T], *arguments: Any) -> "Future[_T]":
     """Runs call(*arguments) in a thread of the pool."""
     global _executor
+    future: "Future[_T]" = Future()
     with _lock:
         if _executor is None:
             _executor = ThreadPoolExecutor(THREADS, "cufile")
-        return _executor.submit(call, *arguments)
+        try:
+            _executor.submit(_carry, [(future, call, arguments)])
+        except BaseException:
+            # where no thread can be started it is queued all the same
+            future.cancel()
+            raise
+    return future
 
 
 def _start_afresh() -> None:

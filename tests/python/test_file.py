@@ -9,6 +9,7 @@ import os
 import pickle
 import threading
 import time
+import weakref
 
 import pytest
 
@@ -220,6 +221,51 @@ def test_other_threads_run_while_a_read_waits(cufile, gpu, data_file):
     gpu.ok("cuStreamDestroy_v2", ctypes.c_void_p(stream))
     gpu.ok("cuMemFreeHost", word)
     assert array.get() == data
+
+
+def test_the_array_of_a_pread_that_failed_goes_with_its_error(cufile, tmp_path):
+    class Array(bytearray):
+        pass
+
+    array = Array(100)
+    gone = weakref.ref(array)
+    gc.disable()
+    try:
+        with cufile.open(tmp_path / "out", "w") as file:
+            future = file.pread(array)
+            assert future.exception().name == "EBADF"
+            del future, array
+        end = time.monotonic() + 60  # the thread has some steps to go
+        while gone() is not None and time.monotonic() < end:
+            time.sleep(0.001)
+        assert gone() is None
+    finally:
+        gc.enable()
+
+
+def test_a_pread_that_no_thread_could_be_started_for_is_not_carried_later(
+        cufile, data_file, monkeypatch):
+    from cufile import _pool
+    path, _ = data_file(100)
+    array, gate = bytearray(100), threading.Event()
+    _pool._start_afresh()
+    busy = _pool.submit(gate.wait, 100)
+
+    def start(thread):
+        raise RuntimeError("can't start new thread")
+
+    with cufile.open(path) as file:
+        try:
+            with monkeypatch.context() as patch:
+                patch.setattr(threading.Thread, "start", start)
+                with pytest.raises(RuntimeError, match="new thread"):
+                    file.pread(array)
+        finally:
+            gate.set()
+        busy.result()
+        # what was queued before is taken before
+        _pool.submit(int).result()
+    assert array == bytes(100)
 
 
 # ------------------------------------------------------------------- modes
