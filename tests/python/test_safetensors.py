@@ -143,6 +143,47 @@ def test_every_gpu_gets_its_files(st, two_gpus, tmp_path):
     assert st.load_files(files, framework=Blocks(None), piece=131072) == expected
 
 
+@pytest.mark.parametrize("only, blocks", [
+    ([], 0), (["embed"], 1), ({"last", "odd"}, 1), (("mask", "scalar"), 1),
+    (lambda name: len(name) == 4, 1), (["none"], 1), (set(MODEL), 1)])
+def test_tensors_that_are_wanted_are_loaded_and_no_others(st, gpu, model, only, blocks):
+    path, data = model
+    made = ModelBlocks(gpu)
+    tells = only if callable(only) else only.__contains__
+    want = {name: raw for name, raw in data.items() if tells(name)}
+    assert st.load_file(path, only=only, framework=made) == want
+    assert len(made.made) == blocks
+
+
+def test_what_lies_between_wanted_tensors_is_not_read(st, gpu, tmp_path):
+    header, data = contents({f"t{i}": ("U8", (100_003 + i,)) for i in range(9)})
+    path = write(tmp_path / "m", header, b"".join(data.values()))
+    for _ in range(20):
+        names = {name for name in data if os.urandom(1)[0] % 2}
+        sizes = []
+
+        class Sized(ModelBlocks):
+            def empty(self, nbytes, device):
+                sizes.append(nbytes)
+                return super().empty(nbytes, device)
+
+        got = st.load_file(path, only=names, framework=Sized(gpu), piece=65536)
+        assert got == {name: data[name] for name in names}
+        assert sum(sizes) <= sum(map(len, got.values())) + 4096 * len(names)
+
+
+def test_a_wanted_tensor_that_is_nowhere_is_named_before_anything_is_made(
+        st, gpu, model):
+    path, _ = model
+    made = ModelBlocks(gpu)
+    with pytest.raises(st.SafetensorsError, match="'emb': is in none of 1 files"):
+        st.load_file(path, only=["embed", "emb"], framework=made)
+    with pytest.raises(TypeError, match="one name"):
+        st.load_file(path, only="embed", framework=made)
+    assert not made.made
+    assert not descriptors_of(path)
+
+
 def test_a_name_in_two_files_is_refused_before_anything_is_made(st, gpu, tmp_path):
     header, data = contents({"same": ("U8", (10,))})
     paths = [write(tmp_path / name, header, data["same"]) for name in "ab"]

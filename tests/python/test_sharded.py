@@ -54,6 +54,22 @@ def test_a_model_of_several_files_is_loaded_bit_by_bit(st, gpu, model, give):
     assert len(blocks.made) == 3
 
 
+def test_files_without_a_wanted_tensor_are_not_opened(st, gpu, model):
+    folder, data = model
+    (folder / "model-00001-of-00003.safetensors").unlink()
+    blocks = ModelBlocks(gpu)
+    names = ["layers.1.0", "layers.1.3", "layers.2.2"]
+    assert st.load_sharded(folder, only=names, framework=blocks) == {
+        name: data[name] for name in names}
+    assert len(blocks.made) == 3
+    assert st.load_sharded(folder, only=lambda name: name.startswith("layers.2."),
+                           framework=blocks) == {
+        name: raw for name, raw in data.items() if name.startswith("layers.2.")}
+    assert st.load_sharded(folder, only=lambda name: False, framework=blocks) == {}
+    with pytest.raises(st.SafetensorsError, match="'layers.3.0': is not in the index"):
+        st.load_sharded(folder, only=["layers.1.0", "layers.3.0"], framework=blocks)
+
+
 def test_an_index_is_found_from_inside_its_folder(st, numpy, model, monkeypatch):
     folder, data = model
     monkeypatch.chdir(folder)

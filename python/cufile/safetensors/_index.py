@@ -6,19 +6,20 @@ An index is JSON: "weight_map" has the file of each tensor. Like the files it co
 from strangers, so it may only name files in its own folder.
 """
 import os
-from typing import Any, Dict, List, Optional, Set
+from typing import Any, Callable, Dict, List, Optional, Set
 
 from .._bulk import PIECE, THREADS
 from .._errors import Path
 from ._header import MAX_HEADER, SafetensorsError, parse_json
-from ._load import load_files
+from ._load import Only, choice, load_files
 
 _INDEX = ".safetensors.index.json"
 _MODEL = ".safetensors"
 _USUAL = "model.safetensors"
 
 
-def load_sharded(path: Path, device: Any = "cpu", *, framework: Any = None,
+def load_sharded(path: Path, device: Any = "cpu", *, only: Only = None,
+                 framework: Any = None,
                  direct: bool = False, threads: int = THREADS, piece: int = PIECE,
                  progress: Optional[bool] = None) -> Dict[str, Any]:
     """The tensors of a model in several files by name, all files read side by
@@ -30,8 +31,10 @@ def load_sharded(path: Path, device: Any = "cpu", *, framework: Any = None,
 
     Everything else is as for load_file. Tensors that the index does not name are
     loaded too; if a file lacks one that the index names, that is a
-    SafetensorsError, before anything is allocated.
+    SafetensorsError, before anything is allocated. With `only`, files of which the
+    index says that nothing in them is wanted are not opened.
     """
+    chosen = choice(only)
     if isinstance(path, int):
         raise TypeError("load_sharded needs a path, not a descriptor")
     name = os.fsdecode(path)
@@ -40,11 +43,14 @@ def load_sharded(path: Path, device: Any = "cpu", *, framework: Any = None,
     shards: Dict[str, Set[str]] = {}
     if not name.endswith(_MODEL):
         shards = _shards(name)
+        if chosen is not None:
+            shards = _wanted(shards, chosen, only, name)
     folder = os.path.dirname(name)
     expected: Dict[Path, Set[str]] = {os.path.join(folder, shard): names
                                       for shard, names in shards.items()}
-    return load_files(list(expected) or [name], device, framework=framework,
-                      direct=direct, threads=threads, piece=piece, progress=progress,
+    files: List[Path] = [name] if name.endswith(_MODEL) else list(expected)
+    return load_files(files, device, only=only, framework=framework, direct=direct,
+                      threads=threads, piece=piece, progress=progress,
                       expected=expected)
 
 
@@ -82,6 +88,18 @@ def _shards(path: str) -> Dict[str, Set[str]]:
                                          "file of the index's folder")
         shards.setdefault(shard, set()).add(tensor)
     return shards
+
+
+def _wanted(shards: Dict[str, Set[str]], chosen: Callable[[str], bool], only: Only,
+            path: str) -> Dict[str, Set[str]]:
+    """Those with a chosen tensor."""
+    if not callable(only):
+        for name in only or ():
+            if not any(name in names for names in shards.values()):
+                raise SafetensorsError(path, f"tensor {name!r}: is not in the index, "
+                                             "but wanted")
+    return {shard: names for shard, names in shards.items()
+            if any(map(chosen, names))}
 
 
 def _is_name(value: Any) -> bool:
