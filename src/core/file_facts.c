@@ -17,6 +17,7 @@
 #include <string.h>
 #include <sys/sysmacros.h>
 #include <unistd.h>
+#include "core/fs_kind.h"
 #include "core/log.h"
 #include "core/nic.h"
 #include "core/nvfs_gate.h"
@@ -133,8 +134,8 @@ void cf_file_ask(const CUfileDescr_t *descr, struct cf_file_answer *answer)
 	if (answer->flags < 0)
 		return;
 	answer->err = ask(fd, &answer->stx);
-	if (!answer->err && cf_os->fstatfs(fd, &answer->fs))
-		answer->fs = (struct statfs){ 0 };
+	if (!answer->err)
+		answer->fs_kind = cf_fs_kind(fd, &answer->stx);
 }
 
 static int fd_facts(int fd, const struct cf_file_answer *answer,
@@ -160,7 +161,7 @@ static int fd_facts(int fd, const struct cf_file_answer *answer,
 	err = check_flags(fd, answer->flags);
 	if (err)
 		return err;
-	handle->fs_magic = answer->fs.f_type;
+	handle->fs_magic = answer->fs_kind;
 	handle->fd = fd;
 	handle->open_flags = answer->flags;
 	handle->direct = answer->flags & O_DIRECT;

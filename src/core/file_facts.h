@@ -4,7 +4,6 @@
 #define CF_CORE_FILE_FACTS_H
 
 #include <linux/stat.h>
-#include <sys/vfs.h>
 #include "core/handle.h"
 
 /* What the kernel says of a descriptor; nothing for user-space files. */
@@ -12,7 +11,7 @@ struct cf_file_answer {
 	int flags; /* fcntl(F_GETFL), or -errno */
 	int err;   /* of statx */
 	struct statx stx;
-	struct statfs fs; /* zeros: it was not told */
+	long fs_kind; /* cf_fs_kind */
 };
 
 /*
