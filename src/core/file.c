@@ -72,7 +72,7 @@ static size_t end_of(const struct cf_transfer *t)
 static size_t direct_end(const struct cf_transfer *t)
 {
 	size_t end = end_of(t);
-	size_t mask = t->handle->dio_align - 1;
+	size_t mask = cf_handle_block(t->handle) - 1;
 
 	if (t->write && end & mask)
 		mask = t->handle->page_align - 1;
@@ -82,14 +82,15 @@ static size_t direct_end(const struct cf_transfer *t)
 /* Bytes that go through the page cache before a direct run may begin. */
 static size_t head_of(const struct cf_transfer *t, size_t pos)
 {
-	size_t align = t->write ? t->handle->page_align : t->handle->dio_align;
+	size_t align =
+		t->write ? t->handle->page_align : cf_handle_block(t->handle);
 
 	return align - (pos & (align - 1));
 }
 
 struct cf_file_way cf_file_way(const struct cf_transfer *t)
 {
-	size_t mask = t->handle->dio_align - 1;
+	size_t mask = cf_handle_block(t->handle) - 1;
 	size_t begin = (size_t)t->off, end = direct_end(t);
 	size_t direct;
 
@@ -120,7 +121,7 @@ struct cf_file_way cf_file_way(const struct cf_transfer *t)
 static int next_part(struct cf_transfer *t)
 {
 	size_t pos = (size_t)t->off + t->at, end = direct_end(t);
-	size_t mask = t->handle->dio_align - 1;
+	size_t mask = cf_handle_block(t->handle) - 1;
 	size_t most = end_of(t) - pos;
 
 	t->direct = false;
@@ -180,13 +181,30 @@ static bool refuses_direct(const struct cf_transfer *t, ssize_t n)
 }
 
 /*
+ * A server that was thought to take any bytes wants blocks. This call had none,
+ * and is made again; so is one of a thread that has not heard of it.
+ */
+static CF_APART bool learns_of_blocks(const struct cf_transfer *t)
+{
+	size_t pos = (size_t)t->off + t->at;
+	unsigned any = 1;
+
+	if (atomic_compare_exchange_strong(&t->handle->dio_align, &any,
+					   CF_BLOCK_DEFAULT))
+		cf_log(CF_LOG_INFO, "handle %u: O_DIRECT in blocks of %u bytes",
+		       cf_handle_number(t->handle), CF_BLOCK_DEFAULT);
+	return ((uintptr_t)(t->buf + t->at) | pos | t->part) &
+	       (cf_handle_block(t->handle) - 1);
+}
+
+/*
  * XFS answers EIO to a direct read that meets blocks behind the end of the file
  * that it has set aside for a write through the page cache, an edge of ours for
  * one. Such a read is made again up to the block with which the file ends.
  */
 static CF_APART bool ends_with_file(struct cf_transfer *t)
 {
-	size_t mask = t->handle->dio_align - 1, end;
+	size_t mask = cf_handle_block(t->handle) - 1, end;
 	struct stat st;
 
 	if (cf_os->fstat(t->fd, &st) || !S_ISREG(st.st_mode))
@@ -229,10 +247,10 @@ void cf_transfer_took(struct cf_transfer *t, ssize_t n)
 		return;
 	if (n == -EIO && t->direct && !t->write && ends_with_file(t))
 		return;
-	if (refuses_direct(t, n))
-		refuse_direct(t, n);
-	else
+	if (!refuses_direct(t, n))
 		end(t, n);
+	else if (n != -EINVAL || !learns_of_blocks(t))
+		refuse_direct(t, n);
 }
 
 bool cf_transfer_next(struct cf_transfer *t)

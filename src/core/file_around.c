@@ -39,7 +39,7 @@ static ssize_t copy_out(char *buf, const char *from, size_t size)
 CF_APART ssize_t cf_file_read_around(struct cf_handle *handle, char *buf,
 				     size_t size, off_t off)
 {
-	size_t align = handle->dio_align;
+	size_t align = cf_handle_block(handle);
 	size_t before = (size_t)off & (align - 1);
 	size_t whole = round_up(before + (size < MOST ? size : MOST), align);
 	size_t first = (size_t)off - before;

@@ -23,7 +23,7 @@
 #include "core/nvfs_gate.h"
 #include "seam/os.h"
 
-#define DEFAULT_DIO_ALIGN 4096
+#define DEFAULT_DIO_ALIGN CF_BLOCK_DEFAULT
 
 /* The value is stable kernel ABI; older headers do not name it. */
 #ifndef STATX_DIOALIGN
@@ -43,7 +43,7 @@ struct dio_words {
 	uint32_t offset_align;
 };
 
-static unsigned dio_align(const struct statx *stx)
+static unsigned dio_align(const struct statx *stx, long fs_magic)
 {
 	struct dio_words words;
 	unsigned align;
@@ -51,8 +51,9 @@ static unsigned dio_align(const struct statx *stx)
 	memcpy(&words, stx, sizeof(words));
 	align = words.mem_align > words.offset_align ? words.mem_align :
 						       words.offset_align;
-	if (!(stx->stx_mask & STATX_DIOALIGN) || !align ||
-	    align & (align - 1) || align > DEFAULT_DIO_ALIGN)
+	if (!(stx->stx_mask & STATX_DIOALIGN))
+		return cf_fs_takes_any_bytes(fs_magic) ? 1 : DEFAULT_DIO_ALIGN;
+	if (!align || align & (align - 1) || align > DEFAULT_DIO_ALIGN)
 		return DEFAULT_DIO_ALIGN;
 	return align;
 }
@@ -165,8 +166,8 @@ static int fd_facts(int fd, const struct cf_file_answer *answer,
 	handle->fd = fd;
 	handle->open_flags = answer->flags;
 	handle->direct = answer->flags & O_DIRECT;
-	handle->dio_align = dio_align(stx);
-	handle->page_align = page_align(handle->dio_align);
+	handle->dio_align = dio_align(stx, handle->fs_magic);
+	handle->page_align = page_align((unsigned)cf_handle_block(handle));
 	storage_facts(fd, stx, handle);
 	return 0;
 }

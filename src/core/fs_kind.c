@@ -11,7 +11,6 @@
 
 #include <linux/magic.h>
 #include <linux/stat.h>
-#include <stdbool.h>
 #include <string.h>
 #include <sys/sysmacros.h>
 #include "core/mount.h"
@@ -19,6 +18,12 @@
 
 #ifndef XFS_SUPER_MAGIC
 #define XFS_SUPER_MAGIC 0x58465342
+#endif
+#ifndef SMB2_SUPER_MAGIC
+#define SMB2_SUPER_MAGIC 0xfe534d42
+#endif
+#ifndef CIFS_SUPER_MAGIC
+#define CIFS_SUPER_MAGIC 0xff534d42
 #endif
 #ifndef STATX_MNT_ID
 #define STATX_MNT_ID 0x1000U
@@ -40,27 +45,58 @@ static bool is_trusted(unsigned long magic)
 	}
 }
 
-static bool is_9p(const struct statx *stx)
+/* By the list of mounts; 0: another one. */
+static long kind_of_mount(const struct statx *stx)
 {
+	static const struct {
+		const char *type;
+		unsigned long kind;
+	} kinds[] = {
+		{ "9p", V9FS_MAGIC },
+		{ "cifs", SMB2_SUPER_MAGIC },
+		{ "smb3", SMB2_SUPER_MAGIC },
+	};
 	uint64_t number = stx->stx_mask & STATX_MNT_ID ? stx->stx_mnt_id : 0;
+	dev_t dev = makedev(stx->stx_dev_major, stx->stx_dev_minor);
 	struct cf_mount mount;
 
-	if (stx->stx_dev_major ||
-	    stx->stx_attributes_mask & STATX_ATTR_IMMUTABLE)
-		return false;
-	return !cf_mount_find(number,
-			      makedev(stx->stx_dev_major, stx->stx_dev_minor),
-			      &mount) &&
-	       !strcmp(mount.type, "9p");
+	if (cf_mount_find(number, dev, &mount))
+		return 0;
+	for (size_t i = 0; i < sizeof(kinds) / sizeof(kinds[0]); i++)
+		if (!strcmp(mount.type, kinds[i].type))
+			return (long)kinds[i].kind;
+	return 0;
+}
+
+static bool may_be_9p(const struct statx *stx)
+{
+	return !stx->stx_dev_major &&
+	       !(stx->stx_attributes_mask & STATX_ATTR_IMMUTABLE);
 }
 
 long cf_fs_kind(int fd, const struct statx *stx)
 {
 	struct statfs fs = { 0 };
 
+	/* SMB asks the server by a name, which may be gone */
 	if (cf_os->fstatfs(fd, &fs))
-		return 0;
-	if (is_trusted((unsigned long)fs.f_type) && is_9p(stx))
+		return kind_of_mount(stx);
+	if (is_trusted((unsigned long)fs.f_type) && may_be_9p(stx) &&
+	    kind_of_mount(stx) == V9FS_MAGIC)
 		return V9FS_MAGIC;
 	return fs.f_type;
+}
+
+/* FUSE is left out: some of its servers open files with O_DIRECT themselves. */
+bool cf_fs_takes_any_bytes(long kind)
+{
+	switch ((unsigned long)kind) {
+	case NFS_SUPER_MAGIC:
+	case SMB2_SUPER_MAGIC:
+	case CIFS_SUPER_MAGIC:
+	case V9FS_MAGIC:
+		return true;
+	default:
+		return false;
+	}
 }

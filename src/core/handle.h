@@ -13,11 +13,15 @@
 #define CF_CORE_HANDLE_H
 
 #include <cufile.h>
+#include <stdatomic.h>
 #include <stdbool.h>
 #include <stdint.h>
 #include <sys/types.h>
 #include "core/denylist.h"
 #include "core/nvfs.h"
+
+/* What O_DIRECT wants where nobody tells. */
+#define CF_BLOCK_DEFAULT 4096u
 
 /* How a request's bytes travel between file and kernel. */
 enum cf_via {
@@ -40,11 +44,13 @@ struct cf_handle {
 	_Atomic uint64_t state;
 	/* all from here on is written before it is published; then only
 	 * atomics change */
-	int fd;		    /* the client's own, never closed by us */
-	int open_flags;	    /* of fd */
-	bool direct;	    /* requests go O_DIRECT if they can */
-	unsigned dio_align; /* offset, size and memory; power of two */
-	/* dio_align, or a page if larger: boundaries where parts end, and
+	int fd;		/* the client's own, never closed by us */
+	int open_flags; /* of fd */
+	bool direct;	/* requests go O_DIRECT if they can */
+	/* offset, size and memory; power of two. 1: any bytes, until a server
+	 * refuses some; see cf_handle_block */
+	_Atomic unsigned dio_align;
+	/* a block, or a page if larger: boundaries where parts end, and
 	 * the buffered edges of a write */
 	unsigned page_align;
 	dev_t dev;  /* with ino: is it still the same file? */
@@ -70,6 +76,13 @@ struct cf_handle {
 	_Atomic bool lost;	     /* fd was closed; a twin has its number */
 	CUfileFSOps_t fs_table;	     /* a copy, for the client's may be freed */
 };
+
+/* Bytes of a block, as O_DIRECT wants them. Relaxed: a request that began with
+ * others is refused, and goes on with these. */
+static inline size_t cf_handle_block(const struct cf_handle *handle)
+{
+	return atomic_load_explicit(&handle->dio_align, memory_order_relaxed);
+}
 
 struct cf_file_answer;
 

@@ -82,7 +82,7 @@ static inline bool cf_piece_is_buffered(const struct cf_piece *piece)
 static inline bool cf_piece_blocks_match(const struct cf_piece *piece)
 {
 	return !((piece->mem.addr ^ (uintptr_t)piece->file_off) &
-		 (piece->handle->dio_align - 1));
+		 (cf_handle_block(piece->handle) - 1));
 }
 
 /* The piece that size of its bytes are, from at on. */

@@ -29,7 +29,7 @@ bool cf_detour_is_due(const struct cf_request *req, int code)
  */
 static enum blame try_block(const struct cf_piece *piece)
 {
-	size_t block = piece->handle->dio_align;
+	size_t block = cf_handle_block(piece->handle);
 	size_t skip = -(size_t)piece->file_off & (block - 1);
 	size_t page = (size_t)sysconf(_SC_PAGESIZE);
 	char *mem = aligned_alloc(page, 2 * page);

@@ -119,7 +119,7 @@ static void describe_refusals(const struct cf_route *route, ocf_explain_t *e)
 static void describe(const struct cf_request *req, ocf_explain_t *e)
 {
 	const struct cf_piece *piece = &req->piece;
-	unsigned block = piece->handle->dio_align;
+	unsigned block = (unsigned)cf_handle_block(piece->handle);
 
 	*e = (ocf_explain_t){
 		.struct_size = sizeof(*e),

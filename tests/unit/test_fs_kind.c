@@ -136,7 +136,18 @@ static void the_list_of_mounts_tells_the_others(void **state)
 	assert_int_equal(looks, 1);
 	mounts = NULL;
 	assert_int_equal(kind(), TMPFS_MAGIC);
+}
+
+static void a_file_whose_name_is_gone_is_on_its_mount(void **state)
+{
+	(void)state;
 	says = 0;
+	assert_int_equal(kind(), V9FS_MAGIC);
+	mounts = "40 30 0:50 / /share rw - cifs //server/share rw\n";
+	assert_int_equal(kind(), 0xfe534d42 /* SMB2 */);
+	mounts = "40 30 0:50 / /share rw - fuse.sshfs server rw\n";
+	assert_int_equal(kind(), 0);
+	mounts = NULL;
 	assert_int_equal(kind(), 0);
 }
 
@@ -148,6 +159,7 @@ int main(void)
 		TEST(what_9p_says_of_its_server_is_not_believed),
 		TEST(who_has_a_disk_or_attributes_is_believed_at_once),
 		TEST(the_list_of_mounts_tells_the_others),
+		TEST(a_file_whose_name_is_gone_is_on_its_mount),
 	};
 
 	return cmocka_run_group_tests_name("fs_kind", tests, NULL, NULL);

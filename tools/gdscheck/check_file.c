@@ -99,6 +99,8 @@ static void print_facts(const struct asks *asks)
 	print_device(asks);
 	if (asks->why_not_direct[0])
 		printf("%-13sno: %s\n", "O_DIRECT", asks->why_not_direct);
+	else if (asks->asks[OCF_READ][0].e.block == 1)
+		printf("%-13sof any bytes\n", "O_DIRECT");
 	else
 		printf("%-13sin blocks of %u bytes\n", "O_DIRECT",
 		       asks->asks[OCF_READ][0].e.block);
