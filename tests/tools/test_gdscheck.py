@@ -641,6 +641,15 @@ class TestFile:
         assert text.startswith(f"file         a new one in {data.parent}\n")
         assert sorted(os.listdir(data.parent)) == before
 
+    @pytest.mark.skipif(os.environ["OCF_SANITIZED"] == "1",
+                        reason="a sanitizer wants to be loaded first")
+    def test_where_every_file_has_a_name_it_is_gone_afterwards(self, data):
+        named = {"LD_PRELOAD": os.environ["OCF_NO_TMPFILE"]}
+        text = run("-f", data.parent, **named).stdout
+        assert text == run("-f", data.parent).stdout
+        assert "a new one in" in text
+        assert os.listdir(data.parent) == ["data"]
+
     def test_a_name_that_is_no_text_is_answered_in_valid_json(self, tmp_path):
         name = os.fsencode(tmp_path) + b"/\xff\"\n"
         with open(name, "wb"):

@@ -4,7 +4,9 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 #include "check_config.h"
@@ -49,11 +51,21 @@ static bool is_for_us(struct asks *asks, char *why, size_t size)
 	return false;
 }
 
-/* A file without a name in a directory; the descriptor, or -1 and why. */
-static int make_file(const char *dir, char *why, size_t size)
+/*
+ * A file in a directory; the descriptor, or -1 and why. It has no name (then
+ * *name is empty), or one that the caller unlinks: NFS, SMB, 9p and FAT make
+ * none without.
+ */
+static int make_file(const char *dir, char name[PATH_MAX], char *why,
+		     size_t size)
 {
 	int fd = open(dir, O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);
+	int len = snprintf(name, PATH_MAX, "%s/.gdscheck-XXXXXX", dir);
 
+	if (fd >= 0 || errno != EOPNOTSUPP || len >= PATH_MAX)
+		*name = '\0';
+	else
+		fd = mkostemp(name, O_CLOEXEC);
 	if (fd < 0)
 		snprintf(why, size, "no file can be made there: %s",
 			 strerror(errno));
@@ -148,7 +160,7 @@ static bool ask_by_name(struct asks *asks, const char *name, char *why,
 
 bool asks_make(struct asks *asks, const char *name, char *why, size_t size)
 {
-	char made[64];
+	char made[64], named[PATH_MAX];
 	bool ok;
 	int fd;
 
@@ -158,12 +170,14 @@ bool asks_make(struct asks *asks, const char *name, char *why, size_t size)
 		return false;
 	if (!asks->in_directory)
 		return ask_by_name(asks, name, why, size);
-	fd = make_file(name, why, size);
+	fd = make_file(name, named, why, size);
 	if (fd < 0)
 		return false;
 	snprintf(made, sizeof(made), "/proc/self/fd/%d", fd);
 	asks->writable = !fstat(fd, &asks->st);
 	ok = ask_by_name(asks, made, why, size);
+	if (*named)
+		unlink(named);
 	close(fd);
 	return ok;
 }

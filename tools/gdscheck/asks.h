@@ -38,8 +38,9 @@ struct asks {
 };
 
 /*
- * If name is a directory, asks about a file without a name that is made there
- * and gone afterwards. False: why says so, and nothing is held.
+ * If name is a directory, asks about a file that is made there, without a
+ * name if it can be, and gone afterwards. False: why says so, and nothing is
+ * held.
  */
 bool asks_make(struct asks *asks, const char *name, char *why, size_t size);
 

@@ -2,8 +2,8 @@
 /*
  * check_mounts - gdscheck -V: which way files of each mount would go.
  *
- * A file without a name is made in the mount's top directory, asked about,
- * and gone; where that is not allowed the line says so.
+ * A file, without a name if it can be, is made in the mount's top directory,
+ * asked about, and gone; where that is not allowed the line says so.
  */
 #include <stdio.h>
 #include <string.h>
