@@ -186,8 +186,8 @@ static int submit(const struct cf_cuda *cuda, const struct cf_sop_call *call)
 	int err =
 		cf_place_find(cuda, call->stream, call->errand.call.base, &at);
 
-	if (!err)
-		err = cf_workers_reserve(CF_TEAM_STREAM);
+	if (!err && cf_workers_reserve(CF_TEAM_STREAM))
+		err = -CU_FILE_NOMEM_ERROR;
 	if (!err)
 		err = cf_context_enter(at.ctx, &scope);
 	if (err)

@@ -25,12 +25,26 @@ static void *(*next_run)(size_t size);
 
 static atomic_bool waits; /* somebody sleeps for a change */
 
+static atomic_bool no_thread;
+
 #pragma GCC visibility push(default)
+int __real_pthread_create(pthread_t *thread, const pthread_attr_t *attr,
+			  void *(*run)(void *arg), void *arg);
+int __wrap_pthread_create(pthread_t *thread, const pthread_attr_t *attr,
+			  void *(*run)(void *arg), void *arg);
 void *__real_malloc(size_t size);
 void *__wrap_malloc(size_t size);
 int __real_pthread_cond_wait(pthread_cond_t *cond, pthread_mutex_t *lock);
 int __wrap_pthread_cond_wait(pthread_cond_t *cond, pthread_mutex_t *lock);
 #pragma GCC visibility pop
+
+int __wrap_pthread_create(pthread_t *thread, const pthread_attr_t *attr,
+			  void *(*run)(void *arg), void *arg)
+{
+	return atomic_load(&no_thread) ?
+		       EAGAIN :
+		       __real_pthread_create(thread, attr, run, arg);
+}
 
 int __wrap_pthread_cond_wait(pthread_cond_t *cond, pthread_mutex_t *lock)
 {
@@ -303,6 +317,37 @@ static void one_of_a_graph_goes_home_with_the_last_that_has_it(void **state)
 		assert_int_equal(th_fake()->live("host_register"), 0);
 }
 
+/* Or its stream would wait for nobody. */
+static void one_that_nobody_would_carry_is_refused(void **state)
+{
+	size_t size = 4096;
+	off_t at = 0;
+	struct th_pair p;
+	CUstream stream;
+	ssize_t n = UNTOLD;
+
+	(void)state;
+	th_need_gpu();
+	th_pair_make(&p, TH_BUFFERED, size, 0);
+	assert_int_equal(cuStreamCreate(&stream, CF_CU_STREAM_NON_BLOCKING), 0);
+	atomic_store(&no_thread, true);
+	assert_int_equal(
+		cuFileReadAsync(p.fh, p.mem.ptr, &size, &at, &at, &n, stream)
+			.err,
+		CU_FILE_NOMEM_ERROR);
+	atomic_store(&no_thread, false);
+	assert_int_equal(cuStreamSynchronize(stream), 0);
+	assert_int_equal(n, UNTOLD);
+	assert_int_equal(
+		cuFileReadAsync(p.fh, p.mem.ptr, &size, &at, &at, &n, stream)
+			.err,
+		0);
+	assert_int_equal(cuStreamSynchronize(stream), 0);
+	assert_int_equal(n, size);
+	assert_int_equal(cuStreamDestroy(stream), 0);
+	th_pair_end(&p);
+}
+
 #define TEST(name) cmocka_unit_test_teardown(name, th_teardown_close)
 
 int main(void)
@@ -314,6 +359,7 @@ int main(void)
 		TEST(a_launch_takes_the_run_that_ended_meanwhile),
 		TEST(one_that_has_begun_is_awaited_and_can_be_used_again),
 		TEST(one_of_a_graph_goes_home_with_the_last_that_has_it),
+		TEST(one_that_nobody_would_carry_is_refused),
 	};
 
 	th_start(60);
