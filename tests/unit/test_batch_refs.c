@@ -2,12 +2,41 @@
 /*
  * batch - who looks a batch up keeps it: neither its destruction nor the
  * driver's close ends before the last such reference is gone. And the table:
- * what names no batch, and how many there may be.
+ * what names no batch, how many there may be, and what one needs.
  */
 #include "engine/batch.c"
 #include "harness.h"
 
+#include <errno.h>
 #include <pthread.h>
+
+static atomic_bool no_thread, no_memory;
+
+/* Seen from outside, or the linker of a sanitizer does not find them. */
+#pragma GCC visibility push(default)
+int __real_pthread_create(pthread_t *thread, const pthread_attr_t *attr,
+			  void *(*run)(void *arg), void *arg);
+int __wrap_pthread_create(pthread_t *thread, const pthread_attr_t *attr,
+			  void *(*run)(void *arg), void *arg);
+void *__real_calloc(size_t nr, size_t size);
+void *__wrap_calloc(size_t nr, size_t size);
+#pragma GCC visibility pop
+
+int __wrap_pthread_create(pthread_t *thread, const pthread_attr_t *attr,
+			  void *(*run)(void *arg), void *arg)
+{
+	return atomic_load(&no_thread) ?
+		       EAGAIN :
+		       __real_pthread_create(thread, attr, run, arg);
+}
+
+/* Of events. */
+void *__wrap_calloc(size_t nr, size_t size)
+{
+	return atomic_load(&no_memory) && size == sizeof(CUfileIOEvents_t) ?
+		       NULL :
+		       __real_calloc(nr, size);
+}
 
 struct world {
 	CUfileBatchHandle_t value;
@@ -182,6 +211,48 @@ static void a_full_table_says_that_there_is_no_room(void **state)
 	cuFileBatchIODestroy(made);
 }
 
+static unsigned free_places(void)
+{
+	unsigned nr = 0;
+
+	for (const struct cf_batch *b = free_batches; b; b = b->next_free)
+		nr++;
+	return nr;
+}
+
+static void one_without_room_for_its_events_leaves_its_place(void **state)
+{
+	CUfileBatchHandle_t made;
+	unsigned before;
+
+	(void)state;
+	th_open();
+	assert_int_equal(cuFileBatchIOSetUp(&made, 4).err, 0);
+	cuFileBatchIODestroy(made);
+	before = free_places();
+	atomic_store(&no_memory, true);
+	assert_int_equal(cuFileBatchIOSetUp(&made, 4).err, CU_FILE_NOMEM_ERROR);
+	atomic_store(&no_memory, false);
+	assert_int_equal(free_places(), before);
+	assert_int_equal(cuFileBatchIOSetUp(&made, 4).err, 0);
+	cuFileBatchIODestroy(made);
+}
+
+/* Once it is there its entries are carried, whatever there is no room for. */
+static void there_is_none_without_a_worker(void **state)
+{
+	CUfileBatchHandle_t made;
+
+	(void)state;
+	th_open();
+	atomic_store(&no_thread, true);
+	assert_int_equal(cuFileBatchIOSetUp(&made, 4).err,
+			 CU_FILE_INTERNAL_BATCH_SETUP_ERROR);
+	atomic_store(&no_thread, false);
+	assert_int_equal(cuFileBatchIOSetUp(&made, 4).err, 0);
+	cuFileBatchIODestroy(made);
+}
+
 #define TEST(name) cmocka_unit_test_teardown(name, th_teardown_close)
 
 int main(void)
@@ -193,6 +264,8 @@ int main(void)
 		TEST(what_is_no_batchs_value_finds_none),
 		TEST(generations_begin_anew_and_values_stay_values),
 		TEST(a_full_table_says_that_there_is_no_room),
+		TEST(one_without_room_for_its_events_leaves_its_place),
+		TEST(there_is_none_without_a_worker),
 	};
 
 	th_start(60);
