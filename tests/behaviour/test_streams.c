@@ -1011,8 +1011,12 @@ static void streams_work_without_memory_operations(void **state)
 /* There callbacks wait themselves. */
 static void nor_is_a_kernel_needed(void **state)
 {
+	unsigned long before = th_ferry_launches();
+
 	setenv("OCF_STREAM_FERRY", "0", 1);
 	carry_without_memory_operations();
+	unsetenv("OCF_STREAM_FERRY");
+	assert_int_equal(th_ferry_launches(), before);
 }
 
 static void a_device_without_memory_operations_is_found_out(void **state)
