@@ -109,10 +109,17 @@ static void large_entries(void **state)
 	check_batches(TH_BUFFERED, TH_DEVICE, 1 << 20);
 }
 
+/* Enough of them for a convoy, once they are cached. */
+static void larger_entries(void **state)
+{
+	th_need_gpu();
+	check_batches(TH_BUFFERED, TH_DEVICE, 4 << 20);
+}
+
 static const struct fresh_test tests[] = {
 	FRESH(entries_that_go_alone), FRESH(entries_in_a_bundle),
 	FRESH(entries_of_a_fleet),    FRESH(entries_of_a_fleet_in_host_memory),
-	FRESH(large_entries),
+	FRESH(large_entries),	      FRESH(larger_entries),
 };
 
 FRESH_MAIN(tests, 30)
