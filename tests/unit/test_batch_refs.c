@@ -8,6 +8,7 @@
 #include "harness.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <pthread.h>
 
 static atomic_bool no_thread, no_memory;
@@ -20,7 +21,31 @@ int __wrap_pthread_create(pthread_t *thread, const pthread_attr_t *attr,
 			  void *(*run)(void *arg), void *arg);
 void *__real_calloc(size_t nr, size_t size);
 void *__wrap_calloc(size_t nr, size_t size);
+void __real_cf_handle_put_all(struct cf_handle *handle, unsigned nr);
+void __wrap_cf_handle_put_all(struct cf_handle *handle, unsigned nr);
+void __real_cf_events_post(struct cf_events *events,
+			   const CUfileIOEvents_t *ended, unsigned nr);
+void __wrap_cf_events_post(struct cf_events *events,
+			   const CUfileIOEvents_t *ended, unsigned nr);
 #pragma GCC visibility pop
+
+/* References of entries that came back, less the events that were posted. */
+static atomic_int given_back;
+static atomic_bool posted_early;
+
+void __wrap_cf_handle_put_all(struct cf_handle *handle, unsigned nr)
+{
+	__real_cf_handle_put_all(handle, nr);
+	atomic_fetch_add(&given_back, (int)nr);
+}
+
+void __wrap_cf_events_post(struct cf_events *events,
+			   const CUfileIOEvents_t *ended, unsigned nr)
+{
+	if (atomic_fetch_sub(&given_back, (int)nr) < (int)nr)
+		atomic_store(&posted_early, true);
+	__real_cf_events_post(events, ended, nr);
+}
 
 int __wrap_pthread_create(pthread_t *thread, const pthread_attr_t *attr,
 			  void *(*run)(void *arg), void *arg)
@@ -253,6 +278,48 @@ static void there_is_none_without_a_worker(void **state)
 	cuFileBatchIODestroy(made);
 }
 
+#define NR 8
+#define SIZE 4096
+
+/* Who has seen it may deregister and free at once. */
+static void an_event_comes_after_its_entrys_references(void **state)
+{
+	CUfileIOParams_t params[NR] = { 0 };
+	CUfileIOEvents_t events[NR];
+	unsigned char bytes[NR * SIZE];
+	CUfileBatchHandle_t batch;
+	struct th_file files[2];
+	CUfileHandle_t fhs[2];
+	unsigned nr = NR;
+
+	(void)state;
+	th_open();
+	for (int i = 0; i < 2; i++) {
+		th_file_make(&files[i], TH_BUFFERED, O_RDWR, NULL, NR * SIZE);
+		fhs[i] = th_handle(files[i].fd);
+	}
+	for (unsigned i = 0; i < NR; i++) {
+		params[i].mode = CUFILE_BATCH;
+		params[i].fh = fhs[i / 3 % 2];
+		params[i].opcode = CUFILE_READ;
+		params[i].u.batch.devPtr_base = bytes;
+		params[i].u.batch.devPtr_offset = (off_t)i * SIZE;
+		params[i].u.batch.size = SIZE;
+	}
+	assert_int_equal(cuFileBatchIOSetUp(&batch, NR).err, 0);
+	assert_int_equal(cuFileBatchIOSubmit(batch, NR, params, 0).err, 0);
+	assert_int_equal(
+		cuFileBatchIOGetStatus(batch, NR, &nr, events, NULL).err, 0);
+	assert_int_equal(nr, NR);
+	cuFileBatchIODestroy(batch);
+	assert_int_equal(given_back, 0);
+	assert_false(posted_early);
+	for (int i = 0; i < 2; i++) {
+		cuFileHandleDeregister(fhs[i]);
+		th_file_end(&files[i]);
+	}
+}
+
 #define TEST(name) cmocka_unit_test_teardown(name, th_teardown_close)
 
 int main(void)
@@ -266,6 +333,7 @@ int main(void)
 		TEST(a_full_table_says_that_there_is_no_room),
 		TEST(one_without_room_for_its_events_leaves_its_place),
 		TEST(there_is_none_without_a_worker),
+		TEST(an_event_comes_after_its_entrys_references),
 	};
 
 	th_start(60);
