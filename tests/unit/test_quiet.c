@@ -2,12 +2,14 @@
 /*
  * Whether a context has nothing to do: by streams that are held, for a while or
  * for good, by drivers that fail or cannot tell, and while streams are
- * captured.
+ * captured. And how often that is asked to have a kernel made.
  */
 #include "core/quiet.h"
 
 #include <stdatomic.h>
+#include "core/permit.h"
 #include "harness.h"
+#include "seam/os.h"
 
 #define SHORT_NS (1000 * 1000)
 #define LONG_NS (20ll * 1000 * 1000 * 1000)
@@ -15,6 +17,7 @@
 static struct cf_cuda *cuda; /* the table, which was filled from the driver */
 static CUstream stream, other;
 static struct th_gate gate;
+static struct cf_os os;
 
 static int begin(void **state)
 {
@@ -157,6 +160,54 @@ static void captures_in_others_are_the_price(void **state)
 
 #define TEST(name) cmocka_unit_test_setup_teardown(name, begin, end)
 
+static unsigned tries;
+static CUresult answer;
+
+static CUresult make_kernel(void *owner)
+{
+	(void)owner;
+	tries++;
+	return answer;
+}
+
+static bool ask(struct cf_permit *permit)
+{
+	return cf_permit_ask(permit, "test", make_kernel, NULL);
+}
+
+/* To try takes a millisecond, of each copy that asks. */
+static void a_kernel_is_tried_again_after_a_rest_alone(void **state)
+{
+	struct cf_permit permit;
+
+	(void)state;
+	cf_permit_init(&permit);
+	os = cf_os_real;
+	os.clock_gettime = th_clock;
+	cf_os = &os;
+	tries = 0;
+	answer = CF_CU_NOT_READY;
+	for (unsigned nr = 1; nr < 4; nr++) {
+		for (int i = 0; i < 100; i++)
+			assert_false(ask(&permit));
+		assert_int_equal(tries, nr);
+		atomic_fetch_add(&th_clock_ns, CF_QUIET_REST_NS << nr);
+	}
+	answer = CF_CU_SUCCESS;
+	for (int i = 0; i < 100; i++)
+		assert_true(ask(&permit));
+	assert_int_equal(tries, 4);
+	/* one that failed is not */
+	cf_permit_fini(&permit);
+	cf_permit_init(&permit);
+	answer = CF_CU_INVALID_CONTEXT;
+	for (int i = 0; i < 100; i++)
+		assert_false(ask(&permit));
+	assert_int_equal(tries, 5);
+	cf_os = &cf_os_real;
+	cf_permit_fini(&permit);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -167,6 +218,7 @@ int main(void)
 		TEST(a_driver_that_cannot_tell_says_yes),
 		TEST(captures_in_blocking_streams_go_on),
 		TEST(captures_in_others_are_the_price),
+		TEST(a_kernel_is_tried_again_after_a_rest_alone),
 	};
 
 	th_start(60);
