@@ -36,9 +36,10 @@ struct cf_aperture {
 void cf_aperture_allow(bool allowed);
 
 /*
- * Makes one of at least size bytes on the GPU, whose context is current. The
- * stream is the caller's, and idle; a test runs in it. False: there is none;
- * the log says why if it was tried. In either case the caller ends *a.
+ * Makes one of at least size bytes on the GPU (-1, not known: there is none),
+ * whose context is current. The stream is the caller's, and idle; a test runs
+ * in it. False: there is none; the log says why if it was tried. In either case
+ * the caller ends *a.
  */
 bool cf_aperture_make(struct cf_aperture *a, int ordinal, size_t size,
 		      CUstream stream);

@@ -92,8 +92,7 @@ static void make_aperture(const struct cf_cuda *cuda, struct cf_dock *dock,
 
 	if (dock->stale)
 		end_stale(dock);
-	if (ordinal < 0 ||
-	    !cf_aperture_make(a, ordinal, WORDS + sizeof(struct cf_fresh_words),
+	if (!cf_aperture_make(a, ordinal, WORDS + sizeof(struct cf_fresh_words),
 			      dock->probe))
 		return;
 	dock->slots.mem = a->mem + SLOTS;
