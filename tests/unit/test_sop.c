@@ -7,12 +7,14 @@
 #include "engine/sop_end.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <pthread.h>
 #include <sched.h>
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <unistd.h>
 #include "core/context.h"
+#include "engine/parcel.h"
 #include "engine/sops.h"
 #include "harness.h"
 
@@ -149,6 +151,54 @@ static void one_that_rings_while_the_driver_closes_is_refused(void **state)
 	assert_int_equal(atomic_load(&sop->words->passed), sop->ticket - 1);
 	atomic_store(&sop->words->passed, sop->ticket);
 	th_close();
+}
+
+/* Who waits for its events hears of each entry. */
+static void a_batch_that_rings_while_the_driver_closes_has_its_events(
+	void **state)
+{
+	struct th_file file;
+	CUfileIOParams_t params[2];
+	CUfileIOEvents_t events[2];
+	struct cf_queue queue;
+	unsigned nr = 2;
+	char mem[8];
+	struct cf_sop *sop;
+	ssize_t n;
+
+	(void)state;
+	th_need_gpu();
+	th_open();
+	th_file_make(&file, TH_TMPFS, O_RDWR, NULL, sizeof(mem));
+	cf_queue_init(&queue);
+	assert_int_equal(cf_events_open(&queue.events, nr), 0);
+	params[0] = (CUfileIOParams_t){ .mode = CUFILE_BATCH,
+					.fh = th_handle(file.fd),
+					.opcode = CUFILE_READ,
+					.cookie = &params[0] };
+	params[0].u.batch.devPtr_base = mem;
+	params[0].u.batch.size = sizeof(mem);
+	params[1] = params[0];
+	params[1].cookie = &params[1];
+	sop = submitted(true, &n);
+	assert_int_equal(cf_parcel_new(&queue, nr, params, &sop->parcel), 0);
+	cf_sops_shut();
+	cf_sop_rung(sop, false);
+	assert_int_equal(atomic_load(&queue.events.pending), 0);
+	assert_int_equal(cf_events_take(&queue.events, nr, &nr, events, NULL),
+			 0);
+	assert_int_equal(nr, 2);
+	for (unsigned i = 0; i < nr; i++) {
+		assert_ptr_equal(events[i].cookie, &params[i]);
+		assert_int_equal(events[i].status, CUFILE_FAILED);
+		assert_int_equal((ssize_t)events[i].ret,
+				 -CU_FILE_DRIVER_CLOSING);
+	}
+	cf_sop_let_go(sop);
+	atomic_store(&sop->words->passed, sop->ticket);
+	cf_events_close(&queue.events);
+	th_close();
+	th_file_end(&file);
 }
 
 /* In a graph, and one launch of it is under way. */
@@ -355,6 +405,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		TEST(one_that_is_given_up_before_it_begins_never_does),
 		TEST(one_that_rings_while_the_driver_closes_is_refused),
+		TEST(a_batch_that_rings_while_the_driver_closes_has_its_events),
 		TEST(a_launch_for_which_there_is_no_memory_says_so),
 		TEST(a_launch_takes_the_run_that_ended_meanwhile),
 		TEST(one_that_has_begun_is_awaited_and_can_be_used_again),
