@@ -229,7 +229,6 @@ static void free_locked(struct entry *entry)
 		atomic_load_explicit(&handle->state, memory_order_relaxed);
 
 	cf_windows_retire(handle);
-	cf_twin_close(handle);
 	if (!handle->fs_ops)
 		unlist_fd_locked(entry);
 	atomic_store_explicit(&handle->state,
@@ -241,14 +240,25 @@ static void free_locked(struct entry *entry)
 	free_entries = entry;
 }
 
-/* table_lock held, but released while wait_idle_locked waits. */
+/*
+ * table_lock held, but released while wait_idle_locked waits, and while the
+ * twin is closed, which may wait for the file's server.
+ */
 static void retire_locked(struct entry *entry)
 {
+	struct cf_twin_left twin;
+
 	atomic_fetch_and_explicit(&entry->handle.state, ~LIVE,
 				  memory_order_relaxed);
 	entry->retiring = true;
 	wait_idle_locked(entry);
+	twin = cf_twin_take(&entry->handle);
 	free_locked(entry);
+	if (twin.fd < 0)
+		return;
+	pthread_mutex_unlock(&table_lock);
+	cf_twin_close(&twin);
+	pthread_mutex_lock(&table_lock);
 }
 
 /*
@@ -386,9 +396,15 @@ void cf_handles_fork_child(void)
 {
 	pthread_cond_init(&put_last, NULL);
 	for (uint32_t i = 0; i < nr_entries; i++) {
-		atomic_fetch_and(&entry_at(i)->handle.state, ~REFS_MASK);
-		if (entry_at(i)->retiring)
-			free_locked(entry_at(i));
+		struct entry *entry = entry_at(i);
+		struct cf_twin_left twin;
+
+		atomic_fetch_and(&entry->handle.state, ~REFS_MASK);
+		if (!entry->retiring)
+			continue;
+		twin = cf_twin_take(&entry->handle);
+		cf_twin_close(&twin);
+		free_locked(entry);
 	}
 	pthread_mutex_unlock(&table_lock);
 }

@@ -178,15 +178,22 @@ bool cf_twin_ready(struct cf_handle *handle, enum cf_via via, bool look)
 	return fd >= 0;
 }
 
-void cf_twin_close(struct cf_handle *handle)
+struct cf_twin_left cf_twin_take(struct cf_handle *handle)
 {
-	int fd = handle->twin;
+	struct cf_twin_left left = {
+		.fd = handle->twin,
+		.dev = handle->dev,
+		.ino = handle->ino,
+	};
 
-	if (fd < 0)
-		return;
 	handle->twin = -1;
-	if (!is_lost(handle, fd))
-		cf_os->close(fd);
+	return left;
+}
+
+void cf_twin_close(const struct cf_twin_left *left)
+{
+	if (left->fd >= 0 && !cf_os_is_lost(left->fd, left->dev, left->ino))
+		cf_os->close(left->fd);
 }
 
 /* A fork waits for no open; what one was about to keep, the child lacks. */

@@ -26,8 +26,18 @@ bool cf_twin_ready(struct cf_handle *handle, enum cf_via via, bool look);
 /* Whether fd still names the handle's file, as far as can be told. */
 bool cf_twin_is(const struct cf_handle *handle, int fd);
 
-/* Closes the twin if its number still names it. No request holds the handle. */
-void cf_twin_close(struct cf_handle *handle);
+/* A twin that no handle has any more. */
+struct cf_twin_left {
+	int fd; /* -1: there was none */
+	dev_t dev;
+	ino_t ino;
+};
+
+/* Takes the twin from a handle that no request holds. */
+struct cf_twin_left cf_twin_take(struct cf_handle *handle);
+/* Closes it if its number still names it; a server that is away is waited for.
+ */
+void cf_twin_close(const struct cf_twin_left *left);
 
 /* In the child of a fork: those who opened are not there. */
 void cf_twins_fork_child(void);

@@ -94,6 +94,17 @@ static int hung_open(const char *path, int flags, mode_t mode)
 	return cf_os_real.open(path, flags, mode);
 }
 
+/* Of a file that was written to, any; not by the test itself. */
+static atomic_bool closes_wait;
+static _Thread_local bool is_test;
+
+static int hung_close(int fd)
+{
+	if (!is_test && atomic_load(&closes_wait))
+		ask_server(server.fd);
+	return cf_os_real.close(fd);
+}
+
 static struct cf_os os;
 
 static int setup(void **state)
@@ -102,6 +113,8 @@ static int setup(void **state)
 	os.pread = hung_pread;
 	os.statx = hung_statx;
 	os.open = hung_open;
+	os.close = hung_close;
+	is_test = true;
 	cf_os = &os;
 	return 0;
 }
@@ -392,6 +405,43 @@ static void descriptors_are_opened_beside_one_that_waits(void **state)
 	th_close();
 }
 
+static void *deregister_late(void *arg)
+{
+	cuFileHandleDeregister(((struct late *)arg)->fh);
+	return NULL;
+}
+
+/* The second descriptor of one is closed, which writes to its server. */
+static void files_come_and_go_beside_one_whose_close_waits(void **state)
+{
+	struct th_file hung, good;
+	struct late late;
+	pthread_t thread;
+	int fds;
+
+	th_open();
+	th_file_make(&hung, TH_ODIRECT, O_RDWR, NULL, SIZE);
+	th_file_make(&good, TH_TMPFS, O_RDWR, NULL, SIZE);
+	late.fh = th_handle(hung.fd);
+	fds = th_count_fds();
+	write_some(&late);
+	assert_int_equal(th_count_fds(), fds + 1);
+	server_goes(hung.fd);
+	atomic_store(&closes_wait, true);
+	assert_int_equal(pthread_create(&thread, NULL, deregister_late, &late),
+			 0);
+	wait_for_waiters(1);
+	cuFileHandleDeregister(th_handle(good.fd));
+	assert_false(server.blown);
+	server_is_back();
+	atomic_store(&closes_wait, false);
+	pthread_join(thread, NULL);
+	assert_int_equal(th_count_fds(), fds);
+	th_file_end(&good);
+	th_file_end(&hung);
+	th_close();
+}
+
 #define BESIDE(test) cmocka_unit_test_setup_teardown(test, setup, teardown)
 
 int main(void)
@@ -402,6 +452,7 @@ int main(void)
 		BESIDE(a_read_finds_a_slot_beside_reads_that_wait),
 		BESIDE(files_are_registered_beside_one_that_waits),
 		BESIDE(descriptors_are_opened_beside_one_that_waits),
+		BESIDE(files_come_and_go_beside_one_whose_close_waits),
 	};
 
 	th_start(240);
