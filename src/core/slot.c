@@ -178,9 +178,7 @@ static struct cf_slot *take_locked(struct cf_pool *pool, size_t *add)
  */
 static bool wait_locked(struct cf_pool *pool)
 {
-	int64_t end = cf_ticks_ns() + PATIENCE_NS;
-	const struct timespec until = { .tv_sec = end / 1000000000,
-					.tv_nsec = end % 1000000000 };
+	const struct timespec until = cf_ticks_in(PATIENCE_NS);
 	size_t back = pool->nr_back;
 	int err;
 

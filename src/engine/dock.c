@@ -7,13 +7,13 @@
 
 #include <errno.h>
 #include <stdlib.h>
-#include <time.h>
 #include "core/context.h"
 #include "core/lane.h"
 #include "core/log.h"
 #include "core/log_tag.h"
 #include "core/quiet.h"
 #include "engine/dock_internal.h"
+#include "seam/ticks.h"
 
 #define LOOK_AGAIN_NS (20 * 1000 * 1000) /* between looks at a context */
 #define CLOSE_NS (500 * 1000 * 1000)	 /* the close waits for the probe */
@@ -230,13 +230,10 @@ bool cf_dock_alive(const struct cf_dock *dock)
 bool cf_dock_wait(const struct cf_dock *dock, pthread_cond_t *cond,
 		  pthread_mutex_t *lock)
 {
-	struct timespec until;
+	/* by a clock that nobody sets back */
+	const struct timespec until = cf_ticks_in(LOOK_AGAIN_NS);
 	bool alive;
 
-	clock_gettime(CLOCK_MONOTONIC, &until); /* nobody sets it back */
-	until.tv_nsec += LOOK_AGAIN_NS;
-	until.tv_sec += until.tv_nsec / 1000000000;
-	until.tv_nsec %= 1000000000;
 	if (pthread_cond_clockwait(cond, lock, CLOCK_MONOTONIC, &until) !=
 	    ETIMEDOUT)
 		return true;

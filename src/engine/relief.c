@@ -3,7 +3,6 @@
 #include "engine/relief.h"
 
 #include <errno.h>
-#include <time.h>
 #include "core/log.h"
 #include "core/numbers.h"
 #include "core/thread.h"
@@ -73,9 +72,7 @@ static void look_locked(struct cf_workers *w)
 /* False: the team ends. */
 static bool rest_locked(struct cf_workers *w)
 {
-	int64_t end = cf_ticks_ns() + PERIOD_NS;
-	const struct timespec until = { .tv_sec = end / 1000000000,
-					.tv_nsec = end % 1000000000 };
+	const struct timespec until = cf_ticks_in(PERIOD_NS);
 	int err = 0;
 
 	while (err != ETIMEDOUT && !atomic_load(&w->ending))
@@ -106,8 +103,6 @@ void cf_relief_call_locked(struct cf_workers *w)
 
 	if (atomic_load(&w->relieved) || atomic_load(&w->ending))
 		return;
-	for (unsigned i = 0; i < w->nr; i++)
-		w->posts[i].ran = -1;
 	if (cf_thread_begin(&thread, relieve, w))
 		return;
 	pthread_detach(thread);

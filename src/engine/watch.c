@@ -119,11 +119,8 @@ static void hand_on(void)
 /* Ends early at a call; calls: the count of calls before the last look. */
 static void nap(int64_t ns, unsigned calls)
 {
-	struct timespec until;
-	int64_t end = cf_ticks_ns() + ns;
+	const struct timespec until = cf_ticks_in(ns);
 
-	until.tv_sec = end / 1000000000;
-	until.tv_nsec = end % 1000000000;
 	pthread_mutex_lock(&watch.lock);
 	atomic_store(&watch.napping, true);
 	if (atomic_load(&watch.calls) == calls)

@@ -32,6 +32,15 @@ static inline int64_t cf_ticks_ns(void)
 	return ts.tv_sec * 1000000000ll + ts.tv_nsec;
 }
 
+/* The time of that clock that is ns from now. */
+static inline struct timespec cf_ticks_in(int64_t ns)
+{
+	int64_t at = cf_ticks_ns() + ns;
+
+	return (struct timespec){ .tv_sec = at / 1000000000,
+				  .tv_nsec = at % 1000000000 };
+}
+
 /* The processor time of a thread that lives, nanoseconds; -1: not known. */
 static inline int64_t cf_ticks_of_thread(pthread_t thread)
 {
