@@ -29,7 +29,10 @@
 #define STATX_MNT_ID 0x1000U
 #endif
 
-/* Only of these something is believed that others would not keep. */
+/*
+ * Only of these something is believed that others would not keep: where pages
+ * are shown or trusted (core/windows_look.c, core/cached.c), and of overlayfs.
+ */
 static bool is_trusted(unsigned long magic)
 {
 	switch (magic) {
