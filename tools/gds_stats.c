@@ -16,8 +16,8 @@
 #include "gds_stats_file.h"
 #include "gds_stats_list.h"
 #include "gds_stats_print.h"
-#include "gdsio/values.h"
 #include "report.h"
+#include "values.h"
 
 #define EXIT_USAGE 2
 

@@ -9,9 +9,9 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include "copy.h"
-#include "gdsio/values.h"
 #include "report.h"
 #include "route_log.h"
+#include "values.h"
 
 #define DEFAULT_CHUNK (64ul << 20)
 #define MAX_CHUNK ((off_t)1 << 40)

@@ -9,8 +9,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include "gdsio/values.h"
 #include "report.h"
+#include "values.h"
 
 static bool take_file(struct plan *plan, struct job *job, const char *text)
 {
@@ -67,9 +67,31 @@ static bool take_start(struct plan *plan, struct job *job, const char *text)
 	return value_bytes(text, 0, &job->start);
 }
 
+/* "1M", or "4K:1M:4K". */
+static bool io_size_of(const char *text, struct io_size *io)
+{
+	off_t part[3] = { 0 };
+	int nr = 0;
+
+	while (text && nr < 3) {
+		text = value_scan_bytes(text, &part[nr]);
+		if (!text || part[nr++] <= 0)
+			return false;
+		if (!*text)
+			break;
+		if (*text++ != ':')
+			return false;
+	}
+	if (!text || *text || nr == 2)
+		return false;
+	*io = (struct io_size){ (size_t)part[0], (size_t)part[nr == 3],
+				nr == 3 ? (size_t)part[2] : 0 };
+	return io->min <= io->max && io->max <= 1ul << 40;
+}
+
 static bool take_io(struct plan *plan, struct job *job, const char *text)
 {
-	return value_io_size(text, &job->io);
+	return io_size_of(text, &job->io);
 }
 
 static bool take_fd_type(struct plan *plan, struct job *job, const char *text)

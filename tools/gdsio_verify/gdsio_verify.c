@@ -8,9 +8,9 @@
 #include <getopt.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include "gdsio/values.h"
 #include "gdsio_verify/trial.h"
 #include "report.h"
+#include "values.h"
 
 #define EXIT_USAGE 2
 #define MAX_REQUESTS 65536 /* of a batch */

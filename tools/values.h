@@ -1,11 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 /* values - numbers, sizes and lists as a person writes them. */
-#ifndef GDSIO_VALUES_H
-#define GDSIO_VALUES_H
+#ifndef TOOLS_VALUES_H
+#define TOOLS_VALUES_H
 
 #include <stdbool.h>
 #include <sys/types.h>
-#include "plan.h"
 
 /* False where the text is not such a value; nothing is reported. */
 bool value_long(const char *text, long min, long max, long *value);
@@ -15,8 +14,8 @@ bool value_bool(const char *text, bool *value);
 /* Bytes, or with K, M, G or T, and a B or iB after it. */
 bool value_bytes(const char *text, off_t min, off_t *value);
 
-/* "1M", or "4K:1M:4K". */
-bool value_io_size(const char *text, struct io_size *io);
+/* The same at the start of text. NULL, or what is after it. */
+const char *value_scan_bytes(const char *text, off_t *value);
 
 /* "0", or "0,2,3". Answers how many, 0 for an error. */
 int value_list(const char *text, int *list, int room);

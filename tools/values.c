@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /* values - numbers, sizes and lists as a person writes them. */
-#include "gdsio/values.h"
+#include "values.h"
 
 #include <ctype.h>
 #include <errno.h>
@@ -43,8 +43,7 @@ bool value_bool(const char *text, bool *value)
 	return false;
 }
 
-/* The number at the start of text and its unit; NULL, or what is after it. */
-static const char *scan_bytes(const char *text, off_t *value)
+const char *value_scan_bytes(const char *text, off_t *value)
 {
 	static const char units[] = "KMGT";
 	char *end;
@@ -70,30 +69,9 @@ static const char *scan_bytes(const char *text, off_t *value)
 
 bool value_bytes(const char *text, off_t min, off_t *value)
 {
-	const char *end = scan_bytes(text, value);
+	const char *end = value_scan_bytes(text, value);
 
 	return end && !*end && *value >= min;
-}
-
-bool value_io_size(const char *text, struct io_size *io)
-{
-	off_t part[3] = { 0 };
-	int nr = 0;
-
-	while (text && nr < 3) {
-		text = scan_bytes(text, &part[nr]);
-		if (!text || part[nr++] <= 0)
-			return false;
-		if (!*text)
-			break;
-		if (*text++ != ':')
-			return false;
-	}
-	if (!text || *text || nr == 2)
-		return false;
-	*io = (struct io_size){ (size_t)part[0], (size_t)part[nr == 3],
-				nr == 3 ? (size_t)part[2] : 0 };
-	return io->min <= io->max && io->max <= 1ul << 40;
 }
 
 int value_list(const char *text, int *list, int room)
