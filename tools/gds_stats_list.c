@@ -17,7 +17,7 @@
 #include "gds_stats_file.h"
 #include "report.h"
 
-#define MAX_LISTED 1024
+#define FIRST_ROOM 64
 #define GIB (1 << 30)
 
 struct listed {
@@ -27,48 +27,69 @@ struct listed {
 };
 
 struct listing {
-	unsigned nr;
-	struct listed processes[MAX_LISTED];
+	unsigned nr, room;
+	struct listed *processes;
 };
 
 static void listing_free(struct listing *l)
 {
 	while (l->nr > 0)
 		snapshot_free(&l->processes[--l->nr].s);
+	free(l->processes);
+	*l = (struct listing){ 0 };
 }
 
-static void look_at(struct listing *l, long pid)
+static bool make_room(struct listing *l)
 {
-	struct listed *p = &l->processes[l->nr];
+	unsigned room = l->room ? 2 * l->room : FIRST_ROOM;
+	struct listed *more;
+
+	if (l->nr < l->room)
+		return true;
+	more = reallocarray(l->processes, room, sizeof(*more));
+	if (!more)
+		return fail("no memory for %u processes", room);
+	l->processes = more;
+	l->room = room;
+	return true;
+}
+
+static bool look_at(struct listing *l, long pid)
+{
+	struct listed *p;
 	int fd;
 
-	if (pid == (long)getpid() || l->nr == MAX_LISTED ||
-	    process_has_library(pid) != 1)
-		return;
+	if (pid == (long)getpid() || process_has_library(pid) != 1)
+		return true;
+	if (!make_room(l))
+		return false;
+	p = &l->processes[l->nr];
 	*p = (struct listed){ .pid = pid };
 	fd = process_file(pid);
 	p->counts = fd >= 0 && snapshot_of_file(&p->s, pid, fd);
 	/* without numbers it may also have ended meanwhile */
 	if (p->counts || process_has_library(pid) == 1)
 		l->nr++;
+	return true;
 }
 
 static bool look(struct listing *l)
 {
 	DIR *dir = opendir("/proc");
 	struct dirent *entry;
+	bool ok = true;
 
 	if (!dir)
 		return fail_errno("open", "/proc");
-	while ((entry = readdir(dir))) {
+	while (ok && (entry = readdir(dir))) {
 		char *end;
 		long pid = strtol(entry->d_name, &end, 10);
 
 		if (pid > 0 && !*end)
-			look_at(l, pid);
+			ok = look_at(l, pid);
 	}
 	closedir(dir);
-	return true;
+	return ok;
 }
 
 static const struct snapshot *find(const struct listing *l, long pid)
@@ -163,7 +184,7 @@ void wait_for(double seconds)
 
 bool list_processes(double watch)
 {
-	static struct listing now, before;
+	struct listing now = { 0 }, before = { 0 };
 	bool ok = look(&now);
 
 	while (ok) {
@@ -175,7 +196,7 @@ bool list_processes(double watch)
 		putchar('\n');
 		listing_free(&before);
 		before = now;
-		now.nr = 0;
+		now = (struct listing){ 0 };
 		ok = look(&now);
 	}
 	listing_free(&now);

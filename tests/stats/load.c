@@ -7,9 +7,11 @@
 #include <dlfcn.h>
 #include <fcntl.h>
 #include <pthread.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -121,6 +123,23 @@ static int in_child(void)
 	_exit(0);
 }
 
+/* They do nothing, and end with their parent. */
+static int have_children(int nr)
+{
+	for (int i = 0; i < nr; i++) {
+		pid_t child = fork();
+
+		if (child < 0)
+			return 1;
+		if (!child) {
+			prctl(PR_SET_PDEATHSIG, SIGKILL);
+			pause();
+			_exit(0);
+		}
+	}
+	return 0;
+}
+
 /* Another thread goes on, and the main one ends. */
 static int end_main_thread(void)
 {
@@ -161,6 +180,8 @@ static int obey(const char *line)
 		return (int)cuFileDriverClose_v2().err;
 	if (!strcmp(verb, "fork"))
 		return in_child();
+	if (!strcmp(verb, "children"))
+		return have_children(a);
 	if (!strcmp(verb, "alone"))
 		return end_main_thread();
 	if (!strcmp(verb, "uid"))

@@ -341,6 +341,17 @@ def test_the_list_has_who_counts_and_who_does_not(load):
     assert listed(run("--list")[1], idle.pid) is None
 
 
+def test_the_list_has_them_all(load):
+    one = load(0)
+    one.tell("children 1100")
+    status, out, err = run("--list")
+    assert (status, err) == (0, "")
+    mine = [line for line in out.splitlines()
+            if line.split(maxsplit=7)[-1].startswith(os.environ["OCF_LOAD"][:60])]
+    assert len(mine) >= 1101
+    one.end()
+
+
 def test_a_process_whose_main_thread_has_ended_is_seen(load):
     one = load(1)
     one.tell("read 3 4096", "alone")
