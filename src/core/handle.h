@@ -40,7 +40,7 @@ struct cf_nic_hosts {
 };
 
 struct cf_handle {
-	/* generation, liveness and references in one word; see handle.c */
+	/* generation, liveness and references in one word: handle_table.h */
 	_Atomic uint64_t state;
 	/* all from here on is written before it is published; then only
 	 * atomics change */
