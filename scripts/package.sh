@@ -3,7 +3,8 @@
 #
 # package.sh TREE OUT - Debian packages and the wheel into OUT, out of the
 # build folder TREE, which is made for it. The same sources and compiler give
-# the same bytes: SOURCE_DATE_EPOCH is the last commit's time if not set.
+# the same bytes: SOURCE_DATE_EPOCH is the last commit's time if not set, or that
+# of CHANGELOG.md where git cannot tell.
 set -euo pipefail
 tree=$(realpath -m "${1:?usage: package.sh TREE OUT}")
 out=$(realpath -m "${2:?usage: package.sh TREE OUT}")
@@ -15,7 +16,7 @@ root=$PWD
 arch=$(dpkg --print-architecture)
 api=$(sed -n 's/^#define API_VERSION \(.\)\(..\)0$/\1.\2/p' src/api/driver.c)
 multiarch=$(dpkg-architecture -qDEB_HOST_MULTIARCH)
-export SOURCE_DATE_EPOCH=${SOURCE_DATE_EPOCH:-$(git log -1 --format=%ct 2>/dev/null || date +%s)}
+export SOURCE_DATE_EPOCH=${SOURCE_DATE_EPOCH:-$(git log -1 --format=%ct 2>/dev/null || stat -c %Y CHANGELOG.md)}
 stage=$tree/stage # the installed tree, all packages together
 maintainer='opencufile authors <opencufile@localhost>'
 shlibs=

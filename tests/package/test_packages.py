@@ -194,6 +194,19 @@ def test_packing_twice_gives_the_same_bytes(packages, tmp_path):
     assert before == after
 
 
+def test_packages_have_the_same_time_where_git_cannot_tell(packages, tmp_path):
+    git = tmp_path / "git"
+    git.write_text("#!/bin/sh\nexit 1\n")
+    git.chmod(0o755)
+    env = plain_environment(PATH=f"{tmp_path}:{os.environ['PATH']}")
+    env.pop("SOURCE_DATE_EPOCH", None)
+    run(ROOT / "scripts/package.sh", OUT / "tree", tmp_path / "again", env=env)
+    written = int(os.stat(ROOT / "CHANGELOG.md").st_mtime)
+    for deb in (tmp_path / "again").glob("*.deb"):
+        # of the first member of the archive
+        assert int(deb.read_bytes()[8 + 16:8 + 28]) == written
+
+
 def test_all_packages_install_and_go_without_a_trace(machine):
     before = sorted(machine.root.rglob("*"))
     machine.install(*machine.ours(*NAMES))
