@@ -7,6 +7,7 @@ parent's.
 """
 import os
 import threading
+import traceback
 from concurrent.futures import Future, ThreadPoolExecutor
 from typing import Any, Callable, List, Optional, TypeVar
 
@@ -18,13 +19,15 @@ _executor: Optional[ThreadPoolExecutor] = None
 
 
 def _carry(task: List[Any]) -> None:
-    """An error's traceback leads to this frame and to its caller's: what they
-    still had would live on with the error, so both are emptied."""
+    """An error's traceback leads to this frame, to its caller's and to those of
+    the call: what they still had would live on with the error, and all are
+    emptied."""
     future, call, arguments = task.pop()
     try:
         if future.set_running_or_notify_cancel():
             future.set_result(call(*arguments))
     except BaseException as error:
+        traceback.clear_frames(error.__traceback__)
         future.set_exception(error)
     finally:
         del future, call, arguments

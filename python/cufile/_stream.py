@@ -125,7 +125,7 @@ class Stream:
             return operation
         # who never waits still lets go of what is over
         place = _cuda.place_of(self.handle)
-        for stream in tuple(_busy):
+        for stream in _busy.copy():  # others come and go
             if stream._place == place and not stream._let_go():
                 break
         recorded = _cuda.is_recording(self.handle)

@@ -124,6 +124,30 @@ class Gate:
         self.gpu.ok("cuCtxSynchronize")
 
 
+class Crowd(set):
+    """Another thread adds one between two steps of who looks through it."""
+
+    def __iter__(self):
+        for one in super().__iter__():
+            yield one
+            self.add(object())
+
+
+def test_streams_of_other_threads_come_and_go_meanwhile(
+        cufile, gpu, data_file, monkeypatch):
+    path, data = data_file(100)
+    array = gpu.array(100)
+    busy = Crowd()
+    monkeypatch.setattr(cufile._stream, "_busy", busy)
+    with cufile.open(path) as file:
+        other, stream = cufile.Stream(gpu.stream()), cufile.Stream(gpu.stream())
+        other._place = ()
+        busy.add(other)
+        assert stream.read(file, array).result() == 100
+        assert array.get() == data
+        assert busy == {other}
+
+
 def test_what_is_under_way_stays_where_everything_was_dropped(
         cufile, gpu, data_file):
     path, data = data_file(4096)
