@@ -64,6 +64,17 @@ static size_t end_of(const struct cf_transfer *t)
 }
 
 /*
+ * What a direct run is made of: blocks; but a write to a bare device, of pages.
+ * There nothing keeps a direct write and another's edge in the same page apart:
+ * the page is read before the one is on the disk, and written back after it.
+ */
+static size_t grain_of(const struct cf_transfer *t)
+{
+	return t->write && t->handle->bare ? t->handle->page_align :
+					     cf_handle_block(t->handle);
+}
+
+/*
  * Where a direct run ends: with the last whole block; but if a write has an
  * edge after it, with the last whole page. If part of a page were written
  * directly and part through the page cache, the cached page would keep its old
@@ -72,7 +83,7 @@ static size_t end_of(const struct cf_transfer *t)
 static size_t direct_end(const struct cf_transfer *t)
 {
 	size_t end = end_of(t);
-	size_t mask = cf_handle_block(t->handle) - 1;
+	size_t mask = grain_of(t) - 1;
 
 	if (t->write && end & mask)
 		mask = t->handle->page_align - 1;
@@ -104,7 +115,7 @@ struct cf_file_way cf_file_way(const struct cf_transfer *t)
 		return (struct cf_file_way){ .cached = CF_CACHED_HELD };
 	if (((uintptr_t)t->buf ^ begin) & mask)
 		return (struct cf_file_way){ .cached = CF_CACHED_SKEWED };
-	if (begin & mask)
+	if (begin & (grain_of(t) - 1))
 		begin += head_of(t, begin);
 	direct = end > begin ? end - begin : 0;
 	return (struct cf_file_way){
@@ -122,15 +133,16 @@ static int next_part(struct cf_transfer *t)
 {
 	size_t pos = (size_t)t->off + t->at, end = direct_end(t);
 	size_t mask = cf_handle_block(t->handle) - 1;
+	size_t inside = pos & (grain_of(t) - 1);
 	size_t most = end_of(t) - pos;
 
 	t->direct = false;
 	if (cf_file_is_direct(t->handle, t->via) &&
 	    !(((uintptr_t)(t->buf + t->at) ^ pos) & mask)) {
-		t->direct = !(pos & mask) && pos < end;
+		t->direct = !inside && pos < end;
 		if (t->direct)
 			most = end - pos;
-		else if (pos & mask && pos + head_of(t, pos) < end)
+		else if (inside && pos + head_of(t, pos) < end)
 			most = head_of(t, pos);
 	}
 	t->part = atomic_load_explicit(&max_part, memory_order_relaxed);

@@ -168,6 +168,7 @@ static int fd_facts(int fd, const struct cf_file_answer *answer,
 	handle->direct = answer->flags & O_DIRECT;
 	handle->dio_align = dio_align(stx, handle->fs_magic);
 	handle->page_align = page_align((unsigned)cf_handle_block(handle));
+	handle->bare = S_ISBLK(stx->stx_mode);
 	storage_facts(fd, stx, handle);
 	return 0;
 }

@@ -53,6 +53,7 @@ struct cf_handle {
 	/* a block, or a page if larger: boundaries where parts end, and
 	 * the buffered edges of a write */
 	unsigned page_align;
+	bool bare;  /* a block device: its direct writes are whole pages */
 	dev_t dev;  /* with ino: is it still the same file? */
 	dev_t disk; /* a block device's own number, else dev */
 	ino_t ino;

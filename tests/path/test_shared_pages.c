@@ -1,0 +1,195 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * Writes that share a page, where O_DIRECT takes blocks smaller than a page. If
+ * one goes O_DIRECT and the other's edge through the page cache at the same
+ * time, the page may be read before the one and written back after it, and then
+ * the bytes that the one wrote are gone. File systems keep the two apart while
+ * a call lasts; nobody does for a bare device.
+ */
+#include <fcntl.h>
+#include <linux/stat.h>
+#include <opencufile.h>
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+#include "harness.h"
+#include "seam/os.h"
+
+#define SECTOR ((size_t)512)
+#define PAGE ((size_t)4096)
+#define NR_PAGES (2 * TH_MIB / PAGE)
+#define SIZE (NR_PAGES * PAGE)
+#define DIOALIGN_MASK 0x2000u
+#define DIOALIGN_AT 0x98 /* two words, as kernels since 6.1 fill them */
+
+static struct cf_os os;
+static bool is_bare;
+static struct th_file file;
+static struct th_mem mem;
+static CUfileHandle_t fh;
+static unsigned char *content, *got;
+
+/* How the bytes came to each page. */
+static _Atomic size_t directly[NR_PAGES], cached[NR_PAGES];
+
+static void count(_Atomic size_t *of_page, size_t off, size_t size)
+{
+	for (size_t end = off + size; off < end; off = (off / PAGE + 1) * PAGE)
+		atomic_fetch_add(&of_page[off / PAGE], 1);
+}
+
+/* The disk below the test may want larger blocks, so it is given none. */
+static ssize_t disk_pwrite(int fd, const void *buf, size_t size, off_t off)
+{
+	bool direct = fcntl(fd, F_GETFL) & O_DIRECT;
+
+	count(direct ? directly : cached, (size_t)off, size);
+	return cf_os_real.pwrite(direct ? file.plain : fd, buf, size, off);
+}
+
+static int disk_statx(int fd, unsigned mask, struct statx *stx)
+{
+	static const uint32_t aligns[] = { SECTOR, SECTOR };
+	int err = cf_os_real.statx(fd, mask, stx);
+
+	stx->stx_mask |= DIOALIGN_MASK;
+	memcpy((char *)stx + DIOALIGN_AT, aligns, sizeof(aligns));
+	if (is_bare)
+		stx->stx_mode = S_IFBLK | 0600;
+	return err;
+}
+
+static int setup(void **state)
+{
+	os = cf_os_real;
+	os.pwrite = disk_pwrite;
+	os.statx = disk_statx;
+	for (size_t i = 0; i < NR_PAGES; i++) {
+		directly[i] = 0;
+		cached[i] = 0;
+	}
+	return 0;
+}
+
+static int teardown(void **state)
+{
+	int err = th_teardown_close(state);
+
+	cf_os = &cf_os_real;
+	return err;
+}
+
+static void init(enum th_mem_kind kind, bool bare)
+{
+	th_mem_need(kind);
+	th_open();
+	is_bare = bare;
+	content = th_bytes(SIZE);
+	got = malloc(SIZE);
+	assert_non_null(got);
+	th_file_make(&file, TH_ODIRECT, O_RDWR, content, SIZE);
+	th_mem_alloc(&mem, kind, SIZE);
+	cf_os = &os;
+	fh = th_handle(file.fd);
+}
+
+static void fini(void)
+{
+	th_file_get(&file, 0, got, SIZE);
+	th_equal("the file", got, content, SIZE);
+	cuFileHandleDeregister(fh);
+	cf_os = &cf_os_real;
+	th_mem_free(&mem);
+	th_file_end(&file);
+	free(content);
+	free(got);
+}
+
+static void fill(size_t off, size_t size)
+{
+	th_fill(content + off, size);
+	th_mem_put(&mem, off, content + off, size);
+}
+
+static void write_at(size_t off, size_t size)
+{
+	fill(off, size);
+	assert_int_equal(cuFileWrite(fh, mem.ptr, size, (off_t)off, (off_t)off),
+			 size);
+}
+
+static size_t direct_bytes(size_t off, size_t size)
+{
+	ocf_explain_t e = { .struct_size = sizeof(e) };
+
+	assert_int_equal(
+		ocf_explain_write(fh, mem.ptr, size, (off_t)off, (off_t)off, &e)
+			.err,
+		CU_FILE_SUCCESS);
+	assert_int_equal(e.block, SECTOR);
+	return e.direct_bytes;
+}
+
+/* Sectors and odd bytes, within a page, across some, and of many parts. */
+static void write_all(void)
+{
+	write_at(SECTOR, 2 * SECTOR);
+	write_at(2000, 1100);
+	write_at(8 * PAGE + SECTOR, 3 * PAGE);
+	write_at(11 * PAGE + 3 * SECTOR + 1, 700);
+	write_at(16 * PAGE, 2 * PAGE);
+	write_at(20 * PAGE - SECTOR, TH_MIB + 2 * SECTOR);
+	write_at(300 * PAGE - 7, 30 * PAGE);
+}
+
+static void no_page_of_a_bare_device_is_written_both_ways(void **state)
+{
+	init(*(enum th_mem_kind *)*state, true);
+	assert_int_equal(direct_bytes(SECTOR, 2 * SECTOR), 0);
+	assert_int_equal(direct_bytes(PAGE - SECTOR, PAGE + SECTOR), PAGE);
+	assert_int_equal(direct_bytes(PAGE, PAGE + SECTOR), PAGE);
+	assert_int_equal(direct_bytes(PAGE, 2 * PAGE), 2 * PAGE);
+	write_all();
+	for (size_t i = 0; i < NR_PAGES; i++)
+		assert_true(!directly[i] || !cached[i]);
+	assert_int_equal(directly[0], 0);
+	assert_int_equal(directly[9] && directly[16] && directly[20], 1);
+	fini();
+}
+
+static void files_are_written_in_sectors(void **state)
+{
+	init(*(enum th_mem_kind *)*state, false);
+	assert_int_equal(direct_bytes(SECTOR, 2 * SECTOR), 2 * SECTOR);
+	assert_int_equal(direct_bytes(PAGE - SECTOR, PAGE + SECTOR),
+			 PAGE + SECTOR);
+	write_all();
+	assert_int_equal(directly[8] && !cached[8] && directly[16], 1);
+	fini();
+}
+
+#define OF(test, kind) \
+	{ \
+		.name = #test " (" #kind ")", .test_func = test, \
+		.setup_func = setup, .teardown_func = teardown, \
+		.initial_state = &(enum th_mem_kind) \
+		{ \
+			kind \
+		} \
+	}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		OF(no_page_of_a_bare_device_is_written_both_ways, TH_DEVICE),
+		OF(no_page_of_a_bare_device_is_written_both_ways, TH_MALLOC),
+		OF(files_are_written_in_sectors, TH_DEVICE),
+		OF(files_are_written_in_sectors, TH_MALLOC),
+	};
+
+	th_start(60);
+	return th_finish(
+		cmocka_run_group_tests_name("shared_pages", tests, NULL, NULL));
+}
