@@ -87,13 +87,27 @@ static bool queue(struct cf_ring *ring, struct cf_flight *flight)
 }
 
 /*
- * Goes on with a flight until its next call that is worth a ring, or its end.
- * Buffered calls are made at once: they are small edges, or copies in any case.
+ * Whether a call may end after it was submitted. Buffered ones are made at
+ * once: they are small edges, or copies in any case. So is a direct write of
+ * part of a page. File systems have a lock that keeps it and another's edge in
+ * that page apart, but as long as the call lasts: a ring's is over before the
+ * bytes are on the disk, and the page, read before and written back after it,
+ * would have its old ones. Where blocks are bytes there are no edges.
+ */
+static bool may_fly(const struct cf_transfer *t)
+{
+	size_t ends = ((size_t)t->off + t->at) | t->part;
+
+	return t->direct && (!t->write || cf_handle_block(t->handle) == 1 ||
+			     !(ends & (t->handle->page_align - 1)));
+}
+
+/* Goes on with a flight until its next call that is for the ring, or its end.
  */
 static void fly_on(struct cf_ring *ring, struct cf_flight *flight)
 {
 	while (cf_transfer_next(&flight->t)) {
-		if (flight->t.direct && queue(ring, flight))
+		if (may_fly(&flight->t) && queue(ring, flight))
 			return;
 		cf_transfer_took(&flight->t, cf_transfer_call(&flight->t));
 	}

@@ -14,17 +14,22 @@
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
+#include "core/ring.h"
 #include "harness.h"
 #include "seam/os.h"
+#include "seam/uring.h"
 
 #define SECTOR ((size_t)512)
 #define PAGE ((size_t)4096)
 #define NR_PAGES (2 * TH_MIB / PAGE)
 #define SIZE (NR_PAGES * PAGE)
+#define NR 64 /* entries of a batch */
+#define FIELD (SIZE / NR)
 #define DIOALIGN_MASK 0x2000u
 #define DIOALIGN_AT 0x98 /* two words, as kernels since 6.1 fill them */
 
 static struct cf_os os;
+static struct cf_uring uring;
 static bool is_bare;
 static struct th_file file;
 static struct th_mem mem;
@@ -33,6 +38,7 @@ static unsigned char *content, *got;
 
 /* How the bytes came to each page. */
 static _Atomic size_t directly[NR_PAGES], cached[NR_PAGES];
+static _Atomic size_t flown, parts_of_pages_flown;
 
 static void count(_Atomic size_t *of_page, size_t off, size_t size)
 {
@@ -61,15 +67,30 @@ static int disk_statx(int fd, unsigned mask, struct statx *stx)
 	return err;
 }
 
+static bool disk_queue(struct cf_kring *ring, bool write, int fd, void *buf,
+		       size_t size, off_t off, uint64_t cookie)
+{
+	if (write) {
+		atomic_fetch_add(&flown, size);
+		if (((size_t)off | size) & (PAGE - 1))
+			atomic_fetch_add(&parts_of_pages_flown, size);
+	}
+	return cf_uring_real.queue(ring, write, fd, buf, size, off, cookie);
+}
+
 static int setup(void **state)
 {
 	os = cf_os_real;
 	os.pwrite = disk_pwrite;
 	os.statx = disk_statx;
+	uring = cf_uring_real;
+	uring.queue = disk_queue;
 	for (size_t i = 0; i < NR_PAGES; i++) {
 		directly[i] = 0;
 		cached[i] = 0;
 	}
+	flown = 0;
+	parts_of_pages_flown = 0;
 	return 0;
 }
 
@@ -78,6 +99,7 @@ static int teardown(void **state)
 	int err = th_teardown_close(state);
 
 	cf_os = &cf_os_real;
+	cf_uring = &cf_uring_real;
 	return err;
 }
 
@@ -92,6 +114,7 @@ static void init(enum th_mem_kind kind, bool bare)
 	th_file_make(&file, TH_ODIRECT, O_RDWR, content, SIZE);
 	th_mem_alloc(&mem, kind, SIZE);
 	cf_os = &os;
+	cf_uring = &uring;
 	fh = th_handle(file.fd);
 }
 
@@ -170,6 +193,44 @@ static void files_are_written_in_sectors(void **state)
 	fini();
 }
 
+/* Entry i: whole pages, or from the first sector on, or to the last but one. */
+static void parts_of_pages_are_written_before_the_call_is_over(void **state)
+{
+	CUfileIOParams_t params[NR];
+	CUfileIOEvents_t events[NR];
+	CUfileBatchHandle_t batch;
+	unsigned nr = NR;
+
+	init(*(enum th_mem_kind *)*state, false);
+	for (unsigned i = 0; i < NR; i++) {
+		size_t off = i * FIELD + (i % 3 == 1) * SECTOR;
+		size_t size = 2 * PAGE - (i % 3 != 0) * SECTOR;
+
+		fill(off, size);
+		params[i] = (CUfileIOParams_t){ .mode = CUFILE_BATCH,
+						.fh = fh,
+						.opcode = CUFILE_WRITE };
+		params[i].u.batch.devPtr_base = mem.ptr;
+		params[i].u.batch.devPtr_offset = (off_t)off;
+		params[i].u.batch.file_offset = (off_t)off;
+		params[i].u.batch.size = size;
+	}
+	assert_int_equal(cuFileBatchIOSetUp(&batch, NR).err, CU_FILE_SUCCESS);
+	assert_int_equal(cuFileBatchIOSubmit(batch, NR, params, 0).err,
+			 CU_FILE_SUCCESS);
+	assert_int_equal(
+		cuFileBatchIOGetStatus(batch, NR, &nr, events, NULL).err,
+		CU_FILE_SUCCESS);
+	assert_int_equal(nr, NR);
+	for (unsigned i = 0; i < NR; i++)
+		assert_int_equal(events[i].status, CUFILE_COMPLETE);
+	cuFileBatchIODestroy(batch);
+	assert_int_equal(parts_of_pages_flown, 0);
+	if (cf_rings_usable())
+		assert_true(flown > 0);
+	fini();
+}
+
 #define OF(test, kind) \
 	{ \
 		.name = #test " (" #kind ")", .test_func = test, \
@@ -187,6 +248,10 @@ int main(void)
 		OF(no_page_of_a_bare_device_is_written_both_ways, TH_MALLOC),
 		OF(files_are_written_in_sectors, TH_DEVICE),
 		OF(files_are_written_in_sectors, TH_MALLOC),
+		OF(parts_of_pages_are_written_before_the_call_is_over,
+		   TH_DEVICE),
+		OF(parts_of_pages_are_written_before_the_call_is_over,
+		   TH_MALLOC),
 	};
 
 	th_start(60);
