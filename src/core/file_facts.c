@@ -17,6 +17,7 @@
 #include <string.h>
 #include <sys/sysmacros.h>
 #include <unistd.h>
+#include "core/cached.h"
 #include "core/fs_kind.h"
 #include "core/log.h"
 #include "core/nic.h"
@@ -24,6 +25,7 @@
 #include "seam/os.h"
 
 #define DEFAULT_DIO_ALIGN CF_BLOCK_DEFAULT
+#define MAX_FS_BLOCK 65536u
 
 /* The value is stable kernel ABI; older headers do not name it. */
 #ifndef STATX_DIOALIGN
@@ -56,6 +58,22 @@ static unsigned dio_align(const struct statx *stx, long fs_magic)
 	if (!align || align & (align - 1) || align > DEFAULT_DIO_ALIGN)
 		return DEFAULT_DIO_ALIGN;
 	return align;
+}
+
+/*
+ * The page cache reads and writes back whole blocks of the file system, which
+ * may be larger than a page (XFS since Linux 6.12). 0: none is known; others
+ * name what is best to read, or a cluster.
+ */
+static unsigned fs_block(const struct statx *stx,
+			 const struct cf_handle *handle)
+{
+	unsigned size = stx->stx_blksize;
+
+	return cf_cached_is_truth(handle) && size <= MAX_FS_BLOCK &&
+			       !(size & (size - 1)) ?
+		       size :
+		       0;
 }
 
 static unsigned page_align(unsigned align)
@@ -168,6 +186,8 @@ static int fd_facts(int fd, const struct cf_file_answer *answer,
 	handle->direct = answer->flags & O_DIRECT;
 	handle->dio_align = dio_align(stx, handle->fs_magic);
 	handle->page_align = page_align((unsigned)cf_handle_block(handle));
+	if (handle->page_align < fs_block(stx, handle))
+		handle->page_align = fs_block(stx, handle);
 	handle->bare = S_ISBLK(stx->stx_mode);
 	storage_facts(fd, stx, handle);
 	return 0;

@@ -50,8 +50,8 @@ struct cf_handle {
 	/* offset, size and memory; power of two. 1: any bytes, until a server
 	 * refuses some; see cf_handle_block */
 	_Atomic unsigned dio_align;
-	/* a block, or a page if larger: boundaries where parts end, and
-	 * the buffered edges of a write */
+	/* a block, a page or a file system's block, the largest: boundaries
+	 * where parts end, and the buffered edges of a write */
 	unsigned page_align;
 	bool bare;  /* a block device: its direct writes are whole pages */
 	dev_t dev;  /* with ino: is it still the same file? */

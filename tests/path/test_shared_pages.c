@@ -21,16 +21,18 @@
 
 #define SECTOR ((size_t)512)
 #define PAGE ((size_t)4096)
-#define NR_PAGES (2 * TH_MIB / PAGE)
+#define NR_PAGES (3 * TH_MIB / PAGE)
 #define SIZE (NR_PAGES * PAGE)
-#define NR 64 /* entries of a batch */
+#define NR 48 /* entries of a batch */
 #define FIELD (SIZE / NR)
+#define XFS_MAGIC 0x58465342
 #define DIOALIGN_MASK 0x2000u
 #define DIOALIGN_AT 0x98 /* two words, as kernels since 6.1 fill them */
 
 static struct cf_os os;
 static struct cf_uring uring;
 static bool is_bare;
+static unsigned fs_block; /* 0: the real file system's */
 static struct th_file file;
 static struct th_mem mem;
 static CUfileHandle_t fh;
@@ -38,7 +40,7 @@ static unsigned char *content, *got;
 
 /* How the bytes came to each page. */
 static _Atomic size_t directly[NR_PAGES], cached[NR_PAGES];
-static _Atomic size_t flown, parts_of_pages_flown;
+static _Atomic size_t flown, parts_flown;
 
 static void count(_Atomic size_t *of_page, size_t off, size_t size)
 {
@@ -62,9 +64,17 @@ static int disk_statx(int fd, unsigned mask, struct statx *stx)
 
 	stx->stx_mask |= DIOALIGN_MASK;
 	memcpy((char *)stx + DIOALIGN_AT, aligns, sizeof(aligns));
+	if (fs_block)
+		stx->stx_blksize = fs_block;
 	if (is_bare)
 		stx->stx_mode = S_IFBLK | 0600;
 	return err;
+}
+
+/* What the page cache reads and writes back as one. */
+static size_t unit(void)
+{
+	return fs_block > PAGE ? fs_block : PAGE;
 }
 
 static bool disk_queue(struct cf_kring *ring, bool write, int fd, void *buf,
@@ -72,16 +82,26 @@ static bool disk_queue(struct cf_kring *ring, bool write, int fd, void *buf,
 {
 	if (write) {
 		atomic_fetch_add(&flown, size);
-		if (((size_t)off | size) & (PAGE - 1))
-			atomic_fetch_add(&parts_of_pages_flown, size);
+		if (((size_t)off | size) & (unit() - 1))
+			atomic_fetch_add(&parts_flown, size);
 	}
 	return cf_uring_real.queue(ring, write, fd, buf, size, off, cookie);
+}
+
+static int disk_fstatfs(int fd, struct statfs *fs)
+{
+	int err = cf_os_real.fstatfs(fd, fs);
+
+	if (fs_block)
+		fs->f_type = XFS_MAGIC;
+	return err;
 }
 
 static int setup(void **state)
 {
 	os = cf_os_real;
 	os.pwrite = disk_pwrite;
+	os.fstatfs = disk_fstatfs;
 	os.statx = disk_statx;
 	uring = cf_uring_real;
 	uring.queue = disk_queue;
@@ -89,8 +109,9 @@ static int setup(void **state)
 		directly[i] = 0;
 		cached[i] = 0;
 	}
+	fs_block = 0;
 	flown = 0;
-	parts_of_pages_flown = 0;
+	parts_flown = 0;
 	return 0;
 }
 
@@ -193,18 +214,17 @@ static void files_are_written_in_sectors(void **state)
 	fini();
 }
 
-/* Entry i: whole pages, or from the first sector on, or to the last but one. */
-static void parts_of_pages_are_written_before_the_call_is_over(void **state)
+/* Entry i: whole units, or from the first sector on, or to the last but one. */
+static void write_batch(void)
 {
 	CUfileIOParams_t params[NR];
 	CUfileIOEvents_t events[NR];
 	CUfileBatchHandle_t batch;
 	unsigned nr = NR;
 
-	init(*(enum th_mem_kind *)*state, false);
 	for (unsigned i = 0; i < NR; i++) {
 		size_t off = i * FIELD + (i % 3 == 1) * SECTOR;
-		size_t size = 2 * PAGE - (i % 3 != 0) * SECTOR;
+		size_t size = 2 * unit() - (i % 3 != 0) * SECTOR;
 
 		fill(off, size);
 		params[i] = (CUfileIOParams_t){ .mode = CUFILE_BATCH,
@@ -225,9 +245,28 @@ static void parts_of_pages_are_written_before_the_call_is_over(void **state)
 	for (unsigned i = 0; i < NR; i++)
 		assert_int_equal(events[i].status, CUFILE_COMPLETE);
 	cuFileBatchIODestroy(batch);
-	assert_int_equal(parts_of_pages_flown, 0);
+	assert_int_equal(parts_flown, 0);
 	if (cf_rings_usable())
 		assert_true(flown > 0);
+}
+
+static void parts_of_pages_are_written_before_the_call_is_over(void **state)
+{
+	init(*(enum th_mem_kind *)*state, false);
+	write_batch();
+	fini();
+}
+
+/* The page cache reads and writes back all of a block, as of XFS. */
+static void blocks_of_a_file_system_may_be_larger_than_pages(void **state)
+{
+	fs_block = 4 * PAGE;
+	init(*(enum th_mem_kind *)*state, false);
+	write_at(40 * PAGE + 1, 10 * PAGE);
+	assert_int_equal(cached[41] && cached[43] && !cached[44], 1);
+	assert_int_equal(!directly[43] && directly[44] && directly[47], 1);
+	assert_int_equal(!directly[48] && cached[48] && cached[50], 1);
+	write_batch();
 	fini();
 }
 
@@ -252,6 +291,8 @@ int main(void)
 		   TH_DEVICE),
 		OF(parts_of_pages_are_written_before_the_call_is_over,
 		   TH_MALLOC),
+		OF(blocks_of_a_file_system_may_be_larger_than_pages, TH_DEVICE),
+		OF(blocks_of_a_file_system_may_be_larger_than_pages, TH_MALLOC),
 	};
 
 	th_start(60);
