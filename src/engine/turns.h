@@ -10,7 +10,8 @@
  *
  * A wait has a limit: a read that has a turn may itself wait for a disk, or
  * even, when it is made in a callback of the driver, for the thread that waits
- * here.
+ * here. And if none of those that have turns ends for as long, such as where
+ * their file system hangs, they do not count any more.
  */
 #ifndef CF_ENGINE_TURNS_H
 #define CF_ENGINE_TURNS_H
@@ -20,8 +21,9 @@
 
 /*
  * Waits until the path may carry the piece, or has waited for long enough.
- * Answers what cf_turns_end must be given: how much of the room it takes, or 0
- * where it needs no turn. The caller holds nothing that others wait for.
+ * Answers what cf_turns_end must be given, which in its low bits is how much of
+ * the room it takes; or 0 where it needs no turn. The caller holds nothing that
+ * others wait for.
  */
 unsigned cf_turns_begin(const struct cf_piece *piece,
 			const struct cf_path_ops *path);

@@ -31,6 +31,7 @@ static struct cf_os os;
 static atomic_uint nr_asleep;
 static atomic_bool time_is_up;
 static struct timespec until; /* of the last who was late */
+static unsigned one_ends; /* while somebody waits too long, so large a turn */
 
 static int clock_of_the_test(clockid_t clock, struct timespec *ts)
 {
@@ -53,6 +54,9 @@ int __wrap_pthread_cond_clockwait(pthread_cond_t *changed,
 	assert_int_equal(clock, CLOCK_MONOTONIC);
 	if (atomic_load(&time_is_up)) {
 		until = *deadline;
+		pthread_mutex_unlock(lock);
+		cf_turns_end(one_ends);
+		pthread_mutex_lock(lock);
 		return ETIMEDOUT;
 	}
 	atomic_fetch_add(&nr_asleep, 1);
@@ -74,6 +78,7 @@ static int begin(void **state)
 	(void)state;
 	atomic_store(&cf_plan_bounds.turns, TURNS);
 	atomic_store(&time_is_up, false);
+	one_ends = 0;
 	make_files(&file, &direct_file);
 	piece = (struct cf_piece){ .op = CF_READ,
 				   .handle = &file,
@@ -247,26 +252,85 @@ static void large_ones_wait_for_more(void **state)
 	assert_int_equal(guests[1].turn, 3);
 }
 
-/* It may be what the others wait for. */
+/* It may be what the others wait for, of which some end. */
 static void who_has_waited_long_goes_anyway(void **state)
 {
 	(void)state;
 	fill(TURNS, SMALL);
+	let_come(&guests[0], SMALL);
+	wait_asleep(1);
 	atomic_store(&time_is_up, true);
+	one_ends = 3;
 	for (unsigned i = 0; i < 3; i++)
 		assert_int_equal(take(SMALL), 4);
 	assert_int_equal(until.tv_sec, 8);
 	assert_int_equal(until.tv_nsec, NOW_NS + PATIENCE_NS - 1000000000);
-	/* they count: three must be back before the next may come */
+	/* what has ended let in who came first */
+	wait_in(&guests[0]);
+	/* they count: as much must be back before the next may come */
 	atomic_store(&time_is_up, false);
+	let_come(&guests[1], SMALL);
+	wait_asleep(1);
+	cf_turns_end(4);
+	th_sleep_ms(20);
+	assert_false(atomic_load(&guests[1].is_in));
+	cf_turns_end(4);
+	wait_in(&guests[1]);
+}
+
+static void let_time_be_up(void)
+{
+	atomic_store(&time_is_up, true);
+	assert_int_not_equal(take(SMALL), 0);
+	atomic_store(&time_is_up, false);
+}
+
+static void end_all(unsigned *turns, unsigned nr)
+{
+	for (unsigned i = 0; i < nr; i++)
+		cf_turns_end(turns[i]);
+}
+
+/* Such as of a file system that hangs: one wait in vain is enough. */
+static void reads_that_are_still_count_no_more(void **state)
+{
+	unsigned still[TURNS], turns[TURNS];
+
+	(void)state;
+	for (unsigned i = 0; i < TURNS; i++)
+		still[i] = take(SMALL);
+	let_time_be_up();
+	/* nobody waits: there is all of the room */
+	for (unsigned i = 0; i < TURNS; i++)
+		turns[i] = take(SMALL);
+	/* and no more than that, also when the others get on */
+	end_all(still, TURNS);
 	let_come(&guests[0], SMALL);
 	wait_asleep(1);
-	for (unsigned i = 0; i < 3; i++)
-		cf_turns_end(4);
-	th_sleep_ms(20);
-	assert_false(atomic_load(&guests[0].is_in));
-	cf_turns_end(4);
+	end_all(turns, 1);
 	wait_in(&guests[0]);
+	cf_turns_end(guests[0].turn);
+	end_all(turns + 1, TURNS - 1);
+	for (unsigned i = 0; i < TURNS; i++)
+		turns[i] = take(SMALL);
+	let_come(&guests[0], SMALL);
+	wait_asleep(1);
+	end_all(turns, 1);
+	wait_in(&guests[0]);
+}
+
+static void who_waits_for_reads_that_are_still_goes_too(void **state)
+{
+	(void)state;
+	fill(TURNS, SMALL);
+	for (unsigned i = 0; i < NR_GUESTS; i++) {
+		let_come(&guests[i], SMALL);
+		wait_asleep(i + 1);
+	}
+	let_time_be_up();
+	for (unsigned i = 0; i < NR_GUESTS; i++)
+		wait_in(&guests[i]);
+	assert_int_equal(atomic_load(&nr_asleep), 0);
 }
 
 static void a_child_has_all_of_the_room(void **state)
@@ -339,6 +403,10 @@ int main(void)
 		cmocka_unit_test_setup(what_each_takes_is_by_its_size, begin),
 		cmocka_unit_test_setup(large_ones_wait_for_more, begin),
 		cmocka_unit_test_setup(who_has_waited_long_goes_anyway, begin),
+		cmocka_unit_test_setup(reads_that_are_still_count_no_more,
+				       begin),
+		cmocka_unit_test_setup(
+			who_waits_for_reads_that_are_still_goes_too, begin),
 		cmocka_unit_test_setup(a_child_has_all_of_the_room, begin),
 		cmocka_unit_test_setup(a_crowd_keeps_to_the_room, begin),
 	};
