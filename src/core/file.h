@@ -78,6 +78,7 @@ enum cf_cached {
 	CF_CACHED_EDGES,   /* bytes before and after the whole blocks do */
 	CF_CACHED_HELD,	   /* the page cache has all of a direct file's range */
 	CF_CACHED_USER_FS, /* a user-space file system carries them */
+	CF_CACHED_NO_DIO,  /* the file's O_DIRECT is one in name alone */
 	CF_NR_CACHED,
 };
 

@@ -45,12 +45,24 @@ struct dio_words {
 	uint32_t offset_align;
 };
 
-static unsigned dio_align(const struct statx *stx, long fs_magic)
+static struct dio_words words_of(const struct statx *stx)
 {
 	struct dio_words words;
-	unsigned align;
 
 	memcpy(&words, stx, sizeof(words));
+	return words;
+}
+
+static bool lacks_dio(const struct statx *stx)
+{
+	return stx->stx_mask & STATX_DIOALIGN && !words_of(stx).mem_align;
+}
+
+static unsigned dio_align(const struct statx *stx, long fs_magic)
+{
+	struct dio_words words = words_of(stx);
+	unsigned align;
+
 	align = words.mem_align > words.offset_align ? words.mem_align :
 						       words.offset_align;
 	if (!(stx->stx_mask & STATX_DIOALIGN))
@@ -184,6 +196,7 @@ static int fd_facts(int fd, const struct cf_file_answer *answer,
 	handle->fd = fd;
 	handle->open_flags = answer->flags;
 	handle->direct = answer->flags & O_DIRECT;
+	handle->no_dio = lacks_dio(stx);
 	handle->dio_align = dio_align(stx, handle->fs_magic);
 	handle->page_align = page_align((unsigned)cf_handle_block(handle));
 	if (handle->page_align < fs_block(stx, handle))
@@ -191,6 +204,15 @@ static int fd_facts(int fd, const struct cf_file_answer *answer,
 	handle->bare = S_ISBLK(stx->stx_mode);
 	storage_facts(fd, stx, handle);
 	return 0;
+}
+
+bool cf_file_lacks_dio(const struct cf_handle *handle)
+{
+	struct statx stx;
+
+	return handle->no_dio &&
+	       !cf_os->statx(handle->fd, STATX_DIOALIGN, &stx) &&
+	       lacks_dio(&stx);
 }
 
 /*

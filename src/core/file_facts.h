@@ -29,4 +29,11 @@ int cf_file_facts(const CUfileDescr_t *descr,
 		  const struct cf_file_answer *answer,
 		  struct cf_handle *handle);
 
+/*
+ * Whether the file's O_DIRECT is one in name alone, and its bytes go through
+ * the page cache. Asks the kernel again where that was so at registration: a
+ * small file that lies in its inode may have grown.
+ */
+bool cf_file_lacks_dio(const struct cf_handle *handle);
+
 #endif

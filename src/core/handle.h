@@ -47,6 +47,7 @@ struct cf_handle {
 	int fd;		/* the client's own, never closed by us */
 	int open_flags; /* of fd */
 	bool direct;	/* requests go O_DIRECT if they can */
+	bool no_dio;	/* it takes O_DIRECT, in vain, as the kernel says */
 	/* offset, size and memory; power of two. 1: any bytes, until a server
 	 * refuses some; see cf_handle_block */
 	_Atomic unsigned dio_align;

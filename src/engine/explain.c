@@ -14,6 +14,7 @@
 #include <unistd.h>
 #include "core/ahead.h"
 #include "core/cold.h"
+#include "core/file_facts.h"
 #include "core/log.h"
 #include "core/spread.h"
 #include "engine/plan.h"
@@ -42,6 +43,7 @@ static const char *const cached_texts[CF_NR_CACHED] = {
 	[CF_CACHED_EDGES] = "bytes that make no whole block",
 	[CF_CACHED_HELD] = "all of the range is cached and clean",
 	[CF_CACHED_USER_FS] = "a user-space file system carries the bytes",
+	[CF_CACHED_NO_DIO] = "the file system has no O_DIRECT for this file",
 };
 
 static const char *const cached_remedies[CF_NR_CACHED] = {
@@ -91,9 +93,18 @@ static void describe_plan(const struct cf_request *req, ocf_explain_t *e)
 		e->carriers = e->parts ? (unsigned)e->parts : 1;
 }
 
-static void describe_way(const struct cf_request *req, ocf_explain_t *e)
+static struct cf_file_way way_of(const struct cf_request *req)
 {
 	struct cf_file_way way = req->route.path->way(&req->piece);
+
+	if (way.direct && cf_file_lacks_dio(req->piece.handle))
+		return (struct cf_file_way){ .cached = CF_CACHED_NO_DIO };
+	return way;
+}
+
+static void describe_way(const struct cf_request *req, ocf_explain_t *e)
+{
+	struct cf_file_way way = way_of(req);
 
 	e->page_cache = cached_texts[way.cached];
 	e->page_cache_remedy = cached_remedies[way.cached];
@@ -243,6 +254,7 @@ static uint64_t key_of(const struct cf_request *req)
 		key = key * CF_NR_WHYS + route->why[i];
 	if (!route->path)
 		return key * 2;
+	key = key * 2 + req->piece.handle->no_dio;
 	key = key * CF_NR_CACHED + route->path->way(&req->piece).cached;
 	return key * 2 + 1;
 }

@@ -6,6 +6,7 @@
  */
 #include <errno.h>
 #include <fcntl.h>
+#include <linux/stat.h>
 #include <opencufile.h>
 #include <stdatomic.h>
 #include <stdlib.h>
@@ -67,6 +68,23 @@ static bool noting_queue(struct cf_kring *ring, bool write, int fd, void *mem,
 	if (queued)
 		note(fd, (ssize_t)size);
 	return queued;
+}
+
+/* What the kernel says of O_DIRECT: how it must lie in memory; 0: it has none
+ */
+#define DIOALIGN 0x2000u    /* and 0x98 in the struct */
+static int said_align = -1; /* -1: as it is */
+
+static int saying_statx(int fd, unsigned mask, struct statx *stx)
+{
+	const int words[] = { said_align, said_align };
+	int err = cf_os_real.statx(fd, mask, stx);
+
+	if (said_align < 0)
+		return err;
+	stx->stx_mask |= DIOALIGN;
+	memcpy((char *)stx + 0x98, words, sizeof(words));
+	return err;
 }
 
 static void forget(void)
@@ -200,6 +218,7 @@ static void bench_init(struct bench *b, const struct th_cell *cell)
 	noting = cf_os_real;
 	noting.pread = noting_pread;
 	noting.pwrite = noting_pwrite;
+	noting.statx = saying_statx;
 	cf_os = &noting;
 	noting_uring = cf_uring_real;
 	noting_uring.queue = noting_queue;
@@ -379,6 +398,28 @@ static void pages_that_were_just_written_count_as_cached(void **state)
 	bench_fini(&b);
 }
 
+static void an_o_direct_that_is_one_in_name_alone_is_none(void **state)
+{
+	static const struct th_cell cell = { TH_MALLOC, TH_ODIRECT };
+	struct bench b = { 0 };
+	ocf_explain_t e;
+
+	said_align = 0;
+	bench_init(&b, &cell);
+	e = ask(&b, OCF_READ, TH_MIB, 0, 0);
+	assert_int_equal(e.direct_bytes, 0);
+	assert_int_equal(e.buffered_bytes, TH_MIB);
+	assert_string_equal(e.page_cache,
+			    "the file system has no O_DIRECT for this file");
+	/* it was so small that it lay in its inode, and has grown */
+	said_align = 4096;
+	e = ask(&b, OCF_READ, TH_MIB, 0, 0);
+	assert_int_equal(e.direct_bytes, TH_MIB);
+	assert_null(e.page_cache);
+	bench_fini(&b);
+	said_align = -1;
+}
+
 static void structs_of_other_sizes_are_filled_as_far_as_both_go(void **state)
 {
 	struct bench b = { 0 };
@@ -495,6 +536,7 @@ static const struct CMUnitTest plain_tests[] = {
 	PLAIN(without_a_path_the_code_is_5008_and_every_path_has_a_reason),
 	PLAIN(memory_that_is_not_there_is_explained_like_memory_that_is),
 	PLAIN(pages_that_were_just_written_count_as_cached),
+	PLAIN(an_o_direct_that_is_one_in_name_alone_is_none),
 	PLAIN(structs_of_other_sizes_are_filled_as_far_as_both_go),
 	PLAIN(operations_and_memories_that_do_not_exist_are_refused),
 	PLAIN(a_text_that_does_not_fit_is_cut_and_its_length_told),
