@@ -32,6 +32,8 @@ class Memory:
     def __init__(self, address: int, nbytes: int, readonly: bool = False,
                  owner: Any = None,
                  ready: Optional[Callable[[], None]] = None) -> None:
+        # also numbers of NumPy, whose sums with others may be floats
+        address, nbytes = operator.index(address), operator.index(nbytes)
         if nbytes < 0 or address < 0:
             raise ValueError(f"memory at {address} of {nbytes} bytes: neither "
                              "can be negative")

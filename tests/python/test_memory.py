@@ -86,6 +86,31 @@ def test_a_range_of_memory_is_taken_by_address(cufile, file):
     assert "16 bytes" in repr(memory)
 
 
+def whole(number):
+    thing = type("Whole", (), {})
+    thing.__index__ = lambda self: number
+    return thing()
+
+
+def test_numbers_of_other_kinds_are_taken_if_they_are_whole(cufile, file):
+    target = (ctypes.c_char * 64)()
+    address = ctypes.addressof(target)
+    for numbers in ((whole(address), 16), (address, whole(16))):
+        memory = cufile.Memory(*numbers, owner=target)
+        assert file.read(memory) == 16
+        assert target.raw[:16] == file.data[:16]
+    for numbers in ((float(address), 16), (address, 16.0), (None, 0), ("8", 8)):
+        with pytest.raises(TypeError):
+            cufile.Memory(*numbers)
+
+
+def test_numpy_s_numbers_are_whole(cufile, file, numpy):
+    target = (ctypes.c_char * 64)()
+    address = numpy.uint64(ctypes.addressof(target))
+    assert file.read(cufile.Memory(address, numpy.int64(16), owner=target)) == 16
+    assert target.raw[:16] == file.data[:16]
+
+
 def test_a_cuda_array_interface_is_taken_with_shape_and_type(file, gpu):
     target = gpu.array(96)
     for shape, typestr in (((96,), "|u1"), ((3, 8), "<f4"), ((2, 3, 2), "<c8"),
