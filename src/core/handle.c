@@ -243,6 +243,7 @@ void cf_handles_fork_child(void)
 		struct cf_twin_left twin;
 
 		atomic_fetch_and(&entry->handle.state, ~CF_ENTRY_REFS);
+		entry->handle.opening = false;
 		if (!entry->retiring)
 			continue;
 		twin = cf_twin_take(&entry->handle);

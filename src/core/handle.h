@@ -66,17 +66,18 @@ struct cf_handle {
 	void *fs_handle;	     /* its argument */
 	struct cf_nic_hosts hosts;   /* NICs that its server may use */
 	_Atomic int twin;	     /* the second descriptor; -1: none */
-	_Atomic bool dio_refused;    /* the file system said no to O_DIRECT */
-	_Atomic bool nvfs_refused;   /* the storage said no to nvidia-fs */
-	_Atomic bool rdma_refused;   /* the file system wants host memory */
-	_Atomic bool no_twin;	     /* the twin could not be opened */
-	_Atomic bool wants_pages;    /* reads need memory that has pages */
-	_Atomic int pace;	     /* of its last read; for core/cold.c */
-	_Atomic off_t read_end;	     /* of its last read; for core/ahead.c */
-	_Atomic uint64_t reread;     /* bytes; for core/windows_look.c */
-	_Atomic unsigned drawn;	     /* last stream reads; engine/drawn.c */
-	_Atomic bool lost;	     /* fd was closed; a twin has its number */
-	CUfileFSOps_t fs_table;	     /* a copy, for the client's may be freed */
+	bool opening;		   /* it is being opened; core/twin.c's lock */
+	_Atomic bool dio_refused;  /* the file system said no to O_DIRECT */
+	_Atomic bool nvfs_refused; /* the storage said no to nvidia-fs */
+	_Atomic bool rdma_refused; /* the file system wants host memory */
+	_Atomic bool no_twin;	   /* the twin could not be opened */
+	_Atomic bool wants_pages;  /* reads need memory that has pages */
+	_Atomic int pace;	   /* of its last read; for core/cold.c */
+	_Atomic off_t read_end;	   /* of its last read; for core/ahead.c */
+	_Atomic uint64_t reread;   /* bytes; for core/windows_look.c */
+	_Atomic unsigned drawn;	   /* last stream reads; engine/drawn.c */
+	_Atomic bool lost;	   /* fd was closed; a twin has its number */
+	CUfileFSOps_t fs_table;	   /* a copy, for the client's may be freed */
 };
 
 /* Bytes of a block, as O_DIRECT wants them. Relaxed: a request that began with

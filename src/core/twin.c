@@ -6,9 +6,8 @@
  * it is not. It is closed by the deregister and not before: closing any
  * descriptor of an inode drops the process's POSIX locks on it.
  *
- * Lock: one of reopen_locks, held across the open; innermost but for the log's.
- * Each handle has its own, but for many of them: an open waits for a server
- * that is away, and other files need not.
+ * Lock: reopen_lock, innermost, held for moments: who opens a handle's twin is
+ * told of in the handle, for an open waits for a server that is away.
  */
 #include "core/twin.h"
 
@@ -22,11 +21,8 @@
 #include "seam/frames.h"
 #include "seam/os.h"
 
-#define NR_LOCKS 64
-
-static pthread_mutex_t reopen_locks[NR_LOCKS] = {
-	[0 ... NR_LOCKS - 1] = PTHREAD_MUTEX_INITIALIZER,
-};
+static pthread_mutex_t reopen_lock = PTHREAD_MUTEX_INITIALIZER;
+static pthread_cond_t opened = PTHREAD_COND_INITIALIZER;
 
 bool cf_twin_is(const struct cf_handle *handle, int fd)
 {
@@ -106,40 +102,60 @@ static int reopen(const struct cf_handle *handle, enum cf_log_level level)
 	return -EBADF;
 }
 
-/* A lost twin's number now names a file of the client's: it stays open. */
-static void forget_lost_locked(struct cf_handle *handle)
+/*
+ * A lost twin's number now names a file of the client's: it stays open. Answers
+ * the number, or -1.
+ */
+static int forget_lost_locked(struct cf_handle *handle)
 {
 	int fd = handle->twin;
 
 	if (fd < 0 || !is_lost(handle, fd))
-		return;
-	cf_log(CF_LOG_WARN,
-	       "handle %u fd %d: descriptor %d of the library was closed",
-	       cf_handle_number(handle), handle->fd, fd);
+		return -1;
 	handle->twin = -1;
+	return fd;
+}
+
+static void tell_lost(const struct cf_handle *handle, int fd)
+{
+	if (fd >= 0)
+		cf_log(CF_LOG_WARN,
+		       "handle %u fd %d: descriptor %d of the library was "
+		       "closed",
+		       cf_handle_number(handle), handle->fd, fd);
+}
+
+/* The caller has set handle->opening. */
+static int open_alone(struct cf_handle *handle, enum cf_log_level level)
+{
+	int fd = reopen(handle, level);
+
+	pthread_mutex_lock(&reopen_lock);
+	if (fd >= 0)
+		handle->twin = fd;
+	handle->opening = false;
+	pthread_cond_broadcast(&opened);
+	pthread_mutex_unlock(&reopen_lock);
+	/* fd cannot be moved up: closing it there would drop locks, too */
+	if (fd >= 0)
+		cf_handle_took_fd(fd);
+	return fd;
 }
 
 /* One thread at a time: to close a second copy would drop locks, too. */
 static CF_APART int open_twin(struct cf_handle *handle, enum cf_log_level level)
 {
-	pthread_mutex_t *lock =
-		&reopen_locks[cf_handle_number(handle) % NR_LOCKS];
-	bool opens;
-	int fd;
+	int fd, lost;
 
-	pthread_mutex_lock(lock);
-	forget_lost_locked(handle);
+	pthread_mutex_lock(&reopen_lock);
+	while (handle->opening)
+		pthread_cond_wait(&opened, &reopen_lock);
+	lost = forget_lost_locked(handle);
 	fd = handle->twin;
-	opens = fd < 0;
-	if (opens)
-		fd = reopen(handle, level);
-	if (fd >= 0)
-		handle->twin = fd;
-	pthread_mutex_unlock(lock);
-	/* fd cannot be moved up: closing it there would drop locks, too */
-	if (opens && fd >= 0)
-		cf_handle_took_fd(fd);
-	return fd;
+	handle->opening = fd < 0;
+	pthread_mutex_unlock(&reopen_lock);
+	tell_lost(handle, lost);
+	return fd < 0 ? open_alone(handle, level) : fd;
 }
 
 static int fd_for(struct cf_handle *handle, enum cf_via via, bool look,
@@ -199,6 +215,6 @@ void cf_twin_close(const struct cf_twin_left *left)
 /* A fork waits for no open; what one was about to keep, the child lacks. */
 void cf_twins_fork_child(void)
 {
-	for (int i = 0; i < NR_LOCKS; i++)
-		pthread_mutex_init(&reopen_locks[i], NULL);
+	pthread_mutex_init(&reopen_lock, NULL);
+	pthread_cond_init(&opened, NULL);
 }

@@ -17,8 +17,7 @@
  *          after any
  *  ERROR:  any of them, session_lock
  *   NEVER: any but session_lock and make_lock across a driver call, any
- *          but session_lock, reopen_locks and, for sysfs, make_lock across
- *          file IO
+ *          but session_lock and, for sysfs, make_lock across file IO
  */
 #include "engine/session.h"
 

@@ -9,6 +9,7 @@
 #include <linux/stat.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 #include "harness.h"
 #include "seam/os.h"
 
@@ -377,29 +378,39 @@ static void *write_some(void *arg)
 	return NULL;
 }
 
+#define NR_FILES 100
+
 /* A write that is not aligned needs one where the first is O_DIRECT. */
 static void descriptors_are_opened_beside_one_that_waits(void **state)
 {
 	struct th_file hung, good;
-	struct late late, mine;
+	struct late late, mine[NR_FILES];
 	pthread_t thread;
 
 	th_open();
 	th_file_make(&hung, TH_ODIRECT, O_RDWR, NULL, SIZE);
 	th_file_make(&good, TH_ODIRECT, O_RDWR, NULL, SIZE);
 	late.fh = th_handle(hung.fd);
-	mine.fh = th_handle(good.fd);
+	for (unsigned i = 0; i < NR_FILES; i++) {
+		mine[i].fd = dup(good.fd);
+		mine[i].fh = th_handle(mine[i].fd);
+	}
 	server_goes(hung.fd);
 	assert_int_equal(pthread_create(&thread, NULL, write_some, &late), 0);
 	wait_for_waiters(1);
-	write_some(&mine);
-	assert_int_equal(mine.n, 100);
+	for (unsigned i = 0; i < NR_FILES; i++) {
+		write_some(&mine[i]);
+		assert_int_equal(mine[i].n, 100);
+	}
 	assert_false(server.blown);
 	server_is_back();
 	pthread_join(thread, NULL);
 	assert_int_equal(late.n, 100);
 	cuFileHandleDeregister(late.fh);
-	cuFileHandleDeregister(mine.fh);
+	for (unsigned i = 0; i < NR_FILES; i++) {
+		cuFileHandleDeregister(mine[i].fh);
+		close(mine[i].fd);
+	}
 	th_file_end(&good);
 	th_file_end(&hung);
 	th_close();
