@@ -42,6 +42,7 @@ static int register_file(CUfileHandle_t *fh, const CUfileDescr_t *descr)
 	if (err)
 		return err;
 	cf_file_ask(descr, &answer);
+	cf_handle_replace(descr, &answer);
 	cf_streams_prepare();
 	err = cf_session_begin_register(&counted);
 	if (err)

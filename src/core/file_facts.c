@@ -95,9 +95,22 @@ static unsigned page_align(unsigned align)
 	return page > align ? page : align;
 }
 
+#define BAD_FLAGS (O_APPEND | O_PATH)
+
+static bool has_bytes(const struct statx *stx)
+{
+	return S_ISREG(stx->stx_mode) || S_ISBLK(stx->stx_mode);
+}
+
+bool cf_file_is_taken(const struct cf_file_answer *answer)
+{
+	return answer->flags >= 0 && !(answer->flags & BAD_FLAGS) &&
+	       !answer->err && has_bytes(&answer->stx);
+}
+
 static int check_flags(int fd, int flags)
 {
-	if (flags & (O_APPEND | O_PATH)) {
+	if (flags & BAD_FLAGS) {
 		cf_log(CF_LOG_ERROR, "handle register fd %d: opened with %s",
 		       fd, flags & O_APPEND ? "O_APPEND" : "O_PATH");
 		return -CU_FILE_INVALID_FILE_OPEN_FLAG;
@@ -182,7 +195,7 @@ static int fd_facts(int fd, const struct cf_file_answer *answer,
 	}
 	if (answer->err)
 		return answer->err;
-	if (!S_ISREG(stx->stx_mode) && !S_ISBLK(stx->stx_mode)) {
+	if (!has_bytes(stx)) {
 		cf_log(CF_LOG_ERROR,
 		       "handle register fd %d: mode 0%o is neither a "
 		       "regular file nor a block device",

@@ -20,6 +20,9 @@ struct cf_file_answer {
  */
 void cf_file_ask(const CUfileDescr_t *descr, struct cf_file_answer *answer);
 
+/* Whether cf_file_facts takes the descriptor that has answered so. */
+bool cf_file_is_taken(const struct cf_file_answer *answer);
+
 /*
  * Fills the file's fields of handle. 0, or -5022 (no such fd), -5008 (type),
  * -5018 (not a regular file or block device), -5019 (open flags), or the -errno

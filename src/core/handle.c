@@ -16,6 +16,7 @@
 #include <stdatomic.h>
 #include <stddef.h>
 #include <string.h>
+#include <sys/sysmacros.h>
 #include "core/file_facts.h"
 #include "core/handle_table.h"
 #include "core/log.h"
@@ -134,20 +135,32 @@ static void publish_locked(struct cf_handle_entry *entry,
  * One handle per fd. If fd now names another file, the client has closed the
  * old one without a deregister: its handle can only do harm, and is retired.
  */
-static int register_locked(const struct cf_handle *made, CUfileHandle_t *value)
+static int replace_locked(int fd, dev_t dev, ino_t ino)
 {
 	struct cf_handle_entry *entry;
 
 	/* again after each: another thread may have registered fd meanwhile */
-	while (!made->fs_ops && (entry = cf_handle_of_fd(made->fd))) {
-		if (entry->handle.dev == made->dev &&
-		    entry->handle.ino == made->ino && !entry->handle.lost)
+	while ((entry = cf_handle_of_fd(fd))) {
+		if (entry->handle.dev == dev && entry->handle.ino == ino &&
+		    !entry->handle.lost)
 			return -CU_FILE_HANDLE_ALREADY_REGISTERED;
 		cf_log(CF_LOG_WARN,
 		       "handle %u fd %d: closed without deregister, replaced",
-		       entry->index, made->fd);
+		       entry->index, fd);
 		retire_locked(entry);
 	}
+	return 0;
+}
+
+static int register_locked(const struct cf_handle *made, CUfileHandle_t *value)
+{
+	struct cf_handle_entry *entry;
+	int err = 0;
+
+	if (!made->fs_ops)
+		err = replace_locked(made->fd, made->dev, made->ino);
+	if (err)
+		return err;
 	entry = cf_handle_entry_new();
 	if (!entry)
 		return -CU_FILE_NOMEM_ERROR;
@@ -169,6 +182,21 @@ void cf_handle_took_fd(int fd)
 		       entry->index, fd);
 	}
 	pthread_mutex_unlock(&table_lock);
+}
+
+void cf_handle_replace(const CUfileDescr_t *descr,
+		       const struct cf_file_answer *answer)
+{
+	const struct statx *stx = &answer->stx;
+
+	if (!cf_file_is_taken(answer))
+		return;
+	pthread_mutex_lock(&table_lock);
+	(void)replace_locked(descr->handle.fd,
+			     makedev(stx->stx_dev_major, stx->stx_dev_minor),
+			     stx->stx_ino);
+	pthread_mutex_unlock(&table_lock);
+	cf_windows_reap();
 }
 
 int cf_handle_register(const CUfileDescr_t *descr,

@@ -90,6 +90,14 @@ static inline size_t cf_handle_block(const struct cf_handle *handle)
 struct cf_file_answer;
 
 /*
+ * Before a registration, and without the session's lock: retires the handle of
+ * a file that was closed without a deregister, if descr's has its number now.
+ * Waits for its requests, and for a server that is away.
+ */
+void cf_handle_replace(const CUfileDescr_t *descr,
+		       const struct cf_file_answer *answer);
+
+/*
  * Registers the file of descr; answer: cf_file_ask's. 0 and *value; or what
  * cf_file_facts answers, -5028 (fd is registered already) or -5043 (no memory),
  * as contract 3.6 has it. force_direct: as if fd had been opened with O_DIRECT.

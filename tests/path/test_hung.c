@@ -453,6 +453,40 @@ static void files_come_and_go_beside_one_whose_close_waits(void **state)
 	th_close();
 }
 
+/*
+ * It was closed without a deregister, and the next file has its number: whoever
+ * registers that has its second descriptor closed first.
+ */
+static void files_are_registered_beside_one_that_is_replaced(void **state)
+{
+	struct th_file hung, good;
+	struct late late;
+	pthread_t thread;
+
+	th_open();
+	th_file_make(&hung, TH_ODIRECT, O_RDWR, NULL, SIZE);
+	th_file_make(&good, TH_TMPFS, O_RDWR, NULL, SIZE);
+	late.fd = hung.fd;
+	late.fh = th_handle(hung.fd);
+	write_some(&late);
+	assert_int_equal(dup2(good.fd, hung.fd), hung.fd);
+	server_goes(hung.plain);
+	atomic_store(&closes_wait, true);
+	assert_int_equal(pthread_create(&thread, NULL, register_late, &late),
+			 0);
+	wait_for_waiters(1);
+	cuFileHandleDeregister(th_handle(good.fd));
+	assert_false(server.blown);
+	server_is_back();
+	atomic_store(&closes_wait, false);
+	pthread_join(thread, NULL);
+	assert_int_equal(late.err.err, 0);
+	cuFileHandleDeregister(late.fh);
+	th_file_end(&good);
+	th_file_end(&hung);
+	th_close();
+}
+
 #define BESIDE(test) cmocka_unit_test_setup_teardown(test, setup, teardown)
 
 int main(void)
@@ -464,6 +498,7 @@ int main(void)
 		BESIDE(files_are_registered_beside_one_that_waits),
 		BESIDE(descriptors_are_opened_beside_one_that_waits),
 		BESIDE(files_come_and_go_beside_one_whose_close_waits),
+		BESIDE(files_are_registered_beside_one_that_is_replaced),
 	};
 
 	th_start(240);
