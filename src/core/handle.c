@@ -261,22 +261,19 @@ void cf_handles_fork_parent(void)
 
 /*
  * A new condition: the old may count waiters that the child does not have. What
- * one of those was about to free is free.
+ * one of those was about to free is free; but its twin stays open, until an
+ * exec: to close it may wait for the file's server, and the fork with it.
  */
 void cf_handles_fork_child(void)
 {
 	pthread_cond_init(&put_last, NULL);
 	for (uint32_t i = 0; i < cf_handle_entries(); i++) {
 		struct cf_handle_entry *entry = cf_handle_entry_at(i);
-		struct cf_twin_left twin;
 
 		atomic_fetch_and(&entry->handle.state, ~CF_ENTRY_REFS);
 		entry->handle.opening = false;
-		if (!entry->retiring)
-			continue;
-		twin = cf_twin_take(&entry->handle);
-		cf_twin_close(&twin);
-		free_locked(entry);
+		if (entry->retiring)
+			free_locked(entry);
 	}
 	pthread_mutex_unlock(&table_lock);
 }

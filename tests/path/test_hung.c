@@ -5,10 +5,12 @@
  */
 #include <fcntl.h>
 #include <pthread.h>
+#include <signal.h>
 #include <stdatomic.h>
 #include <linux/stat.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/wait.h>
 #include <unistd.h>
 #include "harness.h"
 #include "seam/os.h"
@@ -487,6 +489,72 @@ static void files_are_registered_beside_one_that_is_replaced(void **state)
 	th_close();
 }
 
+static void *read_block(void *arg)
+{
+	static _Alignas(4096) char block[4096];
+	struct late *late = arg;
+
+	late->n = cuFileRead(late->fh, block, sizeof(block), 0, 0);
+	return NULL;
+}
+
+/* Not by the test's own thread, whose closes never wait. */
+static void *fork_one(void *arg)
+{
+	pid_t child = fork(), *pid = arg;
+
+	if (!child)
+		_exit(0);
+	*pid = child;
+	return NULL;
+}
+
+static bool ends_soon(pid_t pid)
+{
+	for (int ms = 0; ms < SOON_S * 1000; ms++) {
+		if (waitpid(pid, NULL, WNOHANG) == pid)
+			return true;
+		th_sleep_ms(1);
+	}
+	kill(pid, SIGKILL);
+	waitpid(pid, NULL, 0);
+	return false;
+}
+
+/* The deregister waits for a read; in the child neither of them is. */
+static void a_child_begins_beside_a_deregister_that_waits(void **state)
+{
+	pthread_t reader, deregisterer, forker;
+	struct th_file hung;
+	struct late late;
+	pid_t pid = -1;
+
+	th_open();
+	th_file_make(&hung, TH_ODIRECT, O_RDWR, NULL, SIZE);
+	late.fh = th_handle(hung.fd);
+	write_some(&late);
+	server_goes(hung.fd);
+	assert_int_equal(pthread_create(&reader, NULL, read_block, &late), 0);
+	wait_for_waiters(1);
+	atomic_store(&closes_wait, true);
+	assert_int_equal(
+		pthread_create(&deregisterer, NULL, deregister_late, &late), 0);
+	/* until it is known no more */
+	while (cuFileRead(late.fh, &pid, 0, 0, 0) == 0)
+		th_sleep_ms(1);
+	assert_int_equal(pthread_create(&forker, NULL, fork_one, &pid), 0);
+	pthread_join(forker, NULL);
+	assert_true(ends_soon(pid));
+	assert_false(server.blown);
+	atomic_store(&closes_wait, false);
+	server_is_back();
+	pthread_join(reader, NULL);
+	pthread_join(deregisterer, NULL);
+	assert_int_equal(late.n, 4096);
+	th_file_end(&hung);
+	th_close();
+}
+
 #define BESIDE(test) cmocka_unit_test_setup_teardown(test, setup, teardown)
 
 int main(void)
@@ -499,6 +567,7 @@ int main(void)
 		BESIDE(descriptors_are_opened_beside_one_that_waits),
 		BESIDE(files_come_and_go_beside_one_whose_close_waits),
 		BESIDE(files_are_registered_beside_one_that_is_replaced),
+		BESIDE(a_child_begins_beside_a_deregister_that_waits),
 	};
 
 	th_start(240);
