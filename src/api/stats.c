@@ -4,6 +4,7 @@
 #include <cufile.h>
 #include <opencufile.h>
 
+#include <stdlib.h>
 #include <string.h>
 #include "api/sized.h"
 #include "api/translate.h"
@@ -104,26 +105,47 @@ static bool is_for_119(void)
 
 /*
  * Each level's struct begins with the one below it, so a prefix of the largest
- * answers each level. The session lock keeps the GPUs from being closed.
+ * answers each level. The session lock, held, keeps the GPUs from being closed.
+ * *size: of the caller's struct; then how much of `all` is for it.
+ */
+static int look_locked(int level, union numbers *all, size_t *size)
+{
+	size_t most = 0;
+	int err;
+
+	if (!cf_session_is_open())
+		return -CU_FILE_DRIVER_NOT_INITIALIZED;
+	if (is_for_119()) {
+		err = look_longer(level, &all->longer, &most);
+		*size += sizeof(all->longer.vectored);
+	} else {
+		err = look_usual(level, &all->usual, &most);
+	}
+	*size = cf_least(*size, most);
+	return err;
+}
+
+/*
+ * Not copied under the lock, if there is memory: who writes to the caller's may
+ * wait, as where it maps a file whose server is away.
  */
 static CUfileError_t get(int level, void *stats, size_t size)
 {
-	static union numbers all; /* session lock; stacks may be small */
-	int err = -CU_FILE_DRIVER_NOT_INITIALIZED;
-	size_t most = 0;
+	static union numbers spare; /* session lock; stacks may be small */
+	union numbers *own = NULL;
+	int err;
 
 	if (!stats)
 		return cf_error(-CU_FILE_INVALID_VALUE);
+	own = malloc(sizeof(*own));
 	cf_session_lock();
-	if (cf_session_is_open() && is_for_119()) {
-		err = look_longer(level, &all.longer, &most);
-		size += sizeof(all.longer.vectored);
-	} else if (cf_session_is_open()) {
-		err = look_usual(level, &all.usual, &most);
-	}
-	if (!err)
-		memcpy(stats, &all, cf_least(size, most));
+	err = look_locked(level, own ? own : &spare, &size);
+	if (!err && !own)
+		memcpy(stats, &spare, size);
 	cf_session_unlock();
+	if (!err && own)
+		memcpy(stats, own, size);
+	free(own);
 	return cf_error(err);
 }
 

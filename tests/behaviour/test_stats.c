@@ -4,8 +4,12 @@
 
 #include <fcntl.h>
 #include <opencufile.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -29,6 +33,58 @@ static void levels_0_to_3_may_be_set_before_and_after_open(void **state)
 		assert_ok(cuFileSetStatsLevel(i % 4));
 		assert_int_equal(level(), i % 4);
 	}
+}
+
+static struct {
+	void *mem; /* of a page that cannot be written to yet */
+	size_t size;
+	atomic_bool met, asked, in_vain;
+} fault;
+
+/* Lets the page be written to, once another thread has had an answer. */
+static void on_fault(int sig)
+{
+	atomic_store(&fault.met, true);
+	for (int ms = 0; ms < 10000 && !atomic_load(&fault.asked); ms++)
+		th_sleep_ms(1);
+	atomic_store(&fault.in_vain, !atomic_load(&fault.asked));
+	if (mprotect(fault.mem, fault.size, PROT_READ | PROT_WRITE))
+		_exit(1);
+}
+
+static void *get_into_fault(void *arg)
+{
+	CUfileStatsLevel1_t *l1 = fault.mem;
+
+	return cuFileGetStatsL1(l1).err || l1->hdl_register_ops.err ? NULL :
+								      fault.mem;
+}
+
+/* Such as memory that maps a file whose server is away. */
+static void memory_that_takes_its_time_holds_up_nobody_else(void **state)
+{
+	struct sigaction mine = { .sa_handler = on_fault }, before;
+	pthread_t thread;
+	void *got;
+
+	fault.size = (size_t)sysconf(_SC_PAGESIZE);
+	fault.mem = mmap(NULL, fault.size, PROT_NONE,
+			 MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	assert_true(fault.mem != MAP_FAILED);
+	assert_ok(cuFileDriverOpen());
+	assert_ok(cuFileSetStatsLevel(1));
+	assert_int_equal(sigaction(SIGSEGV, &mine, &before), 0);
+	assert_int_equal(pthread_create(&thread, NULL, get_into_fault, NULL),
+			 0);
+	while (!atomic_load(&fault.met))
+		th_sleep_ms(1);
+	assert_int_equal(level(), 1);
+	atomic_store(&fault.asked, true);
+	pthread_join(thread, &got);
+	assert_int_equal(sigaction(SIGSEGV, &before, NULL), 0);
+	assert_ptr_equal(got, fault.mem);
+	assert_false(atomic_load(&fault.in_vain));
+	munmap(fault.mem, fault.size);
 }
 
 /* "stats level 4, -1"; contract 3.14. */
@@ -495,6 +551,7 @@ static const struct fresh_test tests[] = {
 	FRESH(elements_after_quick_host_reads_count_as_elements),
 	FRESH(entries_of_a_batch_count_from_submit_to_end),
 	FRESH(stats_of_another_size_are_filled_as_far_as_known),
+	FRESH(memory_that_takes_its_time_holds_up_nobody_else),
 };
 
 FRESH_MAIN(tests, 30)
