@@ -5,6 +5,7 @@
 #include <sched.h>
 #include <stdatomic.h>
 #include <time.h>
+#include "engine/dock.h"
 #include "engine/sops.h"
 #include "engine/stream_ref.h"
 #include "harness.h"
@@ -57,6 +58,9 @@ static void a_stream_is_found_by_its_id_or_where_that_is_not_known(void **state)
 	at = known;
 	at.ctx = (CUcontext)0x200;
 	assert_false(is_listed(&at));
+	/* another handle, in the same bucket */
+	at = (struct cf_place){ .stream = (CUstream)0x7001, .ctx = CTX };
+	assert_false(is_listed(&at));
 }
 
 static void a_handle_given_away_anew_takes_the_place_of_the_old(void **state)
@@ -86,6 +90,9 @@ static void a_default_stream_is_one_for_each_context(void **state)
 	at.ctx = (CUcontext)0x200;
 	assert_null(cf_stream_ref_unlist(&at));
 	assert_int_equal(cf_stream_ref_list(&at, 0), 0);
+	at.stream = CF_CU_STREAM_PER_THREAD;
+	assert_null(cf_stream_ref_unlist(&at));
+	at.stream = CF_CU_STREAM_LEGACY;
 	ref = cf_stream_ref_unlist(&at);
 	assert_non_null(ref);
 	cf_stream_ref_wait(ref);
@@ -102,6 +109,19 @@ static void a_default_stream_is_one_for_each_context(void **state)
 	assert_false(is_listed(&at));
 	at.ctx = (CUcontext)0x200;
 	assert_true(is_listed(&at));
+}
+
+static void a_close_forgets_all_streams(void **state)
+{
+	struct cf_place at = known;
+
+	(void)state;
+	for (uintptr_t i = 0; i < 64; i++) { /* some in each bucket */
+		at.stream = (CUstream)((uintptr_t)STREAM + (i << 4));
+		assert_int_equal(cf_stream_ref_list(&at, 0), 0);
+	}
+	cf_stream_refs_close();
+	assert_false(cf_stream_refs_any());
 }
 
 struct pair {
@@ -141,6 +161,7 @@ static atomic_bool is_patient, waits;
 
 /* Seen from outside, or the linker of a sanitizer does not find them. */
 #pragma GCC visibility push(default)
+void __wrap_cf_dock_await_bytes(struct cf_dock *dock);
 int __real_pthread_cond_clockwait(pthread_cond_t *cond, pthread_mutex_t *lock,
 				  clockid_t clock,
 				  const struct timespec *until);
@@ -186,6 +207,40 @@ static void who_leaves_tells_who_waits_for_it(void **state)
 	atomic_store(&is_patient, true);
 	th_threads(2, leave_or_forget, ref);
 	atomic_store(&is_patient, false);
+}
+
+/* The last whose bytes were awaited. */
+static const struct cf_dock *awaited;
+
+void __wrap_cf_dock_await_bytes(struct cf_dock *dock)
+{
+	awaited = dock;
+}
+
+/* An operation comes and goes, and then the stream is forgotten. */
+static void use_and_forget(struct cf_dock *dock)
+{
+	struct cf_stream_ref *ref;
+
+	assert_int_equal(cf_stream_ref_list(&known, 0), 0);
+	ref = cf_stream_ref_unlist(&known);
+	cf_stream_ref_join(ref, dock);
+	cf_stream_ref_put(ref);
+	cf_stream_ref_wait(ref);
+}
+
+static void a_deregistration_awaits_the_bytes_of_what_is_over(void **state)
+{
+	char dock[2];
+
+	(void)state;
+	awaited = NULL;
+	use_and_forget((struct cf_dock *)&dock[0]);
+	assert_ptr_equal(awaited, &dock[0]);
+	/* the close awaits them itself */
+	cf_sops_shut();
+	use_and_forget((struct cf_dock *)&dock[1]);
+	assert_ptr_equal(awaited, &dock[0]);
 }
 
 struct inside {
@@ -282,8 +337,10 @@ int main(void)
 		TEST(a_stream_is_found_by_its_id_or_where_that_is_not_known),
 		TEST(a_handle_given_away_anew_takes_the_place_of_the_old),
 		TEST(a_default_stream_is_one_for_each_context),
+		TEST(a_close_forgets_all_streams),
 		TEST(a_deregistration_waits_for_a_submission_that_is_slow),
 		TEST(who_leaves_tells_who_waits_for_it),
+		TEST(a_deregistration_awaits_the_bytes_of_what_is_over),
 		TEST(a_close_lets_go_who_waits_and_awaits_who_is_inside),
 		TEST(a_close_awaits_what_has_begun),
 		TEST(a_child_waits_for_no_thread_of_its_parent),
