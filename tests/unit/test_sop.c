@@ -14,8 +14,10 @@
 #include <stdlib.h>
 #include <unistd.h>
 #include "core/context.h"
+#include "engine/dock_internal.h"
 #include "engine/parcel.h"
 #include "engine/sops.h"
+#include "engine/uncalled.h"
 #include "harness.h"
 
 #define UNTOLD (-77)
@@ -29,7 +31,17 @@ static atomic_bool waits; /* somebody sleeps for a change */
 
 static atomic_bool no_thread;
 
+/* Whether this thread has the lock of sops.h; and had it when a run ended. */
+static _Thread_local bool has_lock;
+static atomic_bool ended_locked;
+
 #pragma GCC visibility push(default)
+void __real_cf_sops_lock(void);
+void __wrap_cf_sops_lock(void);
+void __real_cf_sops_unlock(void);
+void __wrap_cf_sops_unlock(void);
+void __real_cf_ferry_end(struct cf_ferry *ferry);
+void __wrap_cf_ferry_end(struct cf_ferry *ferry);
 int __real_pthread_create(pthread_t *thread, const pthread_attr_t *attr,
 			  void *(*run)(void *arg), void *arg);
 int __wrap_pthread_create(pthread_t *thread, const pthread_attr_t *attr,
@@ -39,6 +51,24 @@ void *__wrap_malloc(size_t size);
 int __real_pthread_cond_wait(pthread_cond_t *cond, pthread_mutex_t *lock);
 int __wrap_pthread_cond_wait(pthread_cond_t *cond, pthread_mutex_t *lock);
 #pragma GCC visibility pop
+
+void __wrap_cf_sops_lock(void)
+{
+	__real_cf_sops_lock();
+	has_lock = true;
+}
+
+void __wrap_cf_sops_unlock(void)
+{
+	has_lock = false;
+	__real_cf_sops_unlock();
+}
+
+void __wrap_cf_ferry_end(struct cf_ferry *ferry)
+{
+	atomic_store(&ended_locked, has_lock);
+	__real_cf_ferry_end(ferry);
+}
 
 int __wrap_pthread_create(pthread_t *thread, const pthread_attr_t *attr,
 			  void *(*run)(void *arg), void *arg)
@@ -78,16 +108,21 @@ static void reached(struct cf_sop *sop)
 	cf_sop_reached(sop);
 }
 
-/* One that is in a stream, and whose bell somebody has. */
-static struct cf_sop *submitted(bool belled, ssize_t *n)
+/* with_kernel: if there can be one. */
+static struct cf_sop *lease(bool with_kernel)
 {
 	CUcontext ctx = th_primary();
 	struct cf_sop *sop;
 
 	assert_int_equal(cf_dock_lease(ctx,
 				       cf_context_id(cf_cuda_loaded(), ctx),
-				       false, &sop),
+				       with_kernel, &sop),
 			 0);
+	return sop;
+}
+
+static void fill(struct cf_sop *sop, bool belled, ssize_t *n)
+{
 	sop->state = CF_SOP_QUEUED;
 	sop->held = true;
 	sop->belled = belled;
@@ -96,8 +131,26 @@ static struct cf_sop *submitted(bool belled, ssize_t *n)
 	sop->depth = NULL;
 	sop->parcel = NULL;
 	sop->errand = (struct cf_errand){ .call.op = CF_READ, .bytes_p = n };
+	atomic_store(&sop->ferry.lost, false);
 	atomic_store(&sop->words->gate, belled ? UINT32_MAX : 0);
+}
+
+/* One that is in a stream, and whose bell somebody has. */
+static struct cf_sop *submitted(bool belled, ssize_t *n)
+{
+	struct cf_sop *sop = lease(false);
+
+	fill(sop, belled, n);
 	return sop;
+}
+
+static void await_runs(void)
+{
+	while (cf_sops_begun())
+		usleep(100);
+	/* and sees what they wrote */
+	cf_sops_lock();
+	cf_sops_unlock();
 }
 
 /* ------------------------------------------------------------------ tests */
@@ -259,14 +312,93 @@ static void a_launch_takes_the_run_that_ended_meanwhile(void **state)
 	next_run = while_it_ends;
 	cf_sop_replayed(under_way);
 	next_run = NULL;
-	while (cf_sops_begun())
-		usleep(100);
+	await_runs();
 	cf_sops_lock();
 	assert_false(under_way->busy);
 	assert_false(under_way->run.extra);
 	cf_sops_unlock();
 	assert_int_equal(n, -CU_FILE_HANDLE_NOT_REGISTERED);
 	cf_sop_graph_gone(under_way);
+	th_close();
+}
+
+/*
+ * The next launch may come as soon as its kernel's run has ended, and would
+ * find the run busy that nobody carries any more. And the gate is as it was,
+ * or who has the operation next does not wait at it.
+ */
+static void a_kernels_run_ends_with_the_run_and_leaves_the_gate(void **state)
+{
+	ssize_t n = UNTOLD;
+	struct cf_sop *sop;
+
+	(void)state;
+	th_need_gpu();
+	th_open();
+	sop = lease(true);
+	fill(sop, false, &n);
+	sop->held = false;
+	sop->captured = true;
+	sop->ferried = sop->ferry.board;
+	sop->ferry.rings = sop->ferry.fresh = false;
+	sop->ferry.shared = true;
+	sop->ferry.begun = NULL;
+	atomic_store(&ended_locked, !sop->ferried);
+	cf_sop_replayed(sop);
+	await_runs();
+	assert_int_equal(n, -CU_FILE_HANDLE_NOT_REGISTERED);
+	assert_true(atomic_load(&ended_locked));
+	assert_int_equal(atomic_load(&sop->words->gate), 0);
+	cf_sop_graph_gone(sop);
+	th_close();
+}
+
+/* Without a wait in the stream nothing writes that it is past it. */
+static void one_that_a_callback_awaited_is_home_when_it_is_let_go(void **state)
+{
+	ssize_t n = UNTOLD;
+	struct cf_sop *sop;
+
+	(void)state;
+	th_need_gpu();
+	th_open();
+	sop = submitted(false, &n);
+	sop->dock->memops = false;
+	atomic_store(&sop->words->passed, sop->ticket - 1);
+	cf_sop_reached(sop);
+	assert_int_equal(n, -CU_FILE_HANDLE_NOT_REGISTERED);
+	cf_sop_let_go(sop);
+	assert_int_equal(atomic_load(&sop->words->passed), sop->ticket);
+	th_close();
+}
+
+/* The others end in another way, and must not end in both. */
+static void only_batches_that_nobody_called_are_looked_after(void **state)
+{
+	char batch;
+	const struct {
+		void *parcel;
+		bool belled;
+		enum cf_sop_state state;
+	} others[] = {
+		{ NULL, false, CF_SOP_QUEUED },
+		{ &batch, true, CF_SOP_QUEUED },
+		{ &batch, false, CF_SOP_BEGUN },
+	};
+
+	(void)state;
+	th_need_gpu();
+	th_open();
+	for (size_t i = 0; i < sizeof(others) / sizeof(others[0]); i++) {
+		ssize_t n;
+		struct cf_sop *sop = submitted(others[i].belled, &n);
+
+		sop->parcel = others[i].parcel;
+		sop->state = others[i].state;
+		cf_sop_let_go(sop);
+		assert_false(cf_uncalled_any());
+		cf_sop_never_mind(sop);
+	}
 	th_close();
 }
 
@@ -315,6 +447,8 @@ static void one_that_has_begun_is_awaited_and_can_be_used_again(void **state)
 	assert_int_equal(err, 0);
 	assert_true(ended);
 	assert_int_equal(n, 5);
+	/* nor does it wait for a kernel that is in no stream */
+	assert_true(atomic_load(&b.sop->ferry.lost));
 	/* no stream waits for it, and none writes that it has passed */
 	assert_int_equal(atomic_load(&b.sop->words->passed), b.sop->ticket);
 	th_close();
@@ -408,6 +542,9 @@ int main(void)
 		TEST(a_batch_that_rings_while_the_driver_closes_has_its_events),
 		TEST(a_launch_for_which_there_is_no_memory_says_so),
 		TEST(a_launch_takes_the_run_that_ended_meanwhile),
+		TEST(a_kernels_run_ends_with_the_run_and_leaves_the_gate),
+		TEST(one_that_a_callback_awaited_is_home_when_it_is_let_go),
+		TEST(only_batches_that_nobody_called_are_looked_after),
 		TEST(one_that_has_begun_is_awaited_and_can_be_used_again),
 		TEST(one_of_a_graph_goes_home_with_the_last_that_has_it),
 		TEST(one_that_nobody_would_carry_is_refused),

@@ -133,6 +133,22 @@ static void a_function_that_comes_after_all_ends_nothing_again(void **state)
 	world_end(&w);
 }
 
+/* The close would fail it, as no worker carries it any more. */
+static void nor_does_one_that_comes_after_the_close(void **state)
+{
+	struct world w;
+
+	world_make(&w);
+	atomic_store(&dead, true);
+	reap(&w, CUFILE_FAILED, -CU_FILE_CUDA_DRIVER_ERROR);
+	atomic_store(&dead, false);
+	assert_int_equal(cuFileDriverClose_v2().err, 0);
+	cf_sop_reached(w.sop);
+	await_runs();
+	th_open(); /* its close ends the dock that was left */
+	world_end(&w);
+}
+
 static void one_that_was_called_is_not_lost(void **state)
 {
 	struct world w;
@@ -180,6 +196,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		TEST(a_function_that_comes_after_all_ends_nothing_again),
+		TEST(nor_does_one_that_comes_after_the_close),
 		TEST(one_that_was_called_is_not_lost),
 		TEST(those_of_a_context_that_lives_stay),
 		TEST(the_close_waits_for_no_function),
