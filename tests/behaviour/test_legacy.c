@@ -84,17 +84,21 @@ static void reads_by_value_are_ordered_and_answer_an_int(void **state)
 
 static void writes_by_value_are_ordered_and_answer_an_int(void **state)
 {
+	struct th_gate gate = { false };
 	int bytes = UNTOUCHED;
-	size_t size = 50000;
+	size_t size = SIZE;
 	struct world w;
 
 	world_make(&w);
 	if (th_fake())
 		th_fake()->copy_delay_us(4000);
+	th_gate_put(&gate, w.stream);
 	assert_int_equal(
 		cuMemsetD8Async((uintptr_t)w.mem.ptr, 0x5a, SIZE, w.stream), 0);
 	assert_ok(cudaFileWriteAsync(w.fh, w.mem.ptr, &size, 1001, 77, &bytes,
 				     w.stream));
+	size = 50000; /* counts when the stream comes to it */
+	gate.open = true;
 	settle(&w);
 	if (th_fake())
 		th_fake()->copy_delay_us(0);
