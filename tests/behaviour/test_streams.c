@@ -921,6 +921,29 @@ static void a_stream_of_another_context_works(void **state)
 	world_end(&w);
 }
 
+/* That of the current context, not of the memory's. */
+static void a_default_stream_of_another_context_works(void **state)
+{
+	struct io io = io_of(SIZE, 0, 0);
+	struct th_gate gate = { false };
+	CUcontext popped;
+	struct world w;
+
+	world_make(&w);
+	assert_int_equal(cuCtxPushCurrent(th_second_ctx()), 0);
+	th_gate_put(&gate, NULL);
+	assert_ok(submit_read(&w, &io, NULL));
+	assert_int_equal(cuCtxPopCurrent(&popped), 0);
+	settle(NULL);
+	assert_int_equal(io.bytes, UNTOUCHED);
+	gate.open = true;
+	assert_int_equal(cuCtxPushCurrent(th_second_ctx()), 0);
+	settle(NULL);
+	assert_int_equal(cuCtxPopCurrent(&popped), 0);
+	assert_arrived(&w, &io);
+	world_end(&w);
+}
+
 /* Contexts of this thread, all of GPU 0; none is left. */
 static int nr_contexts(void)
 {
@@ -938,22 +961,29 @@ static int nr_contexts(void)
 /* clients.md, KvikIO: "threads without a current context". */
 static void a_thread_needs_no_context(void **state)
 {
-	struct io io = io_of(SIZE / 2, 0, 0);
-	struct io other = io_of(SIZE / 2, SIZE / 2, SIZE / 2);
+	static const CUstream defaults[] = { NULL, CF_CU_STREAM_PER_THREAD };
 	struct world w;
 
 	world_make(&w);
 	(void)nr_contexts();
-	/* a default stream is that of the memory's context */
-	assert_ok(submit_read(&w, &io, NULL));
 	assert_ok(cuFileStreamRegister(w.stream, 0));
-	assert_ok(submit_read(&w, &other, w.stream));
-	assert_int_equal(nr_contexts(), 0); /* nor is it left with one */
-	th_thread_gpu();
-	settle(NULL);
-	settle(w.stream);
-	assert_arrived(&w, &io);
-	assert_arrived(&w, &other);
+	for (size_t i = 0; i < 2; i++) {
+		struct io io = io_of(SIZE / 2, 0, 0);
+		struct io other = io_of(SIZE / 2, SIZE / 2, SIZE / 2);
+
+		(void)nr_contexts();
+		/* a default stream is that of the memory's context */
+		assert_ok(submit_read(&w, &io, defaults[i]));
+		assert_ok(submit_read(&w, &other, w.stream));
+		assert_int_equal(nr_contexts(),
+				 0); /* nor is it left with one */
+		th_thread_gpu();
+		settle(defaults[i]);
+		settle(w.stream);
+		assert_arrived(&w, &io);
+		assert_arrived(&w, &other);
+		th_mem_set(&w.mem, 0);
+	}
 	world_end(&w);
 }
 
@@ -1105,6 +1135,7 @@ static const struct fresh_test tests[] = {
 	FRESH(a_lost_context_holds_neither_deregister_nor_close),
 	FRESH(a_context_destroyed_with_operations_in_it_harms_nobody),
 	FRESH(a_stream_of_another_context_works),
+	FRESH(a_default_stream_of_another_context_works),
 	FRESH(a_thread_needs_no_context),
 	FRESH(calls_leave_the_contexts_of_a_thread_as_they_were),
 	FRESH(streams_work_without_memory_operations),

@@ -80,19 +80,18 @@ static void a_handle_given_away_anew_takes_the_place_of_the_old(void **state)
 	cf_stream_ref_put(old);
 }
 
-static void a_default_stream_is_one_for_each_context(void **state)
+static void is_one_for_each_context(CUstream stream, CUstream other)
 {
-	struct cf_place at = { .stream = CF_CU_STREAM_LEGACY, .ctx = CTX };
+	struct cf_place at = { .stream = stream, .ctx = CTX };
 	struct cf_stream_ref *ref;
 
-	(void)state;
 	assert_int_equal(cf_stream_ref_list(&at, 0), 0);
 	at.ctx = (CUcontext)0x200;
 	assert_null(cf_stream_ref_unlist(&at));
 	assert_int_equal(cf_stream_ref_list(&at, 0), 0);
-	at.stream = CF_CU_STREAM_PER_THREAD;
+	at.stream = other;
 	assert_null(cf_stream_ref_unlist(&at));
-	at.stream = CF_CU_STREAM_LEGACY;
+	at.stream = stream;
 	ref = cf_stream_ref_unlist(&at);
 	assert_non_null(ref);
 	cf_stream_ref_wait(ref);
@@ -109,6 +108,14 @@ static void a_default_stream_is_one_for_each_context(void **state)
 	assert_false(is_listed(&at));
 	at.ctx = (CUcontext)0x200;
 	assert_true(is_listed(&at));
+}
+
+static void a_default_stream_is_one_for_each_context(void **state)
+{
+	(void)state;
+	is_one_for_each_context(CF_CU_STREAM_LEGACY, CF_CU_STREAM_PER_THREAD);
+	cf_stream_refs_close();
+	is_one_for_each_context(CF_CU_STREAM_PER_THREAD, CF_CU_STREAM_LEGACY);
 }
 
 static void a_close_forgets_all_streams(void **state)
