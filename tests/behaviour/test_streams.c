@@ -987,6 +987,23 @@ static void a_thread_needs_no_context(void **state)
 	world_end(&w);
 }
 
+static void without_a_context_host_memory_has_no_default_stream(void **state)
+{
+	struct io io = io_of(4096, 0, 0);
+	CUfileError_t error;
+	struct world w;
+
+	world_make(&w);
+	(void)nr_contexts();
+	error = cuFileReadAsync(w.fh, w.bytes, &io.size, &io.file_off,
+				&io.buf_off, &io.bytes, NULL);
+	th_thread_gpu();
+	assert_int_equal(error.err, CU_FILE_CUDA_DRIVER_ERROR);
+	assert_int_equal(error.cu_err, CF_CU_INVALID_CONTEXT);
+	assert_int_equal(io.bytes, UNTOUCHED);
+	world_end(&w);
+}
+
 static void calls_leave_the_contexts_of_a_thread_as_they_were(void **state)
 {
 	struct io io = io_of(4096, 0, 0), wrong = io_of(4096, -1, 0);
@@ -1137,6 +1154,7 @@ static const struct fresh_test tests[] = {
 	FRESH(a_stream_of_another_context_works),
 	FRESH(a_default_stream_of_another_context_works),
 	FRESH(a_thread_needs_no_context),
+	FRESH(without_a_context_host_memory_has_no_default_stream),
 	FRESH(calls_leave_the_contexts_of_a_thread_as_they_were),
 	FRESH(streams_work_without_memory_operations),
 	FRESH(nor_is_a_kernel_needed),
