@@ -15,6 +15,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/magic.h>
+#include <linux/mempolicy.h>
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdlib.h>
@@ -22,6 +23,7 @@
 #include <sys/mman.h>
 #include <sys/resource.h>
 #include <sys/statfs.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 static void *loader_open(const char *name, int flags);
@@ -308,6 +310,78 @@ static void mappings_answer_minus_errno(void **state)
 	assert_int_equal(cf_os->unmap(mem, 2 * size), 0);
 }
 
+static void shows(int fd, off_t off, const char *want)
+{
+	char got[2];
+
+	assert_int_equal(cf_os->pread(fd, got, 2, off), 2);
+	assert_memory_equal(got, want, 2);
+}
+
+/* From its offset on, and what one writes the other sees. */
+static void a_mapping_of_a_file_is_the_files(void **state)
+{
+	const size_t size = (size_t)sysconf(_SC_PAGESIZE);
+	char path[] = "/var/tmp/opencufile-seam.XXXXXX";
+	int fd = mkstemp(path), to_read = open(path, O_RDONLY | O_CLOEXEC);
+	char *mem = cf_os->map_anon(size);
+	void *all, *second, *seen;
+
+	(void)state;
+	assert_true(fd >= 0 && to_read >= 0);
+	unlink(path);
+	assert_int_equal(ftruncate(fd, 2 * (off_t)size), 0);
+	assert_int_equal(cf_os->map_shared(fd, size, &all), 0);
+	assert_int_equal(cf_os->map_to_write(fd, (off_t)size, size, &second),
+			 0);
+	assert_int_equal(cf_os->map_file(to_read, (off_t)size, size, &seen), 0);
+	assert_int_equal(cf_os->map_file_at(mem, size, fd), 0);
+	memcpy(all, "a", 1);
+	mem[1] = 'b';
+	memcpy(second, "cd", 2);
+	shows(fd, 0, "ab");
+	shows(fd, (off_t)size, "cd");
+	assert_int_equal(pwrite(fd, "e", 1, (off_t)size), 1);
+	assert_memory_equal(seen, "ed", 2);
+	assert_int_equal(cf_os->map_anon_at(mem, size), 0);
+	assert_int_equal(mem[0], 0);
+	shows(fd, 0, "ab");
+	assert_int_equal(cf_os->unmap(mem, size), 0);
+	assert_int_equal(cf_os->unmap(all, size), 0);
+	assert_int_equal(cf_os->unmap(second, size), 0);
+	assert_int_equal(cf_os->unmap(seen, size), 0);
+	close(to_read);
+	close(fd);
+}
+
+/* Where a container lets us. Every machine has node 0, and none so many. */
+static void pages_prefer_the_node_that_is_named(void **state)
+{
+	const size_t size = (size_t)sysconf(_SC_PAGESIZE);
+	unsigned long nodes[1024 / (8 * sizeof(long))] = { 0 };
+	char *mem = cf_os->map_anon(size);
+	int policy = -1;
+
+	(void)state;
+	assert_non_null(mem);
+	if (!cf_os->prefer_node(mem, size, 0)) {
+		assert_int_equal(syscall(SYS_get_mempolicy, &policy, nodes,
+					 1025, mem, MPOL_F_ADDR),
+				 0);
+		assert_int_equal(policy, MPOL_PREFERRED);
+		assert_int_equal(nodes[0], 1);
+		assert_int_equal(cf_os->prefer_node(mem, size, 960), -EINVAL);
+	}
+	/* who has one keeps it */
+	nodes[0] = 1;
+	if (!syscall(SYS_set_mempolicy, MPOL_PREFERRED, nodes, 1025)) {
+		assert_int_equal(cf_os->memory_policy(), MPOL_PREFERRED);
+		syscall(SYS_set_mempolicy, MPOL_DEFAULT, NULL, 0);
+		assert_int_equal(cf_os->memory_policy(), MPOL_DEFAULT);
+	}
+	assert_int_equal(cf_os->unmap(mem, size), 0);
+}
+
 /* Nor to be read: who looks at a witness or a fence learns that it is one. */
 static void what_is_forbidden_is_not_there(void **state)
 {
@@ -591,6 +665,8 @@ int main(void)
 		cmocka_unit_test(cuda_results_travel_beside_the_other_codes),
 		cmocka_unit_test(system_calls_answer_minus_errno),
 		cmocka_unit_test(mappings_answer_minus_errno),
+		cmocka_unit_test(a_mapping_of_a_file_is_the_files),
+		cmocka_unit_test(pages_prefer_the_node_that_is_named),
 		cmocka_unit_test(what_is_forbidden_is_not_there),
 		cmocka_unit_test(a_file_that_may_not_grow_answers_efbig),
 		cmocka_unit_test(a_write_behind_the_limit_answers_efbig),
