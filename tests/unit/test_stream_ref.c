@@ -63,6 +63,52 @@ static void a_stream_is_found_by_its_id_or_where_that_is_not_known(void **state)
 	assert_false(is_listed(&at));
 }
 
+static CUresult is_in_ctx(CUstream stream, CUcontext *ctx)
+{
+	(void)stream;
+	*ctx = CTX;
+	return CF_CU_SUCCESS;
+}
+
+static CUresult is_gone(CUcontext ctx, unsigned long long *id)
+{
+	(void)ctx, (void)id;
+	return CF_CU_CONTEXT_IS_DESTROYED;
+}
+
+/* Between the two questions. */
+static void a_stream_whose_context_has_gone_is_nowhere(void **state)
+{
+	const struct cf_cuda cuda = { .stream_get_ctx = is_in_ctx,
+				      .ctx_get_id = is_gone };
+	struct cf_place at;
+
+	(void)state;
+	assert_int_equal(cf_place_find(&cuda, STREAM, NULL, &at),
+			 CF_ECUDA(CF_CU_CONTEXT_IS_DESTROYED));
+}
+
+static CUresult say_no(CUstream stream, unsigned long long *id)
+{
+	(void)stream;
+	*id = 7;
+	return CF_CU_INVALID_HANDLE;
+}
+
+static void without_an_answer_a_stream_has_no_id(void **state)
+{
+	const struct cf_cuda none = { 0 }, no = { .stream_get_id = say_no };
+	const struct cf_cuda *const cudas[] = { NULL, &none, &no };
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(cudas) / sizeof(cudas[0]); i++) {
+		struct cf_place at = { .stream = STREAM };
+
+		cf_place_ask_id(cudas[i], &at);
+		assert_int_equal(at.id, 0);
+	}
+}
+
 static void a_handle_given_away_anew_takes_the_place_of_the_old(void **state)
 {
 	struct cf_stream_ref *old;
@@ -342,6 +388,8 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		TEST(a_stream_is_found_by_its_id_or_where_that_is_not_known),
+		TEST(a_stream_whose_context_has_gone_is_nowhere),
+		TEST(without_an_answer_a_stream_has_no_id),
 		TEST(a_handle_given_away_anew_takes_the_place_of_the_old),
 		TEST(a_default_stream_is_one_for_each_context),
 		TEST(a_close_forgets_all_streams),
