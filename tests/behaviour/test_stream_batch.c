@@ -471,8 +471,11 @@ static void entries_are_counted_among_those_of_batches(void **state)
 	assert_ok(cuFileStatsStart());
 	assert_ok(submit(&w));
 	settle(&w);
+	assert_code(ocf_batch_submit_stream(w.batch, NR, w.params, 1, w.stream),
+		    CU_FILE_INVALID_VALUE);
 	assert_ok(cuFileGetStatsL1(&stats));
 	assert_int_equal(stats.batch_submit_ops.ok, 1);
+	assert_int_equal(stats.batch_submit_ops.err, 1);
 	assert_int_equal(stats.batch_enqueued_ops.ok, NR);
 	assert_int_equal(stats.batch_complete_ops.ok, NR);
 	assert_int_equal(reap_now(&w, CUFILE_COMPLETE, PART), NR);
@@ -486,6 +489,32 @@ static void entries_are_counted_among_those_of_batches(void **state)
 	assert_int_equal(stats.batch_enqueued_ops.ok, 2 * NR);
 	assert_int_equal(stats.batch_complete_ops.ok, NR);
 	assert_int_equal(stats.batch_complete_ops.err, NR);
+	world_end(&w);
+}
+
+/* Less than a microsecond counts as nothing, so there may be many. */
+static void submissions_take_their_time(void **state)
+{
+	CUfileIOEvents_t events[NR];
+	CUfileStatsLevel1_t stats;
+	struct world w;
+
+	assert_ok(cuFileSetStatsLevel(1));
+	world_make(&w);
+	assert_ok(cuFileStatsStart());
+	for (int i = 0; i < 2; i++) {
+		assert_ok(cuFileStatsReset());
+		do {
+			unsigned nr = NR;
+
+			assert_ok(i ? submit(&w) :
+				      cuFileBatchIOSubmit(w.batch, NR, w.params,
+							  0));
+			assert_ok(cuFileBatchIOGetStatus(w.batch, NR, &nr,
+							 events, NULL));
+			assert_ok(cuFileGetStatsL1(&stats));
+		} while (!stats.batch_submit_lat_sum_us);
+	}
 	world_end(&w);
 }
 
@@ -748,6 +777,7 @@ static const struct fresh_test tests[] = {
 	FRESH(all_files_gone_lets_the_stream_go_on),
 	FRESH(no_kernel_is_loaded_while_a_stream_waits),
 	FRESH(entries_are_counted_among_those_of_batches),
+	FRESH(submissions_take_their_time),
 	FRESH(streams_without_memory_operations_carry_batches),
 	FRESH(nor_do_batches_need_a_kernel),
 	FRESH(cancel_drops_what_waits_and_the_stream_goes_on),

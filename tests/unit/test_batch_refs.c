@@ -19,6 +19,10 @@ int __real_pthread_create(pthread_t *thread, const pthread_attr_t *attr,
 			  void *(*run)(void *arg), void *arg);
 int __wrap_pthread_create(pthread_t *thread, const pthread_attr_t *attr,
 			  void *(*run)(void *arg), void *arg);
+void __real_cf_session_lock(void);
+void __wrap_cf_session_lock(void);
+void __real_cf_session_unlock(void);
+void __wrap_cf_session_unlock(void);
 void *__real_calloc(size_t nr, size_t size);
 void *__wrap_calloc(size_t nr, size_t size);
 void __real_cf_handle_put_all(struct cf_handle *handle, unsigned nr);
@@ -55,9 +59,27 @@ int __wrap_pthread_create(pthread_t *thread, const pthread_attr_t *attr,
 		       __real_pthread_create(thread, attr, run, arg);
 }
 
+/* Whether this thread has the session's lock; had it when events were made. */
+static _Thread_local bool has_lock;
+static bool made_locked;
+
+void __wrap_cf_session_lock(void)
+{
+	__real_cf_session_lock();
+	has_lock = true;
+}
+
+void __wrap_cf_session_unlock(void)
+{
+	has_lock = false;
+	__real_cf_session_unlock();
+}
+
 /* Of events. */
 void *__wrap_calloc(size_t nr, size_t size)
 {
+	if (size == sizeof(CUfileIOEvents_t))
+		made_locked = has_lock;
 	return atomic_load(&no_memory) && size == sizeof(CUfileIOEvents_t) ?
 		       NULL :
 		       __real_calloc(nr, size);
@@ -263,6 +285,19 @@ static void one_without_room_for_its_events_leaves_its_place(void **state)
 	cuFileBatchIODestroy(made);
 }
 
+/* Or a close that comes meanwhile would leave it behind. */
+static void one_is_made_with_the_session_locked(void **state)
+{
+	CUfileBatchHandle_t made;
+
+	(void)state;
+	th_open();
+	made_locked = false;
+	assert_int_equal(cuFileBatchIOSetUp(&made, 4).err, 0);
+	assert_true(made_locked);
+	cuFileBatchIODestroy(made);
+}
+
 /* Once it is there its entries are carried, whatever there is no room for. */
 static void there_is_none_without_a_worker(void **state)
 {
@@ -332,6 +367,7 @@ int main(void)
 		TEST(generations_begin_anew_and_values_stay_values),
 		TEST(a_full_table_says_that_there_is_no_room),
 		TEST(one_without_room_for_its_events_leaves_its_place),
+		TEST(one_is_made_with_the_session_locked),
 		TEST(there_is_none_without_a_worker),
 		TEST(an_event_comes_after_its_entrys_references),
 	};
