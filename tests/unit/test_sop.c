@@ -35,11 +35,15 @@ static atomic_bool no_thread;
 static _Thread_local bool has_lock;
 static atomic_bool ended_locked;
 
+static _Atomic unsigned nr_home;
+
 #pragma GCC visibility push(default)
 void __real_cf_sops_lock(void);
 void __wrap_cf_sops_lock(void);
 void __real_cf_sops_unlock(void);
 void __wrap_cf_sops_unlock(void);
+void __real_cf_dock_give_back(struct cf_sop *sop);
+void __wrap_cf_dock_give_back(struct cf_sop *sop);
 void __real_cf_ferry_end(struct cf_ferry *ferry);
 void __wrap_cf_ferry_end(struct cf_ferry *ferry);
 int __real_pthread_create(pthread_t *thread, const pthread_attr_t *attr,
@@ -62,6 +66,12 @@ void __wrap_cf_sops_unlock(void)
 {
 	has_lock = false;
 	__real_cf_sops_unlock();
+}
+
+void __wrap_cf_dock_give_back(struct cf_sop *sop)
+{
+	atomic_fetch_add(&nr_home, 1);
+	__real_cf_dock_give_back(sop);
 }
 
 void __wrap_cf_ferry_end(struct cf_ferry *ferry)
@@ -350,25 +360,33 @@ static void a_kernels_run_ends_with_the_run_and_leaves_the_gate(void **state)
 	assert_true(atomic_load(&ended_locked));
 	assert_int_equal(atomic_load(&sop->words->gate), 0);
 	cf_sop_graph_gone(sop);
+	/* nor is a kernel awaited that was never launched */
+	assert_false(sop->ferried);
 	th_close();
 }
 
 /* Without a wait in the stream nothing writes that it is past it. */
-static void one_that_a_callback_awaited_is_home_when_it_is_let_go(void **state)
+static void one_that_a_callback_awaited_comes_home_once(void **state)
 {
-	ssize_t n = UNTOLD;
-	struct cf_sop *sop;
-
 	(void)state;
 	th_need_gpu();
 	th_open();
-	sop = submitted(false, &n);
-	sop->dock->memops = false;
-	atomic_store(&sop->words->passed, sop->ticket - 1);
-	cf_sop_reached(sop);
-	assert_int_equal(n, -CU_FILE_HANDLE_NOT_REGISTERED);
-	cf_sop_let_go(sop);
-	assert_int_equal(atomic_load(&sop->words->passed), sop->ticket);
+	for (int held = 0; held < 2; held++) {
+		ssize_t n = UNTOLD;
+		struct cf_sop *sop = submitted(false, &n);
+
+		sop->dock->memops = false;
+		sop->held = held;
+		atomic_store(&sop->words->passed, sop->ticket - 1);
+		atomic_store(&nr_home, 0);
+		cf_sop_reached(sop);
+		assert_int_equal(n, -CU_FILE_HANDLE_NOT_REGISTERED);
+		assert_int_equal(nr_home, !held);
+		if (held)
+			cf_sop_let_go(sop);
+		assert_int_equal(nr_home, 1);
+		assert_int_equal(atomic_load(&sop->words->passed), sop->ticket);
+	}
 	th_close();
 }
 
@@ -543,7 +561,7 @@ int main(void)
 		TEST(a_launch_for_which_there_is_no_memory_says_so),
 		TEST(a_launch_takes_the_run_that_ended_meanwhile),
 		TEST(a_kernels_run_ends_with_the_run_and_leaves_the_gate),
-		TEST(one_that_a_callback_awaited_is_home_when_it_is_let_go),
+		TEST(one_that_a_callback_awaited_comes_home_once),
 		TEST(only_batches_that_nobody_called_are_looked_after),
 		TEST(one_that_has_begun_is_awaited_and_can_be_used_again),
 		TEST(one_of_a_graph_goes_home_with_the_last_that_has_it),
