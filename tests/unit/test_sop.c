@@ -35,7 +35,7 @@ static atomic_bool no_thread;
 static _Thread_local bool has_lock;
 static atomic_bool ended_locked;
 
-static _Atomic unsigned nr_home;
+static _Atomic unsigned nr_home, nr_ended;
 
 #pragma GCC visibility push(default)
 void __real_cf_sops_lock(void);
@@ -77,6 +77,7 @@ void __wrap_cf_dock_give_back(struct cf_sop *sop)
 void __wrap_cf_ferry_end(struct cf_ferry *ferry)
 {
 	atomic_store(&ended_locked, has_lock);
+	atomic_fetch_add(&nr_ended, 1);
 	__real_cf_ferry_end(ferry);
 }
 
@@ -365,6 +366,52 @@ static void a_kernels_run_ends_with_the_run_and_leaves_the_gate(void **state)
 	th_close();
 }
 
+/* Its kernel may be in the stream all the same, and is told to leave. */
+static void one_with_a_kernel_that_is_given_up_ends_its_run(void **state)
+{
+	ssize_t n = UNTOLD;
+	struct cf_sop *sop;
+
+	(void)state;
+	th_need_fake();
+	th_open();
+	sop = lease(true);
+	fill(sop, true, &n);
+	assert_non_null(sop->ferry.board);
+	sop->ferried = sop->ferry.rings = true;
+	sop->ferry.fresh = false;
+	cf_ferry_begin(&sop->ferry);
+	atomic_store(&nr_ended, 0);
+	assert_int_equal(cf_sop_stop_or_wait(sop, CF_CU_UNKNOWN),
+			 CF_ECUDA(CF_CU_UNKNOWN));
+	assert_int_equal(nr_ended, 1);
+	/* who has it next waits until it has */
+	cf_sop_skip(sop);
+	assert_true(sop->ferried);
+	sop->ferried = false;
+	atomic_store(&sop->words->passed, sop->ticket);
+	th_close();
+}
+
+static void a_launch_of_one_that_failed_half_way_does_nothing(void **state)
+{
+	ssize_t n = UNTOLD;
+	struct cf_sop *sop;
+
+	(void)state;
+	th_need_gpu();
+	th_open();
+	sop = submitted(false, &n);
+	sop->held = false;
+	sop->captured = true;
+	cf_sop_disarm(sop);
+	cf_sop_replayed(sop);
+	await_runs();
+	assert_int_equal(n, UNTOLD);
+	cf_sop_graph_gone(sop);
+	th_close();
+}
+
 /* Without a wait in the stream nothing writes that it is past it. */
 static void one_that_a_callback_awaited_comes_home_once(void **state)
 {
@@ -561,6 +608,8 @@ int main(void)
 		TEST(a_launch_for_which_there_is_no_memory_says_so),
 		TEST(a_launch_takes_the_run_that_ended_meanwhile),
 		TEST(a_kernels_run_ends_with_the_run_and_leaves_the_gate),
+		TEST(one_with_a_kernel_that_is_given_up_ends_its_run),
+		TEST(a_launch_of_one_that_failed_half_way_does_nothing),
 		TEST(one_that_a_callback_awaited_comes_home_once),
 		TEST(only_batches_that_nobody_called_are_looked_after),
 		TEST(one_that_has_begun_is_awaited_and_can_be_used_again),
