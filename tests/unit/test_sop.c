@@ -272,6 +272,7 @@ static struct cf_sop *launched(ssize_t *n)
 
 	sop->held = false;
 	sop->captured = sop->busy = true;
+	sop->more = 0;
 	return sop;
 }
 
@@ -298,6 +299,29 @@ static void a_launch_for_which_there_is_no_memory_says_so(void **state)
 	assert_int_equal(atomic_load(&sop->words->gate), 0);
 	sop->busy = false;
 	cf_sop_graph_gone(sop);
+	th_close();
+}
+
+static void a_launch_beside_another_has_a_run_of_its_own(void **state)
+{
+	ssize_t n = UNTOLD;
+	struct cf_sop *sop;
+
+	(void)state;
+	th_need_gpu();
+	th_open();
+	sop = launched(&n);
+	sop->run = (struct cf_run){ .sop = sop };
+	cf_sop_replayed(sop);
+	await_runs();
+	assert_int_equal(n, -CU_FILE_HANDLE_NOT_REGISTERED);
+	atomic_store(&nr_home, 0);
+	cf_sop_graph_gone(sop);
+	assert_int_equal(nr_home, 0);
+	cf_sops_lock();
+	cf_run_over_locked(&sop->run);
+	cf_sops_unlock();
+	assert_int_equal(nr_home, 1);
 	th_close();
 }
 
@@ -606,6 +630,7 @@ int main(void)
 		TEST(one_that_rings_while_the_driver_closes_is_refused),
 		TEST(a_batch_that_rings_while_the_driver_closes_has_its_events),
 		TEST(a_launch_for_which_there_is_no_memory_says_so),
+		TEST(a_launch_beside_another_has_a_run_of_its_own),
 		TEST(a_launch_takes_the_run_that_ended_meanwhile),
 		TEST(a_kernels_run_ends_with_the_run_and_leaves_the_gate),
 		TEST(one_with_a_kernel_that_is_given_up_ends_its_run),
