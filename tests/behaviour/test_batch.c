@@ -975,7 +975,7 @@ static void a_child_has_no_batch_of_its_parent(void **state)
 	wait_until_begun(1);
 	pid = th_fork();
 	if (!pid) {
-		CUfileBatchHandle_t own;
+		CUfileBatchHandle_t own, more[20];
 		bool ok = true;
 
 		b.nr = NR;
@@ -994,6 +994,12 @@ static void a_child_has_no_batch_of_its_parent(void **state)
 		ok &= !cuFileBatchIOGetStatus(own, NR, &b.nr, b.events, NULL)
 			       .err &&
 		      b.nr == NR;
+		/* each in a place that no other has */
+		for (int i = 0; i < 20; i++) {
+			ok &= !cuFileBatchIOSetUp(&more[i], NR).err;
+			for (int j = 0; j < i; j++)
+				ok &= more[i] != more[j];
+		}
 		_exit(ok ? 0 : 1);
 	}
 	assert_int_equal(waitpid(pid, &status, 0), pid);

@@ -171,6 +171,25 @@ static void a_close_waits_for_the_last_reference(void **state)
 	ends_with_the_last_reference(&w);
 }
 
+/* Whoever carried the last entry may have it yet. */
+static void a_close_waits_for_the_last_submission(void **state)
+{
+	struct cf_submission *sub;
+	struct world w;
+
+	(void)state;
+	world_make(&w, close_driver);
+	sub = cf_submission_new(&w.batch->queue, 1);
+	assert_non_null(sub);
+	cf_batch_put(w.batch);
+	pthread_create(&w.thread, NULL, run_end, &w);
+	await_death(&w);
+	th_sleep_ms(50);
+	assert_false(atomic_load(&w.over));
+	cf_submission_put(sub);
+	pthread_join(w.thread, NULL);
+}
+
 /* Somebody else is destroying it: the close has no batch left to destroy. */
 static void a_close_waits_for_a_batch_that_is_being_destroyed(void **state)
 {
@@ -362,6 +381,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		TEST(a_destruction_waits_for_the_last_reference),
 		TEST(a_close_waits_for_the_last_reference),
+		TEST(a_close_waits_for_the_last_submission),
 		TEST(a_close_waits_for_a_batch_that_is_being_destroyed),
 		TEST(what_is_no_batchs_value_finds_none),
 		TEST(generations_begin_anew_and_values_stay_values),
