@@ -210,7 +210,8 @@ static void a_deregistration_waits_for_a_submission_that_is_slow(void **state)
 	assert_false(cf_stream_refs_any());
 }
 
-static atomic_bool is_patient, waits;
+static atomic_bool is_patient;
+static _Atomic unsigned waits; /* that have begun */
 
 /* Seen from outside, or the linker of a sanitizer does not find them. */
 #pragma GCC visibility push(default)
@@ -229,7 +230,7 @@ int __wrap_pthread_cond_clockwait(pthread_cond_t *cond, pthread_mutex_t *lock,
 {
 	if (!atomic_load(&is_patient))
 		return __real_pthread_cond_clockwait(cond, lock, clock, until);
-	atomic_store(&waits, true);
+	atomic_fetch_add(&waits, 1);
 	return pthread_cond_wait(cond, lock);
 }
 
@@ -256,9 +257,53 @@ static void who_leaves_tells_who_waits_for_it(void **state)
 	assert_int_equal(cf_stream_ref_list(&known, 0), 0);
 	ref = cf_stream_ref_get(&known);
 	assert_ptr_equal(cf_stream_ref_unlist(&known), ref);
-	atomic_store(&waits, false);
+	atomic_store(&waits, 0);
 	atomic_store(&is_patient, true);
 	th_threads(2, leave_or_forget, ref);
+	atomic_store(&is_patient, false);
+}
+
+struct crowd {
+	struct cf_stream_ref *refs[3];
+	_Atomic unsigned nr_over;
+};
+
+static void leave_last_or_forget(void *arg, unsigned i)
+{
+	struct crowd *crowd = arg;
+
+	if (i) {
+		while (atomic_load(&waits) < i - 1)
+			sched_yield();
+		cf_stream_ref_wait(crowd->refs[i - 1]);
+		atomic_fetch_add(&crowd->nr_over, 1);
+		return;
+	}
+	while (atomic_load(&waits) < 3)
+		sched_yield();
+	for (unsigned nr = 0; nr < 3; nr++) {
+		cf_stream_ref_put(crowd->refs[2 - nr]);
+		while (atomic_load(&crowd->nr_over) <= nr)
+			sched_yield();
+	}
+}
+
+/* Those who began to wait sooner sleep on. */
+static void of_many_who_wait_the_right_one_is_told(void **state)
+{
+	struct crowd crowd = { .nr_over = 0 };
+	struct cf_place at = known;
+
+	(void)state;
+	for (uintptr_t i = 0; i < 3; i++) {
+		at.stream = (CUstream)((uintptr_t)STREAM + (i << 4));
+		assert_int_equal(cf_stream_ref_list(&at, 0), 0);
+		crowd.refs[i] = cf_stream_ref_get(&at);
+		assert_ptr_equal(cf_stream_ref_unlist(&at), crowd.refs[i]);
+	}
+	atomic_store(&waits, 0);
+	atomic_store(&is_patient, true);
+	th_threads(4, leave_last_or_forget, &crowd);
 	atomic_store(&is_patient, false);
 }
 
@@ -330,7 +375,7 @@ static void a_close_lets_go_who_waits_and_awaits_who_is_inside(void **state)
 	submitter = cf_stream_ref_get(&known);
 	in.ref = cf_stream_ref_unlist(&known);
 	assert_int_equal(cf_sops_enter(), 0);
-	atomic_store(&waits, false);
+	atomic_store(&waits, 0);
 	atomic_store(&is_patient, true);
 	th_threads(2, wait_inside_or_shut, &in);
 	atomic_store(&is_patient, false);
@@ -395,6 +440,7 @@ int main(void)
 		TEST(a_close_forgets_all_streams),
 		TEST(a_deregistration_waits_for_a_submission_that_is_slow),
 		TEST(who_leaves_tells_who_waits_for_it),
+		TEST(of_many_who_wait_the_right_one_is_told),
 		TEST(a_deregistration_awaits_the_bytes_of_what_is_over),
 		TEST(a_close_lets_go_who_waits_and_awaits_who_is_inside),
 		TEST(a_close_awaits_what_has_begun),
