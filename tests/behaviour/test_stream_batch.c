@@ -352,6 +352,29 @@ static void submit_halves(struct world *w, CUstream other)
 }
 
 /* Without bells a held stream's function holds up those of any other. */
+/* Without a kernel none is ordered of the one that an operation had before. */
+static void entries_may_lie_in_memory_of_any_kind(void **state)
+{
+	unsigned char *host = malloc(PART);
+	struct world w;
+
+	world_make(&w);
+	for (int i = 0; i < 100; i++) { /* more than there are operations */
+		assert_ok(submit(&w));
+		settle(&w);
+		assert_int_equal(reap_now(&w, CUFILE_COMPLETE, PART), NR);
+	}
+	th_mem_set(&w.mem, 0xee);
+	w.params[0].u.batch.devPtr_base = host;
+	assert_ok(submit(&w));
+	settle(&w);
+	assert_int_equal(reap_now(&w, CUFILE_COMPLETE, PART), NR);
+	th_equal("host memory", host, w.bytes, PART);
+	assert_memory(&w, PART, SIZE - PART, true);
+	world_end(&w);
+	free(host);
+}
+
 static void streams_of_one_batch_come_in_any_order(void **state)
 {
 	if (!fresh_bells())
@@ -772,6 +795,7 @@ static const struct fresh_test tests[] = {
 	FRESH(a_closed_driver_and_no_workers_are_refused),
 	FRESH(the_call_waits_for_nothing_and_copies_the_entries),
 	FRESH(who_reaps_waits_for_entries_that_wait_for_their_stream),
+	FRESH(entries_may_lie_in_memory_of_any_kind),
 	FRESH(streams_of_one_batch_come_in_any_order),
 	FRESH(a_file_that_goes_first_fails_its_entries_alone),
 	FRESH(all_files_gone_lets_the_stream_go_on),
