@@ -480,6 +480,7 @@ static void no_kernel_is_loaded_while_a_stream_waits(void **state)
 	assert_int_equal(fake->calls("cuLaunchKernel"), 0);
 	assert_int_equal(fake->calls("cuLaunchKernelEx"), 1);
 	assert_int_equal(th_ferry_launches(), 1);
+	assert_true(th_ferry_orders()); /* no copy of the driver moved them */
 	world_end(&w);
 }
 
