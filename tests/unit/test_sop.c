@@ -37,11 +37,15 @@ static atomic_bool ended_locked;
 
 static _Atomic unsigned nr_home, nr_ended;
 
+static unsigned begun_at_end; /* runs under way when docks are closed */
+
 #pragma GCC visibility push(default)
 void __real_cf_sops_lock(void);
 void __wrap_cf_sops_lock(void);
 void __real_cf_sops_unlock(void);
 void __wrap_cf_sops_unlock(void);
+void __real_cf_docks_close(void);
+void __wrap_cf_docks_close(void);
 void __real_cf_dock_give_back(struct cf_sop *sop);
 void __wrap_cf_dock_give_back(struct cf_sop *sop);
 void __real_cf_ferry_end(struct cf_ferry *ferry);
@@ -66,6 +70,12 @@ void __wrap_cf_sops_unlock(void)
 {
 	has_lock = false;
 	__real_cf_sops_unlock();
+}
+
+void __wrap_cf_docks_close(void)
+{
+	begun_at_end = cf_sops_begun();
+	__real_cf_docks_close();
 }
 
 void __wrap_cf_dock_give_back(struct cf_sop *sop)
@@ -543,6 +553,38 @@ static void one_that_has_begun_is_awaited_and_can_be_used_again(void **state)
 	th_close();
 }
 
+static void *end_when_closed(void *arg)
+{
+	atomic_bool *is_over = arg;
+
+	while (!atomic_load(&waits) && !atomic_load(is_over))
+		sched_yield();
+	cf_sops_lock();
+	cf_sops_end();
+	cf_sops_unlock();
+	return NULL;
+}
+
+/* Or what they move with would be left behind. */
+static void a_close_awaits_runs_before_it_ends_docks(void **state)
+{
+	atomic_bool is_over = false;
+	pthread_t thread;
+
+	(void)state;
+	th_open();
+	cf_sops_lock();
+	cf_sops_begin();
+	cf_sops_unlock();
+	atomic_store(&waits, false);
+	assert_int_equal(
+		pthread_create(&thread, NULL, end_when_closed, &is_over), 0);
+	th_close();
+	atomic_store(&is_over, true);
+	assert_int_equal(pthread_join(thread, NULL), 0);
+	assert_int_equal(begun_at_end, 0);
+}
+
 enum part { OWN_RUN, OTHER_RUN, GRAPH, NR_PARTS };
 
 static void ends(struct cf_sop *sop, struct cf_run *other, enum part part)
@@ -638,6 +680,7 @@ int main(void)
 		TEST(one_that_a_callback_awaited_comes_home_once),
 		TEST(only_batches_that_nobody_called_are_looked_after),
 		TEST(one_that_has_begun_is_awaited_and_can_be_used_again),
+		TEST(a_close_awaits_runs_before_it_ends_docks),
 		TEST(one_of_a_graph_goes_home_with_the_last_that_has_it),
 		TEST(one_that_nobody_would_carry_is_refused),
 	};
