@@ -6,6 +6,8 @@
 #include "engine/uncalled.h"
 
 #include <stdatomic.h>
+#include <sys/wait.h>
+#include <unistd.h>
 #include "core/context.h"
 #include "engine/batch.h"
 #include "engine/sop.h"
@@ -177,6 +179,26 @@ static void those_of_a_context_that_lives_stay(void **state)
 	world_end(&w);
 }
 
+static void a_child_looks_after_none_of_its_parent(void **state)
+{
+	struct world w;
+	int status;
+	pid_t pid;
+
+	(void)state;
+	world_make(&w);
+	pid = th_fork();
+	if (!pid)
+		_exit(cf_uncalled_any());
+	assert_int_equal(waitpid(pid, &status, 0), pid);
+	assert_int_equal(status, 0);
+	assert_true(cf_uncalled_any());
+	cf_sop_reached(w.sop);
+	reap(&w, CUFILE_COMPLETE, SIZE);
+	await_runs();
+	world_end(&w);
+}
+
 static void the_close_waits_for_no_function(void **state)
 {
 	struct world w;
@@ -199,6 +221,7 @@ int main(void)
 		TEST(nor_does_one_that_comes_after_the_close),
 		TEST(one_that_was_called_is_not_lost),
 		TEST(those_of_a_context_that_lives_stay),
+		TEST(a_child_looks_after_none_of_its_parent),
 		TEST(the_close_waits_for_no_function),
 	};
 
