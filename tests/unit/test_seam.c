@@ -24,6 +24,7 @@
 #include <sys/resource.h>
 #include <sys/statfs.h>
 #include <sys/syscall.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 static void *loader_open(const char *name, int flags);
@@ -326,6 +327,7 @@ static void a_mapping_of_a_file_is_the_files(void **state)
 	int fd = mkstemp(path), to_read = open(path, O_RDONLY | O_CLOEXEC);
 	char *mem = cf_os->map_anon(size);
 	void *all, *second, *seen;
+	pid_t pid;
 
 	(void)state;
 	assert_true(fd >= 0 && to_read >= 0);
@@ -346,6 +348,14 @@ static void a_mapping_of_a_file_is_the_files(void **state)
 	assert_int_equal(cf_os->map_anon_at(mem, size), 0);
 	assert_int_equal(mem[0], 0);
 	shows(fd, 0, "ab");
+	/* and a child has its own */
+	pid = fork();
+	if (!pid) {
+		mem[0] = 'f';
+		_exit(0);
+	}
+	assert_int_equal(waitpid(pid, NULL, 0), pid);
+	assert_int_equal(mem[0], 0);
 	assert_int_equal(cf_os->unmap(mem, size), 0);
 	assert_int_equal(cf_os->unmap(all, size), 0);
 	assert_int_equal(cf_os->unmap(second, size), 0);
