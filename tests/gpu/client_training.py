@@ -249,6 +249,6 @@ if __name__ == "__main__":
     place = pathlib.Path(sys.argv[1]) / "training"
     place.mkdir()
     (place / "data").write_bytes(os.urandom(PARTS * PART))
-    gpus = min(torch.cuda.device_count(), 2)
+    gpus = min(torch.cuda.device_count(), 4)
     torch.multiprocessing.spawn(main, (gpus, place), gpus)
     print(f"training on {gpus} GPUs: data equal")
