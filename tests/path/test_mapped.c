@@ -78,6 +78,21 @@ static void a_small_read_uses_a_window_but_opens_none(void **state)
 }
 
 /* Of a read across the end of what windows show only the front can be there. */
+/* The CPU would read it, which must not touch a mapping. */
+static void a_single_byte_of_a_mapping_goes_another_way(void **state)
+{
+	const size_t at = MW_CHUNK - 8191;
+
+	mw_begin();
+	mw_warm();
+	mw_read_is(mw_fh, 8192, at, mw_content + at, 8192);
+	assert_int_equal(mw_counts().stale, 0);
+	/* and nobody keeps its window */
+	cuFileHandleDeregister(mw_fh);
+	mw_all_are_closed();
+	mw_end();
+}
+
 static void a_read_counts_by_what_windows_can_show_of_it(void **state)
 {
 	size_t end = mw_pins ? MW_SIZE & -CF_PIN_GRANULE : MW_SIZE;
@@ -1494,6 +1509,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		TEST(the_second_read_maps_and_the_third_uses_what_is_kept),
 		TEST(a_small_read_uses_a_window_but_opens_none),
+		TEST(a_single_byte_of_a_mapping_goes_another_way),
 		TEST(a_read_counts_by_what_windows_can_show_of_it),
 		TEST(a_first_pass_in_small_steps_is_no_second_read),
 		TEST(asking_for_the_route_is_no_read),
