@@ -424,6 +424,17 @@ static void *deregister_late(void *arg)
 	return NULL;
 }
 
+/* While the thread waits for a server that is away; then that is back. */
+static void good_comes_and_goes(pthread_t waits, const struct th_file *good)
+{
+	wait_for_waiters(1);
+	cuFileHandleDeregister(th_handle(good->fd));
+	assert_false(server.blown);
+	server_is_back();
+	atomic_store(&closes_wait, false);
+	pthread_join(waits, NULL);
+}
+
 /* The second descriptor of one is closed, which writes to its server. */
 static void files_come_and_go_beside_one_whose_close_waits(void **state)
 {
@@ -443,12 +454,7 @@ static void files_come_and_go_beside_one_whose_close_waits(void **state)
 	atomic_store(&closes_wait, true);
 	assert_int_equal(pthread_create(&thread, NULL, deregister_late, &late),
 			 0);
-	wait_for_waiters(1);
-	cuFileHandleDeregister(th_handle(good.fd));
-	assert_false(server.blown);
-	server_is_back();
-	atomic_store(&closes_wait, false);
-	pthread_join(thread, NULL);
+	good_comes_and_goes(thread, &good);
 	assert_int_equal(th_count_fds(), fds);
 	th_file_end(&good);
 	th_file_end(&hung);
@@ -476,12 +482,7 @@ static void files_are_registered_beside_one_that_is_replaced(void **state)
 	atomic_store(&closes_wait, true);
 	assert_int_equal(pthread_create(&thread, NULL, register_late, &late),
 			 0);
-	wait_for_waiters(1);
-	cuFileHandleDeregister(th_handle(good.fd));
-	assert_false(server.blown);
-	server_is_back();
-	atomic_store(&closes_wait, false);
-	pthread_join(thread, NULL);
+	good_comes_and_goes(thread, &good);
 	assert_int_equal(late.err.err, 0);
 	cuFileHandleDeregister(late.fh);
 	th_file_end(&good);
