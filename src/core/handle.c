@@ -19,6 +19,7 @@
 #include <sys/sysmacros.h>
 #include "core/file_facts.h"
 #include "core/handle_table.h"
+#include "core/kept.h"
 #include "core/log.h"
 #include "core/twin.h"
 #include "core/windows.h"
@@ -87,9 +88,22 @@ static void free_locked(struct cf_handle_entry *entry)
 }
 
 /*
- * table_lock held, but released while wait_idle_locked waits, and while the
- * twin is closed, which may wait for the file's server.
+ * table_lock held, but released while twins are looked at and closed, which may
+ * wait for the server of dev's files.
  */
+static void close_twins_locked(const struct cf_twin_left *twin, bool all)
+{
+	struct cf_kept *kept = cf_kept_draw_locked(twin->dev, all);
+
+	if (twin->fd < 0 && !kept)
+		return;
+	pthread_mutex_unlock(&table_lock);
+	kept = cf_kept_leave(twin, cf_kept_sift(kept));
+	pthread_mutex_lock(&table_lock);
+	cf_kept_return_locked(kept);
+}
+
+/* table_lock held, but released while it waits. */
 static void retire_locked(struct cf_handle_entry *entry)
 {
 	struct cf_twin_left twin;
@@ -100,11 +114,7 @@ static void retire_locked(struct cf_handle_entry *entry)
 	wait_idle_locked(entry);
 	twin = cf_twin_take(&entry->handle);
 	free_locked(entry);
-	if (twin.fd < 0)
-		return;
-	pthread_mutex_unlock(&table_lock);
-	cf_twin_close(&twin);
-	pthread_mutex_lock(&table_lock);
+	close_twins_locked(&twin, false);
 }
 
 /*
@@ -184,6 +194,16 @@ void cf_handle_took_fd(int fd)
 	pthread_mutex_unlock(&table_lock);
 }
 
+int cf_handle_kept(const struct cf_handle *handle, int flags)
+{
+	int fd;
+
+	pthread_mutex_lock(&table_lock);
+	fd = cf_kept_take_locked(handle->dev, handle->ino, flags);
+	pthread_mutex_unlock(&table_lock);
+	return fd;
+}
+
 void cf_handle_replace(const CUfileDescr_t *descr,
 		       const struct cf_file_answer *answer)
 {
@@ -239,6 +259,8 @@ int cf_handle_deregister(CUfileHandle_t value)
 /* Waits also for handles whose deregister is still waiting for their IO. */
 void cf_handles_close(void)
 {
+	const struct cf_twin_left none = { .fd = -1 };
+
 	pthread_mutex_lock(&table_lock);
 	for (uint32_t i = 0; i < cf_handle_entries(); i++) {
 		if (cf_entry_is_live(cf_handle_entry_at(i)))
@@ -246,6 +268,7 @@ void cf_handles_close(void)
 		else
 			wait_idle_locked(cf_handle_entry_at(i));
 	}
+	close_twins_locked(&none, true);
 	pthread_mutex_unlock(&table_lock);
 }
 

@@ -123,6 +123,10 @@ void cf_handle_put_all(struct cf_handle *handle, unsigned nr);
  */
 void cf_handle_took_fd(int fd);
 
+/* A twin of the file with these flags that core/kept.h kept; -1: none. It is
+ * the caller's. Takes table_lock. */
+int cf_handle_kept(const struct cf_handle *handle, int flags);
+
 /* A number for log lines; stable while the handle lives. */
 unsigned cf_handle_number(const struct cf_handle *handle);
 /*

@@ -3,8 +3,8 @@
  * twin - opens the client's file once more, and picks one of the two.
  *
  * The twin is buffered if the client's descriptor is O_DIRECT, and O_DIRECT if
- * it is not. It is closed by the deregister and not before: closing any
- * descriptor of an inode drops the process's POSIX locks on it.
+ * it is not. It is closed by the deregister and not before, or later (kept.h):
+ * closing any descriptor of an inode drops the process's POSIX locks on it.
  *
  * Lock: reopen_lock, innermost, held for moments: who opens a handle's twin is
  * told of in the handle, for an open waits for a server that is away.
@@ -17,6 +17,7 @@
 #include <stdatomic.h>
 #include <stdio.h>
 #include <string.h>
+#include "core/kept.h"
 #include "core/log.h"
 #include "seam/frames.h"
 #include "seam/os.h"
@@ -70,6 +71,25 @@ static void log_refusal(const struct cf_handle *handle, int flags, int err,
 		       strerror(-err));
 }
 
+static int twin_flags(const struct cf_handle *handle)
+{
+	return (handle->open_flags ^ O_DIRECT) &
+	       ~(O_CREAT | O_EXCL | O_TRUNC | O_NOFOLLOW | O_TMPFILE);
+}
+
+/* What an earlier handle of the file had; -1: nothing. */
+static int kept_fd(const struct cf_handle *handle, int flags)
+{
+	const struct cf_twin_left left = {
+		.fd = cf_handle_kept(handle, flags),
+		.flags = flags,
+		.dev = handle->dev,
+		.ino = handle->ino,
+	};
+
+	return left.fd >= 0 && cf_kept_is_lost(&left) ? -1 : left.fd;
+}
+
 /*
  * Opens the same file once more with O_DIRECT flipped. By /proc unlinked and
  * renamed files are reached too. Not where the client has a write lease on its
@@ -77,8 +97,7 @@ static void log_refusal(const struct cf_handle *handle, int flags, int err,
  */
 static int reopen(const struct cf_handle *handle, enum cf_log_level level)
 {
-	int flags = (handle->open_flags ^ O_DIRECT) &
-		    ~(O_CREAT | O_EXCL | O_TRUNC | O_NOFOLLOW | O_TMPFILE);
+	int flags = twin_flags(handle);
 	char path[40];
 	int fd;
 
@@ -88,6 +107,9 @@ static int reopen(const struct cf_handle *handle, enum cf_log_level level)
 		       cf_handle_number(handle), handle->fd);
 		return -EBADF;
 	}
+	fd = kept_fd(handle, flags);
+	if (fd >= 0)
+		return fd;
 	snprintf(path, sizeof(path), CF_PROC_SELF "/fd/%d", handle->fd);
 	fd = cf_os->get_lease(handle->fd) == F_WRLCK ?
 		     -EBUSY :
@@ -198,18 +220,14 @@ struct cf_twin_left cf_twin_take(struct cf_handle *handle)
 {
 	struct cf_twin_left left = {
 		.fd = handle->twin,
+		.flags = twin_flags(handle),
+		.client = handle->fd,
 		.dev = handle->dev,
 		.ino = handle->ino,
 	};
 
 	handle->twin = -1;
 	return left;
-}
-
-void cf_twin_close(const struct cf_twin_left *left)
-{
-	if (left->fd >= 0 && !cf_os_is_lost(left->fd, left->dev, left->ino))
-		cf_os->close(left->fd);
 }
 
 /* A fork waits for no open; what one was about to keep, the child lacks. */

@@ -28,16 +28,15 @@ bool cf_twin_is(const struct cf_handle *handle, int fd);
 
 /* A twin that no handle has any more. */
 struct cf_twin_left {
-	int fd; /* -1: there was none */
+	int fd;	    /* -1: there was none */
+	int flags;  /* that it was opened with */
+	int client; /* the descriptor that was registered */
 	dev_t dev;
 	ino_t ino;
 };
 
 /* Takes the twin from a handle that no request holds. */
 struct cf_twin_left cf_twin_take(struct cf_handle *handle);
-/* Closes it if its number still names it; a server that is away is waited for.
- */
-void cf_twin_close(const struct cf_twin_left *left);
 
 /* In the child of a fork: those who opened are not there. */
 void cf_twins_fork_child(void);

@@ -131,6 +131,18 @@ static int os_get_lease(int fd)
 	return lease < 0 ? -errno : lease;
 }
 
+/* To an owner of its own, a file's descriptor, all locks are another's. */
+static int os_record_locks(int fd)
+{
+	struct flock lock = { .l_type = F_WRLCK, .l_whence = SEEK_SET };
+
+	if (fcntl(fd, F_OFD_GETLK, &lock) < 0)
+		return -errno;
+	if (lock.l_type == F_UNLCK)
+		return CF_LOCKS_NONE;
+	return lock.l_pid == getpid() ? CF_LOCKS_OWN : CF_LOCKS_OTHER;
+}
+
 static int os_ioctl(int fd, unsigned long request, void *arg)
 {
 	int answer = ioctl(fd, request, arg);
@@ -263,6 +275,7 @@ const struct cf_os cf_os_real = {
 	.fstatfs = os_fstatfs,
 	.get_flags = os_get_flags,
 	.get_lease = os_get_lease,
+	.record_locks = os_record_locks,
 	.ioctl = os_ioctl,
 	.cachestat = os_cachestat,
 	.read_ahead = os_read_ahead,

@@ -24,6 +24,9 @@ struct cf_cachestat {
 	uint64_t cached, dirty, writeback, evicted, recently_evicted;
 };
 
+/* Whose record locks (POSIX) a file has. Another's may hide our own. */
+enum cf_locks { CF_LOCKS_NONE, CF_LOCKS_OWN, CF_LOCKS_OTHER };
+
 struct cf_os {
 	int (*open)(const char *path, int flags, mode_t mode);
 	int (*close)(int fd);
@@ -43,6 +46,8 @@ struct cf_os {
 	int (*fstatfs)(int fd, struct statfs *fs);
 	int (*get_flags)(int fd); /* fcntl(F_GETFL) */
 	int (*get_lease)(int fd); /* fcntl(F_GETLEASE) */
+	/* enum cf_locks, or -errno; a server may be asked */
+	int (*record_locks)(int fd);
 	int (*ioctl)(int fd, unsigned long request, void *arg);
 	/* what is in the page cache of [off, off + len); len 0: to the end */
 	int (*cachestat)(int fd, off_t off, size_t len,

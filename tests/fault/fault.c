@@ -47,6 +47,7 @@ const char *fault_name(enum fault_call call)
 		[FAULT_FSTATFS] = "fstatfs",
 		[FAULT_GET_FLAGS] = "get_flags",
 		[FAULT_GET_LEASE] = "get_lease",
+		[FAULT_RECORD_LOCKS] = "record_locks",
 		[FAULT_IOCTL] = "ioctl",
 		[FAULT_CACHESTAT] = "cachestat",
 		[FAULT_READ_AHEAD] = "read_ahead",
@@ -300,6 +301,12 @@ static int fault_madvise(void *mem, size_t size, int advice)
 					    behind->madvise(mem, size, advice);
 }
 
+static int fault_record_locks(int fd)
+{
+	return should_fail(FAULT_RECORD_LOCKS) ? -rule.err :
+						 behind->record_locks(fd);
+}
+
 static int fault_ioctl(int fd, unsigned long request, void *arg)
 {
 	return should_fail(FAULT_IOCTL) ? -rule.err :
@@ -435,6 +442,7 @@ static const struct cf_os faulty = {
 	.fstatfs = fault_fstatfs,
 	.get_flags = fault_get_flags,
 	.get_lease = fault_get_lease,
+	.record_locks = fault_record_locks,
 	.ioctl = fault_ioctl,
 	.cachestat = fault_cachestat,
 	.read_ahead = fault_read_ahead,

@@ -284,6 +284,7 @@ static void system_calls_answer_minus_errno(void **state)
 	assert_int_equal(cf_os->fstatfs(-1, &fs), -EBADF);
 	assert_int_equal(cf_os->get_flags(-1), -EBADF);
 	assert_int_equal(cf_os->get_lease(-1), -EBADF);
+	assert_int_equal(cf_os->record_locks(-1), -EBADF);
 	assert_int_equal(cf_os->unmap((void *)1, 4096), -EINVAL);
 	assert_null(cf_os->map_anon(0));
 	assert_null(cf_os->getenv("NO_SUCH_VARIABLE_HERE"));

@@ -19,6 +19,7 @@ static struct cf_os sly;
 static int swap_fd, swap_with; /* at the next open, if not -1 */
 static int opened, closed;
 static int id_err, lease;
+static int locks; /* what the kernel says, if not -1 */
 
 /* The client is quicker than the open, and has another file there. */
 static int open_late(const char *path, int flags, mode_t mode)
@@ -46,6 +47,11 @@ static int answer_lease(int fd)
 	return lease;
 }
 
+static int maybe_locks(int fd)
+{
+	return locks == -1 ? cf_os_real.record_locks(fd) : locks;
+}
+
 static int setup(void **state)
 {
 	(void)state;
@@ -54,10 +60,11 @@ static int setup(void **state)
 	sly.close = note_close;
 	sly.file_id = maybe_file_id;
 	sly.get_lease = answer_lease;
+	sly.record_locks = maybe_locks;
 	cf_os = &sly;
 	id_err = 0;
 	lease = F_UNLCK;
-	swap_with = opened = closed = -1;
+	swap_with = opened = closed = locks = -1;
 	return 0;
 }
 
@@ -76,19 +83,24 @@ struct world {
 	int fds; /* open, before anything is done */
 };
 
-static void world_of(struct world *w, enum th_file_kind kind)
+static void register_file(struct world *w)
 {
 	CUfileDescr_t descr = { .type = CU_FILE_HANDLE_TYPE_OPAQUE_FD };
 	struct cf_file_answer answer;
 
-	th_file_make(&w->file, kind, O_RDWR, "mine", 4);
-	th_file_make(&w->other, TH_BUFFERED, O_RDWR, "not mine", 8);
 	descr.handle.fd = w->file.fd;
 	cf_file_ask(&descr, &answer);
 	assert_int_equal(cf_handle_register(&descr, &answer, false, &w->value),
 			 0);
 	w->handle = cf_handle_get(w->value);
 	assert_non_null(w->handle);
+}
+
+static void world_of(struct world *w, enum th_file_kind kind)
+{
+	th_file_make(&w->file, kind, O_RDWR, "mine", 4);
+	th_file_make(&w->other, TH_BUFFERED, O_RDWR, "not mine", 8);
+	register_file(w);
 	swap_fd = w->file.fd;
 	w->fds = th_count_fds();
 	opened = closed = -1;
@@ -396,6 +408,138 @@ static void where_the_kernel_does_not_say_another_call_does(void **state)
 	assert_int_equal(close(twin), 0);
 }
 
+/* ------------------------------------------------------------ record locks */
+
+static int lock_file(int fd, short type)
+{
+	struct flock lock = { .l_type = type, .l_whence = SEEK_SET };
+
+	return fcntl(fd, F_SETLK, &lock);
+}
+
+/* Whether this process has locks on the file, as another would find it. */
+static bool has_locks(const struct world *w)
+{
+	return cf_os_real.record_locks(w->file.plain) == CF_LOCKS_OWN;
+}
+
+static void deregister(const struct world *w)
+{
+	cf_handle_put(w->handle);
+	assert_int_equal(cf_handle_deregister(w->value), 0);
+}
+
+/* Deregistered while the client has a lock. */
+static int locked_twin(struct world *w)
+{
+	int twin;
+
+	world_make(w);
+	twin = twin_of(w);
+	assert_int_equal(lock_file(w->file.fd, F_WRLCK), 0);
+	deregister(w);
+	assert_int_equal(closed, -1);
+	assert_true(has_locks(w));
+	return twin;
+}
+
+static void unlocked_world_end(struct world *w)
+{
+	assert_int_equal(lock_file(w->file.fd, F_UNLCK), 0);
+	cf_handles_close();
+	th_file_end(&w->file);
+	th_file_end(&w->other);
+}
+
+static void record_locks_outlive_the_handle(void **state)
+{
+	struct world w;
+	int twin = locked_twin(&w);
+
+	cf_handles_close();
+	assert_true(has_locks(&w));
+	/* closed with the next handle that goes, though that has no twin */
+	assert_int_equal(lock_file(w.file.fd, F_UNLCK), 0);
+	register_file(&w);
+	world_end(&w);
+	assert_int_equal(closed, twin);
+}
+
+static void the_next_handle_gets_what_was_kept(void **state)
+{
+	struct world w;
+	int twin = locked_twin(&w);
+
+	for (int i = 0; i < 3; i++) {
+		register_file(&w);
+		opened = -1;
+		assert_int_equal(cf_twin_fd(w.handle, CF_VIA_DIRECT, true),
+				 twin);
+		assert_int_equal(opened, -1);
+		deregister(&w);
+		assert_true(has_locks(&w));
+	}
+	assert_int_equal(th_count_fds(), w.fds + 1);
+	unlocked_world_end(&w);
+	assert_int_equal(closed, twin);
+}
+
+/* The client closed all that it found, and has one of its own there. */
+static void take_number_of_kept(bool same_file)
+{
+	struct world w;
+	int twin = locked_twin(&w);
+
+	assert_int_equal(dup2(same_file ? w.file.fd : w.other.fd, twin), twin);
+	register_file(&w);
+	assert_int_not_equal(cf_twin_fd(w.handle, CF_VIA_DIRECT, true), twin);
+	deregister(&w);
+	expect_others(&w);
+	unlocked_world_end(&w);
+	assert_int_not_equal(closed, twin);
+	assert_int_equal(close(twin), 0);
+}
+
+static void what_was_kept_and_closed_is_nobodys(void **state)
+{
+	take_number_of_kept(false);
+	take_number_of_kept(true);
+}
+
+/* Which may hide one of ours, but not once the client has closed the file. */
+static void locks_of_others_keep_it_until_the_client_closes_the_file(
+	void **state)
+{
+	struct world w;
+	int twin;
+
+	world_make(&w);
+	twin = twin_of(&w);
+	locks = CF_LOCKS_OTHER;
+	deregister(&w);
+	cf_handles_close();
+	assert_int_equal(closed, -1);
+	close(w.file.fd);
+	w.file.fd = -1;
+	cf_handles_close();
+	assert_int_equal(closed, twin);
+	th_file_end(&w.file);
+	th_file_end(&w.other);
+}
+
+/* By a kernel or a sandbox without such a call. */
+static void where_locks_are_not_told_the_twin_is_closed(void **state)
+{
+	struct world w;
+	int twin;
+
+	world_make(&w);
+	twin = twin_of(&w);
+	locks = -EINVAL;
+	world_end(&w);
+	assert_int_equal(closed, twin);
+}
+
 #define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
 
 int main(void)
@@ -415,6 +559,11 @@ int main(void)
 		TEST(a_small_read_opens_one_in_whose_place_is_a_pipe),
 		TEST(no_twin_is_opened_for_a_file_that_was_closed),
 		TEST(where_the_kernel_does_not_say_another_call_does),
+		TEST(record_locks_outlive_the_handle),
+		TEST(the_next_handle_gets_what_was_kept),
+		TEST(what_was_kept_and_closed_is_nobodys),
+		TEST(locks_of_others_keep_it_until_the_client_closes_the_file),
+		TEST(where_locks_are_not_told_the_twin_is_closed),
 	};
 
 	th_start(60);
