@@ -222,10 +222,10 @@ static void a_full_disk_answers_the_bytes_that_made_it(void **state)
 	th_close();
 }
 
-/* The kernel would end this program, as nobody has asked for SIGXFSZ. */
-static void a_file_size_limit_answers_the_bytes_that_made_it(void **state)
+/* Above an odd limit O_DIRECT is refused, as the rest is no whole block. */
+static void limit_file_size(enum th_mem_kind kind, enum th_file_kind file_kind,
+			    size_t most)
 {
-	enum th_mem_kind kind = kind_of(state);
 	unsigned char *bytes = th_bytes(SIZE);
 	struct rlimit old, limit;
 	struct th_file file;
@@ -234,11 +234,11 @@ static void a_file_size_limit_answers_the_bytes_that_made_it(void **state)
 
 	th_mem_alloc(&mem, kind, SIZE);
 	th_mem_put(&mem, 0, bytes, SIZE);
-	th_file_make(&file, TH_BUFFERED, O_RDWR, NULL, 0);
+	th_file_make(&file, file_kind, O_RDWR, NULL, 0);
 	fh = th_handle(file.fd);
 	assert_int_equal(getrlimit(RLIMIT_FSIZE, &old), 0);
 	limit = old;
-	limit.rlim_cur = 2 * TH_MIB;
+	limit.rlim_cur = most;
 	assert_int_equal(setrlimit(RLIMIT_FSIZE, &limit), 0);
 	write_into_limited(&mem, fh, &file, bytes, EFBIG);
 	assert_int_equal(setrlimit(RLIMIT_FSIZE, &old), 0);
@@ -246,6 +246,16 @@ static void a_file_size_limit_answers_the_bytes_that_made_it(void **state)
 	th_mem_free(&mem);
 	th_file_end(&file);
 	free(bytes);
+}
+
+/* The kernel would end this program, as nobody has asked for SIGXFSZ. */
+static void a_file_size_limit_answers_the_bytes_that_made_it(void **state)
+{
+	enum th_mem_kind kind = kind_of(state);
+
+	limit_file_size(kind, TH_BUFFERED, 2 * TH_MIB);
+	limit_file_size(kind, TH_ODIRECT, 2 * TH_MIB);
+	limit_file_size(kind, TH_ODIRECT, 2 * TH_MIB - 777);
 	th_close();
 }
 
