@@ -114,7 +114,7 @@ static void read_into_command(const char *src, size_t size)
 
 	if (!size || size > COMMAND_MAX || !FC_LOCKED(is_pages((uintptr_t)src)))
 		return;
-	for (; src < end; src += FC_PAGE - (uintptr_t)src % FC_PAGE)
+	for (; src < end; src += fc_page() - (uintptr_t)src % fc_page())
 		(void)*(const volatile char *)src;
 }
 

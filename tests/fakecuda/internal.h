@@ -37,7 +37,7 @@
 #define MADV_POPULATE_WRITE 23
 #endif
 
-enum { FC_MAX_GPUS = 16, FC_STACK = 64, FC_PAGE = 4096 };
+enum { FC_MAX_GPUS = 16, FC_STACK = 64 };
 
 /* --- handles: what a client holds instead of a pointer to our objects */
 
@@ -251,6 +251,7 @@ struct fc_range {
 int fc_range_new(enum fc_mem kind, size_t size, struct fc_ctx *ctx, int dev,
 		 struct fc_range **out);
 int fc_range_insert(struct fc_range *r);
+size_t fc_page(void); /* bytes of the kernel's */
 struct fc_range *fc_range_at(uint64_t addr);
 struct fc_range *fc_range_after(uint64_t addr);
 struct fc_range *fc_range_live(uint64_t addr);

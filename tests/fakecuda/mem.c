@@ -190,9 +190,8 @@ CUresult cuMemFreeHost(void *ptr)
  */
 static bool can_pin(void *ptr, size_t size, bool read_only)
 {
-	uintptr_t from = (uintptr_t)ptr & ~(uintptr_t)(FC_PAGE - 1);
-	uintptr_t to = ((uintptr_t)ptr + size + FC_PAGE - 1) &
-		       ~(uintptr_t)(FC_PAGE - 1);
+	uintptr_t from = (uintptr_t)ptr & -fc_page();
+	uintptr_t to = ((uintptr_t)ptr + size + fc_page() - 1) & -fc_page();
 
 	if (madvise((void *)from, to - from,
 		    read_only ? MADV_POPULATE_READ : MADV_POPULATE_WRITE) == 0)

@@ -143,7 +143,8 @@ static bool is_there(int fd, uintptr_t addr)
 
 	return fd < 0 ||
 	       pread(fd, &word, sizeof(word),
-		     (off_t)(addr / FC_PAGE * sizeof(word))) != sizeof(word) ||
+		     (off_t)(addr / fc_page() * sizeof(word))) !=
+		       sizeof(word) ||
 	       word & PRESENT;
 }
 
@@ -163,7 +164,7 @@ static void copy_by_page(char *to, const char *from, size_t size)
 	int fd = open("/proc/self/pagemap", O_RDONLY | O_CLOEXEC);
 
 	while (size) {
-		size_t n = FC_PAGE - (uintptr_t)from % FC_PAGE;
+		size_t n = fc_page() - (uintptr_t)from % fc_page();
 
 		if (n > size)
 			n = size;

@@ -188,9 +188,9 @@ static int export(int *out, uint64_t addr, size_t size)
 	if (result)
 		return result;
 	r = fc_range_live(addr);
-	if (!out || !r || fc_is_host_kind(r) || size == 0 || addr % FC_PAGE ||
-	    size % FC_PAGE ||
-	    addr - r->base + size > ((r->size + FC_PAGE - 1) & -FC_PAGE))
+	if (!out || !r || fc_is_host_kind(r) || size == 0 || addr % fc_page() ||
+	    size % fc_page() ||
+	    addr - r->base + size > ((r->size + fc_page() - 1) & -fc_page()))
 		return CF_CU_INVALID_VALUE;
 	fd = r->kind == MEM_VMM ? r->phys->fd : r->fd;
 	if (fc.no_dmabuf || r->kind == MEM_POOL || addr != r->base || fd < 0)

@@ -35,6 +35,11 @@ static int nr_fds;
 static unsigned int nr_small;
 static pthread_cond_t idle_cond = PTHREAD_COND_INITIALIZER;
 
+size_t fc_page(void)
+{
+	return (size_t)sysconf(_SC_PAGESIZE);
+}
+
 /* Index of the first range that begins above addr. */
 static size_t above(uint64_t addr)
 {
@@ -183,8 +188,8 @@ static void *reserve(size_t len, size_t align)
 	skip = (align - (uintptr_t)p % align) % align;
 	if (skip)
 		munmap(p, skip);
-	if (align - skip > FC_PAGE)
-		munmap(p + skip + len + FC_PAGE, align - skip - FC_PAGE);
+	if (align - skip > fc_page())
+		munmap(p + skip + len + fc_page(), align - skip - fc_page());
 	return p + skip;
 }
 
@@ -228,7 +233,7 @@ static void drop_fd(struct fc_range *r)
 static int no_memory(struct fc_range *r)
 {
 	if (r->va)
-		munmap(r->va, r->map_len + FC_PAGE);
+		munmap(r->va, r->map_len + fc_page());
 	drop_fd(r);
 	free(r);
 	return CF_CU_OUT_OF_MEMORY;
@@ -250,8 +255,8 @@ int fc_range_new(enum fc_mem kind, size_t size, struct fc_ctx *ctx, int dev,
 	r->ctx = ctx;
 	r->dev = dev;
 	r->fd = -1;
-	r->map_len = (shift + size + FC_PAGE - 1) & ~(size_t)(FC_PAGE - 1);
-	r->va = reserve(r->map_len, size >= BIG ? BIG : FC_PAGE);
+	r->map_len = (shift + size + fc_page() - 1) & -fc_page();
+	r->va = reserve(r->map_len, size >= BIG ? BIG : fc_page());
 	if (!r->va || !(device ? map_device(r, shift) : map_host(r)))
 		return no_memory(r);
 	r->base = (uint64_t)(uintptr_t)r->va + shift;
@@ -293,7 +298,7 @@ void fc_range_release(struct fc_range *r)
 	if (!r->evicted)
 		return;
 	if (r->va)
-		munmap(r->va, r->map_len + FC_PAGE);
+		munmap(r->va, r->map_len + fc_page());
 	free(r);
 }
 

@@ -339,38 +339,41 @@ static void read_only_registration_is_no_target(void **state)
 /* A GPU reads the pages that were pinned, whatever the CPU has there by now. */
 static void copy_of_a_file_page_that_went_is_what_it_was(void **state)
 {
+	size_t page = (size_t)sysconf(_SC_PAGESIZE), size = 2 * page;
 	int fd = memfd_create("test", MFD_CLOEXEC);
-	CUdeviceptr d = new_mem(8192);
-	unsigned char got[8192];
+	CUdeviceptr d = new_mem(size);
+	unsigned char *got = malloc(size);
 	char *p;
 
 	(void)state;
-	assert_int_equal(ftruncate(fd, 8192), 0);
+	assert_non_null(got);
+	assert_int_equal(ftruncate(fd, (off_t)size), 0);
 	assert_int_equal(pwrite(fd, "old", 3, 0), 3);
-	assert_int_equal(pwrite(fd, "old", 3, 4096), 3);
-	p = mmap(NULL, 8192, PROT_READ, MAP_SHARED, fd, 0);
+	assert_int_equal(pwrite(fd, "old", 3, (off_t)page), 3);
+	p = mmap(NULL, size, PROT_READ, MAP_SHARED, fd, 0);
 	assert_ptr_not_equal(p, MAP_FAILED);
-	FAILS(cuMemHostRegister(p, 8192, 0), 1);
-	OK(cuMemHostRegister(p, 8192, CF_CU_MEMHOSTREGISTER_READ_ONLY));
+	FAILS(cuMemHostRegister(p, size, 0), 1);
+	OK(cuMemHostRegister(p, size, CF_CU_MEMHOSTREGISTER_READ_ONLY));
 	assert_int_equal(pwrite(fd, "new", 3, 0), 3); /* into the same page */
-	assert_int_equal(ftruncate(fd, 4096), 0);
-	assert_int_equal(ftruncate(fd, 8192), 0);
-	OK(cuMemcpyHtoDAsync(d, p, 8192, NULL));
+	assert_int_equal(ftruncate(fd, (off_t)page), 0);
+	assert_int_equal(ftruncate(fd, (off_t)size), 0);
+	OK(cuMemcpyHtoDAsync(d, p, size, NULL));
 	OK(cuCtxSynchronize());
-	assert_int_equal(fakecuda_read(d, got, sizeof(got)), 0);
+	assert_int_equal(fakecuda_read(d, got, size), 0);
 	assert_memory_equal(got, "new", 3);
-	assert_memory_equal(got + 4096, "old", 4);
-	assert_memory_equal(p + 4096, "\0\0\0", 4);
-	OK(cuMemcpyHtoDAsync(d, p + 4095, 4097, NULL));
+	assert_memory_equal(got + page, "old", 4);
+	assert_memory_equal(p + page, "\0\0\0", 4);
+	OK(cuMemcpyHtoDAsync(d, p + page - 1, page + 1, NULL));
 	OK(cuCtxSynchronize());
-	assert_int_equal(fakecuda_read(d, got, sizeof(got)), 0);
+	assert_int_equal(fakecuda_read(d, got, size), 0);
 	assert_memory_equal(got + 1, "old", 4);
 	assert_int_equal(fakecuda_descriptors(), 2);
 	OK(cuMemHostUnregister(p));
 	assert_int_equal(fakecuda_descriptors(), 0);
 	OK(cuMemFree(d));
-	munmap(p, 8192);
+	munmap(p, size);
 	close(fd);
+	free(got);
 }
 
 /* Who unregisters has been told off, and is given time not to wait. */
@@ -569,6 +572,7 @@ static void vmm_refuses_what_does_not_fit(void **state)
 
 static void dmabuf_shows_the_same_bytes(void **state)
 {
+	size_t page = (size_t)sysconf(_SC_PAGESIZE);
 	CUdeviceptr p = new_mem(2 * MIB);
 	int fd = -1;
 	char *view;
@@ -581,8 +585,8 @@ static void dmabuf_shows_the_same_bytes(void **state)
 	assert_int_equal(peek(p + 77), 42);
 	munmap(view, 2 * MIB);
 	close(fd);
-	FAILS(cuMemGetHandleForAddressRange(&fd, p + 1, 4096, 1, 0), 1);
-	FAILS(cuMemGetHandleForAddressRange(&fd, p + 4096, 4096, 1, 0),
+	FAILS(cuMemGetHandleForAddressRange(&fd, p + 1, page, 1, 0), 1);
+	FAILS(cuMemGetHandleForAddressRange(&fd, p + page, page, 1, 0),
 	      CF_CU_NOT_SUPPORTED);
 	OK(cuMemFree(p));
 }
