@@ -693,6 +693,11 @@ const char *th_shm_dir(void)
 	return temp_dir(shm_dir, sizeof(shm_dir), "/dev/shm");
 }
 
+size_t th_page(void)
+{
+	return (size_t)sysconf(_SC_PAGESIZE);
+}
+
 static void make_memfd(struct th_file *file, int accmode)
 {
 	char path[64];

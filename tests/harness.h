@@ -279,6 +279,8 @@ void th_cells(struct CMUnitTest tests[TH_NR_CELLS], const char *what,
 			kind \
 		} \
 	}
+/* Bytes of a page of the page cache; of 64 KiB in tests with path/pages.c. */
+size_t th_page(void);
 /* Whether windows may show it: the kernel has cachestat, and the file system is
  * one that core/windows_look.c trusts. */
 bool th_file_mappable(const struct th_file *file);

@@ -84,6 +84,7 @@ static void a_refusal_behind_some_bytes_is_one_too(void **state)
 
 static void other_errors_are_the_requests_own(void **state)
 {
+	size_t head = th_page() - 100;
 	const char *why;
 	struct aw_world w;
 
@@ -93,11 +94,10 @@ static void other_errors_are_the_requests_own(void **state)
 	errno = 0;
 	assert_int_equal(cuFileWrite(w.fh, w.mem.ptr, AW_SIZE, 0, 0), -1);
 	assert_int_equal(errno, ENOSPC);
-	/* what lies before the first whole block has gone another way */
-	assert_int_equal(cuFileWrite(w.fh, w.mem.ptr, TH_MIB, 100, 100),
-			 AW_BLOCK - 100);
+	/* what lies before the first whole page has gone another way */
+	assert_int_equal(cuFileWrite(w.fh, w.mem.ptr, TH_MIB, 100, 100), head);
 	atomic_store(&aw_refusal, 0);
-	th_mem_get(&w.mem, 100, w.content + 100, AW_BLOCK - 100);
+	th_mem_get(&w.mem, 100, w.content + 100, head);
 	th_file_get(&w.file, 0, w.got, AW_SIZE);
 	th_equal("the file", w.got, w.content, AW_SIZE);
 	assert_string_equal(aw_path_of(&w, true, AW_SIZE, 0, 0, &why), "alias");
@@ -282,6 +282,8 @@ static void batch_is_right(struct aw_world *w, CUfileOpcode_t opcode)
 
 static void a_batch_of_whole_blocks_goes_straight(void **state)
 {
+	/* of a write with edges whole pages go, and it may have none */
+	unsigned writes = th_page() < EACH ? NR : NR - NR / 3;
 	struct aw_world w;
 
 	aw_begin(&w, AW_HONEST, TH_ODIRECT);
@@ -289,7 +291,7 @@ static void a_batch_of_whole_blocks_goes_straight(void **state)
 	assert_true(atomic_load(&aw_straight) >= NR);
 	atomic_store(&aw_straight, 0);
 	batch_is_right(&w, CUFILE_WRITE);
-	assert_true(atomic_load(&aw_straight) >= NR);
+	assert_true(atomic_load(&aw_straight) >= writes);
 	/* the CPU would fetch edges over the bus */
 	assert_int_equal(atomic_load(&aw_edges), 0);
 	aw_end(&w);

@@ -81,17 +81,25 @@ static void closed_descriptor_is_ebadf(void **state)
 	th_close();
 }
 
-/* A page that is mapped, then one that is not. */
+/* The last 4096 bytes of a page that is mapped, then one that is not. */
 static char *page_and_hole(int prot)
 {
-	char *p = mmap(NULL, 8192, PROT_READ | PROT_WRITE,
+	size_t page = th_page();
+	char *p = mmap(NULL, 2 * page, PROT_READ | PROT_WRITE,
 		       MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 
 	assert_ptr_not_equal(p, MAP_FAILED);
-	memset(p, 0x5a, 8192);
-	assert_int_equal(mprotect(p, 4096, prot), 0);
-	assert_int_equal(munmap(p + 4096, 4096), 0);
-	return p;
+	memset(p, 0x5a, 2 * page);
+	assert_int_equal(mprotect(p, page, prot), 0);
+	assert_int_equal(munmap(p + page, page), 0);
+	return p + page - 4096;
+}
+
+static void page_free(char *p)
+{
+	size_t page = th_page();
+
+	assert_int_equal(munmap(p + 4096 - page, page), 0);
 }
 
 static void bad_host_address_is_efault(void **state)
@@ -116,7 +124,7 @@ static void bad_host_address_is_efault(void **state)
 	assert_int_equal(th_file_size(&file), 65536);
 	cuFileHandleDeregister(fh);
 	th_file_end(&file);
-	munmap(p, 4096);
+	page_free(p);
 	free(bytes);
 	th_close();
 }
@@ -140,7 +148,7 @@ static void a_read_into_read_only_memory_is_efault(void **state)
 	th_all("written from read-only memory", got, 0x5a, 4096);
 	cuFileHandleDeregister(fh);
 	th_file_end(&file);
-	munmap(p, 4096);
+	page_free(p);
 	free(bytes);
 	th_close();
 }
@@ -166,7 +174,7 @@ static void a_hole_in_the_middle_of_host_memory_is_never_success(void **state)
 		th_equal("the part before the hole", p, bytes, (size_t)n);
 	cuFileHandleDeregister(fh);
 	th_file_end(&file);
-	munmap(p, 4096);
+	page_free(p);
 	free(bytes);
 	th_close();
 }

@@ -389,7 +389,7 @@ static void pages_that_were_just_written_count_as_cached(void **state)
 	ocf_explain_t e;
 
 	plain_bench(&b);
-	e = ask(&b, OCF_READ, TH_MIB, 4096, 0);
+	e = ask(&b, OCF_READ, TH_MIB, (off_t)th_page(), 0);
 	if (e.cached_bytes != OCF_UNKNOWN)
 		assert_int_equal(e.cached_bytes, TH_MIB);
 	e = ask(&b, OCF_READ, TH_MIB, ROOM, 0);

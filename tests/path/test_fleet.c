@@ -13,7 +13,7 @@
 #include "seam/uring.h"
 #include "windows.h"
 
-#define BLOCK 4096
+#define BLOCK th_page() /* a write of less is in no ring */
 
 /* ------------------------------------------------------ a ring that counts */
 

@@ -235,7 +235,8 @@ static bool all_clean(void)
 {
 	struct cf_cachestat stat = ask();
 
-	return stat.cached == SIZE / BLOCK && !stat.dirty && !stat.writeback;
+	return stat.cached == SIZE / th_page() && !stat.dirty &&
+	       !stat.writeback;
 }
 
 static void read_at(size_t off, size_t size)
@@ -313,6 +314,8 @@ static void what_is_cached_and_clean_is_not_read_again(void **state)
 
 static void what_is_not_cached_comes_from_the_disk(void **state)
 {
+	const size_t page = th_page();
+
 	init(NULL, TH_ODIRECT);
 	drop(0, SIZE);
 	read_at(0, 8 * TH_MIB);
@@ -323,7 +326,7 @@ static void what_is_not_cached_comes_from_the_disk(void **state)
 	/* a page is missing: at the front, in the middle, at the end */
 	for (size_t at = 0; at < 3; at++) {
 		cache();
-		drop(at * (4 * TH_MIB - BLOCK / 2) / BLOCK * BLOCK, BLOCK);
+		drop(at * (4 * TH_MIB - page / 2) / page * page, page);
 		read_at(0, 8 * TH_MIB);
 		went(8 * TH_MIB, 0);
 	}
@@ -649,15 +652,16 @@ static void the_last_offsets_leave_a_direct_file_direct(void **state)
 
 static void a_buffered_file_is_read_through_the_page_cache(void **state)
 {
+	const size_t all = SIZE / th_page();
+
 	init(NULL, TH_BUFFERED);
 	drop(0, SIZE);
 	read_at(0, SIZE);
 	went(0, SIZE);
 	/* the kernel may take them back at any time, and did take two */
-	for (unsigned lap = 0; lap < 100 && cached_pages() < SIZE / BLOCK / 2;
-	     lap++)
+	for (unsigned lap = 0; lap < 100 && cached_pages() < all / 2; lap++)
 		read_at(0, SIZE);
-	assert_in_range(cached_pages(), SIZE / BLOCK / 2, SIZE / BLOCK);
+	assert_in_range(cached_pages(), all / 2, all);
 	fini();
 }
 

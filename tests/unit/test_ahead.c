@@ -28,8 +28,8 @@ static int cache_of_the_test(int fd, off_t off, size_t len,
 			     struct cf_cachestat *out)
 {
 	assert_int_equal(fd, handle.fd);
-	assert_int_equal(off, OFF / 4096 * 4096);
-	assert_int_equal(len, 4096);
+	assert_int_equal(off, OFF / th_page() * th_page());
+	assert_int_equal(len, th_page());
 	looked++;
 	*out = (struct cf_cachestat){ .cached = there };
 	return 0;

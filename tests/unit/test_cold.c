@@ -27,8 +27,8 @@ static int cache_of_the_test(int fd, off_t off, size_t len,
 	bool last = off > (off_t)OFF;
 
 	assert_int_equal(fd, handle.fd);
-	assert_int_equal(off, last ? OFF + SIZE - 4096 : OFF);
-	assert_int_equal(len, 4096);
+	assert_int_equal(off, last ? OFF + SIZE - th_page() : OFF);
+	assert_int_equal(len, th_page());
 	asked++;
 	*out = (struct cf_cachestat){ .cached = last ? last_page : first_page };
 	return refusal;

@@ -442,7 +442,8 @@ static void what_is_no_whole_granule_is_refused(void **state)
 
 	(void)state;
 	are_good();
-	assert_int_equal(cf_pin_make(&pin, mem, SIZE - 4096, 0), CF_ECUDA(1));
+	assert_int_equal(cf_pin_make(&pin, mem, SIZE - th_page(), 0),
+			 CF_ECUDA(1));
 	assert_int_equal(pin.gpu, 0);
 	libcuda_has_as_before();
 	assert_int_equal(fake_rm_pages(), 0);

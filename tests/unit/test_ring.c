@@ -15,8 +15,8 @@
 #include "seam/os.h"
 #include "seam/uring.h"
 
-#define BLOCK 4096
-#define NR 16 /* flights of most tests */
+#define BLOCK th_page() /* a write of less does not fly */
+#define NR 16		/* flights of most tests */
 #define PART (8 * BLOCK)
 #define SIZE (NR * PART)
 
@@ -649,7 +649,8 @@ static void one_of_a_crowd(void *arg, unsigned i)
 		memset(own, 0, PART);
 		cf_ring_begin(ring, &flight);
 		if (cf_ring_reap(ring, true) != &flight ||
-		    flight.t.result != PART || memcmp(own, content + at, PART))
+		    flight.t.result != (ssize_t)PART ||
+		    memcmp(own, content + at, PART))
 			th_bad_note(&crowd->bad, "thread %u lap %d: %zd", i,
 				    lap, flight.t.result);
 		cf_ring_give_back(ring);

@@ -20,8 +20,8 @@
 #include "harness.h"
 #include "seam/os.h"
 
-#define CHUNK (64 * TH_KIB)
-#define ROOM 4 /* chunks */
+#define CHUNK (256 * TH_KIB) /* some pages, also where they are large */
+#define ROOM 4		     /* chunks */
 #define FILE_SIZE (40 * CHUNK + 5000)
 
 static const struct cf_gpu the_gpu = { .ordinal = 5,
