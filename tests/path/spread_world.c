@@ -64,6 +64,8 @@ int teardown(void **state)
 
 void world_of(struct world *w, enum th_mem_kind mem, size_t workers)
 {
+	if (th_emulated())
+		th_skip("the emulator has no process_vm_writev");
 	th_mem_need(mem);
 	assert_int_equal(cuFileSetParameterSizeT(
 				 CUFILE_PARAM_EXECUTION_MAX_IO_THREADS, workers)
