@@ -6,6 +6,9 @@
  */
 #include <errno.h>
 #include <fcntl.h>
+#include <pthread.h>
+#include <sched.h>
+#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -20,10 +23,31 @@ static int swap_fd, swap_with; /* at the next open, if not -1 */
 static int opened, closed;
 static int id_err, lease;
 static int locks; /* what the kernel says, if not -1 */
+static int open_err, more_flags;
+static int bad_fd;     /* reads of it are refused */
+static unsigned crowd; /* the open lasts until so many wait for it */
+static _Atomic unsigned waiting, opens;
+
+/* Seen from outside, or the linker of a sanitizer does not find them. */
+#pragma GCC visibility push(default)
+int __real_pthread_cond_wait(pthread_cond_t *cond, pthread_mutex_t *lock);
+int __wrap_pthread_cond_wait(pthread_cond_t *cond, pthread_mutex_t *lock);
+#pragma GCC visibility pop
+
+int __wrap_pthread_cond_wait(pthread_cond_t *cond, pthread_mutex_t *lock)
+{
+	atomic_fetch_add(&waiting, 1);
+	return __real_pthread_cond_wait(cond, lock);
+}
 
 /* The client is quicker than the open, and has another file there. */
 static int open_late(const char *path, int flags, mode_t mode)
 {
+	atomic_fetch_add(&opens, 1);
+	while (atomic_load(&waiting) < crowd)
+		sched_yield();
+	if (open_err)
+		return open_err;
 	if (swap_with >= 0)
 		dup2(swap_with, swap_fd);
 	opened = cf_os_real.open(path, flags, mode);
@@ -52,6 +76,16 @@ static int maybe_locks(int fd)
 	return locks == -1 ? cf_os_real.record_locks(fd) : locks;
 }
 
+static int answer_flags(int fd)
+{
+	return cf_os_real.get_flags(fd) | more_flags;
+}
+
+static ssize_t refuse_pread(int fd, void *buf, size_t size, off_t off)
+{
+	return fd == bad_fd ? -EBADF : cf_os_real.pread(fd, buf, size, off);
+}
+
 static int setup(void **state)
 {
 	(void)state;
@@ -61,10 +95,14 @@ static int setup(void **state)
 	sly.file_id = maybe_file_id;
 	sly.get_lease = answer_lease;
 	sly.record_locks = maybe_locks;
+	sly.get_flags = answer_flags;
+	sly.pread = refuse_pread;
 	cf_os = &sly;
-	id_err = 0;
+	id_err = open_err = more_flags = 0;
+	bad_fd = -1;
 	lease = F_UNLCK;
 	swap_with = opened = closed = locks = -1;
+	waiting = opens = crowd = 0;
 	return 0;
 }
 
@@ -76,11 +114,14 @@ static int teardown(void **state)
 	return 0;
 }
 
+#define CROWD 3
+
 struct world {
 	struct th_file file, other;
 	CUfileHandle_t value;
 	struct cf_handle *handle;
 	int fds; /* open, before anything is done */
+	int found[CROWD];
 };
 
 static void register_file(struct world *w)
@@ -152,6 +193,29 @@ static void the_twin_is_the_same_file_and_is_opened_once(void **state)
 	assert_int_equal(closed, twin);
 }
 
+static void find_twin(void *arg, unsigned i)
+{
+	struct world *w = arg;
+
+	w->found[i] = cf_twin_fd(w->handle, CF_VIA_CACHE, false);
+}
+
+/* A second copy would have to be closed, and all record locks with it. */
+static void who_comes_while_it_is_opened_waits_for_it(void **state)
+{
+	struct world w;
+
+	world_of(&w, TH_ODIRECT);
+	crowd = CROWD - 1;
+	th_threads(CROWD, find_twin, &w);
+	assert_int_equal(opens, 1);
+	for (int i = 0; i < CROWD; i++)
+		assert_int_equal(w.found[i], opened);
+	assert_true(opened >= 0 && opened != w.file.fd);
+	assert_int_equal(closed, -1);
+	world_end(&w);
+}
+
 /* It may be the client's file by now, who has closed all that it found. */
 static void only_the_twin_is_closed_at_the_end(void **state)
 {
@@ -218,6 +282,62 @@ static void a_file_with_a_write_lease_is_not_opened(void **state)
 	assert_int_equal(opened, -1);
 	lease = F_RDLCK; /* the file is open to be read only, and so is it */
 	assert_true(twin_of(&w) >= 0);
+	world_end(&w);
+}
+
+/* F_GETFL tells of both: one refuses /proc's links, one would make a file. */
+static void how_the_client_found_its_file_is_not_repeated(void **state)
+{
+	struct world w;
+
+	more_flags = O_NOFOLLOW | O_TMPFILE;
+	world_of(&w, TH_ODIRECT);
+	assert_true(
+		cf_twin_is(w.handle, cf_twin_fd(w.handle, CF_VIA_CACHE, true)));
+	world_end(&w);
+}
+
+static void why_there_is_no_twin_is_told(void **state)
+{
+	struct world w;
+	char mem[4];
+
+	world_of(&w, TH_ODIRECT);
+	open_err = -EMFILE;
+	assert_int_equal(cf_file_read(w.handle, CF_VIA_CACHE, mem, 4, 0),
+			 -EMFILE);
+	assert_int_equal(cf_file_write(w.handle, CF_VIA_CACHE, mem, 4, 0),
+			 -EMFILE);
+	world_end(&w);
+}
+
+/* One that is open, and is the file, and still is refused. */
+static void a_twin_is_opened_anew_once(void **state)
+{
+	struct world w;
+	char mem[4];
+
+	world_of(&w, TH_ODIRECT);
+	bad_fd = cf_twin_fd(w.handle, CF_VIA_CACHE, true);
+	assert_int_equal(cf_file_read(w.handle, CF_VIA_CACHE, mem, 4, 0),
+			 -EBADF);
+	world_end(&w);
+}
+
+/* Without a twin there are whole blocks, but of no other file. */
+static void blocks_of_another_file_are_not_read(void **state)
+{
+	char mem[4];
+	struct world w;
+
+	world_of(&w, TH_ODIRECT);
+	open_err = -EACCES;
+	assert_int_equal(cf_file_read(w.handle, CF_VIA_DIRECT, mem, 4, 0), 4);
+	assert_memory_equal(mem, "mine", 4);
+	assert_int_equal(dup2(w.other.plain, w.file.fd), w.file.fd);
+	assert_int_equal(cf_file_read(w.handle, CF_VIA_DIRECT, mem, 4, 0),
+			 -EBADF);
+	assert_memory_equal(mem, "mine", 4);
 	world_end(&w);
 }
 
@@ -546,10 +666,15 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		TEST(the_twin_is_the_same_file_and_is_opened_once),
+		TEST(who_comes_while_it_is_opened_waits_for_it),
 		TEST(only_the_twin_is_closed_at_the_end),
 		TEST(the_twin_takes_no_number_of_a_standard_stream),
 		TEST(another_file_of_that_number_is_not_opened),
 		TEST(a_file_with_a_write_lease_is_not_opened),
+		TEST(how_the_client_found_its_file_is_not_repeated),
+		TEST(why_there_is_no_twin_is_told),
+		TEST(a_twin_is_opened_anew_once),
+		TEST(blocks_of_another_file_are_not_read),
 		TEST(one_that_comes_while_it_is_opened_is_closed_again),
 		TEST(what_got_the_twins_number_is_not_written),
 		TEST(nor_is_it_by_way_of_the_page_cache),
