@@ -218,6 +218,26 @@ static void a_server_that_wants_blocks_gets_them(void **state)
 	fini();
 }
 
+/* It is learnt from the first call that it refuses, whatever is odd there. */
+static void one_odd_number_tells_what_the_server_wants(void **state)
+{
+	static const struct {
+		size_t off, size, at;
+	} odd[] = { { 4097, 8192, 4096 },
+		    { 4096, 8191, 4096 },
+		    { 4096, 8192, 4097 } };
+
+	wants_blocks = true;
+	for (size_t i = 0; i < sizeof(odd) / sizeof(odd[0]); i++) {
+		init(*(enum th_mem_kind *)*state);
+		read_at(odd[i].off, odd[i].size, odd[i].at);
+		assert_int_equal(explain(TH_MIB, 0).block, 4096);
+		assert_null(explain(TH_MIB, 0).page_cache);
+		fini();
+		th_close();
+	}
+}
+
 #define OF(test, kind) \
 	{ \
 		.name = #test " (" #kind ")", .test_func = test, \
@@ -235,6 +255,7 @@ int main(void)
 		OF(no_byte_goes_through_the_page_cache, TH_MALLOC),
 		OF(a_server_that_wants_blocks_gets_them, TH_DEVICE),
 		OF(a_server_that_wants_blocks_gets_them, TH_MALLOC),
+		OF(one_odd_number_tells_what_the_server_wants, TH_MALLOC),
 	};
 
 	th_start(60);
