@@ -264,6 +264,42 @@ static int register_fd(int fd, CUfileHandle_t *value)
 	return register_it(&descr, value);
 }
 
+/* Files of two file systems may have one number. */
+static void a_file_is_known_by_its_device_too(void **state)
+{
+	int fd = memfd_create("first", MFD_CLOEXEC);
+	CUfileDescr_t descr = { .type = CU_FILE_HANDLE_TYPE_OPAQUE_FD,
+				.handle.fd = fd };
+	struct cf_file_answer answer;
+	CUfileHandle_t old, value;
+
+	assert_int_equal(register_it(&descr, &old), 0);
+	cf_file_ask(&descr, &answer);
+	answer.stx.stx_dev_minor++;
+	assert_int_equal(cf_handle_register(&descr, &answer, false, &value), 0);
+	assert_false(is_known(old));
+	assert_int_equal(cf_handle_deregister(value), 0);
+	close(fd);
+}
+
+/* A descriptor's number may be in what is no descriptor, or cannot be taken. */
+static void what_is_not_taken_replaces_nothing(void **state)
+{
+	int fd = memfd_create("first", MFD_CLOEXEC);
+	CUfileDescr_t descr = { .type = CU_FILE_HANDLE_TYPE_OPAQUE_FD,
+				.handle.fd = fd };
+	struct cf_file_answer answer;
+	CUfileHandle_t value;
+
+	assert_int_equal(register_it(&descr, &value), 0);
+	descr.type = CU_FILE_HANDLE_TYPE_USERSPACE_FS;
+	cf_file_ask(&descr, &answer);
+	cf_handle_replace(&descr, &answer);
+	assert_true(is_known(value));
+	assert_int_equal(cf_handle_deregister(value), 0);
+	close(fd);
+}
+
 /* They are looked for in one list. */
 static void descriptors_with_one_remainder_are_told_apart(void **state)
 {
@@ -369,6 +405,8 @@ int main(void)
 		cmocka_unit_test(a_handle_that_goes_gives_no_new_reference),
 		cmocka_unit_test(
 			one_of_two_gets_a_number_that_was_another_files),
+		cmocka_unit_test(a_file_is_known_by_its_device_too),
+		cmocka_unit_test(what_is_not_taken_replaces_nothing),
 		cmocka_unit_test(descriptors_with_one_remainder_are_told_apart),
 		cmocka_unit_test(the_number_in_the_log_is_the_slot),
 		cmocka_unit_test(a_child_of_a_fork_waits_for_nobody),

@@ -76,11 +76,14 @@ static void what_nvidia_ships_is_nobodys_wish(void **state)
 static void the_largest_slab_is_the_slot_and_all_are_the_bound(void **state)
 {
 	static const uint64_t kib[] = { 4, 256, 1024 }, counts[] = { 2, 4, 3 };
+	static const uint64_t down[] = { 1024, 4 };
 
 	stage_posix(kib, counts, 3);
 	assert_slabs(1024 * KIB, (8 + 1024 + 3072) * KIB);
 	stage_bounce(kib, counts, 3);
 	assert_slabs(1024 * KIB, (8 + 1024 + 3072) * KIB);
+	stage_posix(down, counts, 2);
+	assert_slabs(1024 * KIB, (2048 + 16) * KIB);
 }
 
 static void counts_alone_are_a_wish_too(void **state)
@@ -90,6 +93,18 @@ static void counts_alone_are_a_wish_too(void **state)
 
 	stage_posix(kib, counts, 3);
 	assert_slabs(16384 * KIB, (4 + 1024 + 16384) * KIB);
+}
+
+static void so_are_sizes_alone_and_a_longer_list(void **state)
+{
+	static const uint64_t kib[] = { 4, 1024, 8192 };
+	static const uint64_t longer[] = { 4, 1024, 16384, 64 };
+	static const uint64_t counts[] = { 128, 64, 64, 1 };
+
+	stage_posix(kib, counts, 3);
+	assert_slabs(8192 * KIB, (512 + 65536 + 524288) * KIB);
+	stage_posix(longer, counts, 4);
+	assert_slabs(16384 * KIB, (512 + 65536 + 1048576 + 64) * KIB);
 }
 
 static void a_slot_stays_between_its_bounds(void **state)
@@ -171,6 +186,7 @@ int main(void)
 		cmocka_unit_test(
 			the_largest_slab_is_the_slot_and_all_are_the_bound),
 		cmocka_unit_test(counts_alone_are_a_wish_too),
+		cmocka_unit_test(so_are_sizes_alone_and_a_longer_list),
 		cmocka_unit_test(a_slot_stays_between_its_bounds),
 		cmocka_unit_test(sums_that_no_machine_has_do_not_wrap),
 		cmocka_unit_test(
