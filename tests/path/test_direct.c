@@ -120,6 +120,8 @@ static void write_over(struct bench *b, size_t size, size_t off, size_t at)
 
 /* ------------------------------------------------------------------ tests */
 
+#define LAST ((size_t)SIZE - 50) /* in the middle of a block */
+
 static void carries(enum th_mem_kind kind)
 {
 	/* what a ring does not carry is a write of part of a page */
@@ -137,6 +139,8 @@ static void carries(enum th_mem_kind kind)
 	read_back(&b, 3 * TH_MIB + 5, 777, BLOCK + 777);
 	write_over(&b, 3 * TH_MIB + 5, 777, BLOCK + 777);
 	read_back(&b, SIZE - TH_MIB, 2 * TH_MIB, 0);
+	/* and where that comes in the block with which it begins */
+	read_back(&b, 4 * TH_MIB, LAST, BLOCK + LAST % BLOCK);
 	bench_fini(&b);
 }
 
@@ -180,23 +184,49 @@ static void configuration_can_do_without_rings(void **state)
 	bench_fini(&b);
 }
 
-/* One slot of one part: it is read, copied and read again. */
-static void one_small_slot_is_enough(void **state)
+/* Of one part, which is read, copied and read again; or of one and a half. */
+static void a_slot_may_have_any_size(void **state)
 {
-	struct bench b = { 0 };
-	CUfileError_t e = cuFileSetParameterSizeT(
-		CUFILE_PARAM_PROPERTIES_PER_BUFFER_CACHE_SIZE_KB, 64);
+	static const size_t sizes_kib[] = { 64, 100 };
 
-	assert_int_equal(e.err, CU_FILE_SUCCESS);
-	e = cuFileSetParameterSizeT(
-		CUFILE_PARAM_PROPERTIES_MAX_DEVICE_CACHE_SIZE_KB, 64);
-	assert_int_equal(e.err, CU_FILE_SUCCESS);
-	bench_init(&b, TH_DEVICE, TH_ODIRECT);
-	need_rings();
-	read_back(&b, 3 * TH_MIB + 100, 333, BLOCK);
-	write_over(&b, 3 * TH_MIB + 100, 333, BLOCK);
-	assert_true(atomic_load(&queued) > 0);
-	bench_fini(&b);
+	for (size_t i = 0; i < sizeof(sizes_kib) / sizeof(sizes_kib[0]); i++) {
+		struct bench b = { 0 };
+		CUfileError_t e = cuFileSetParameterSizeT(
+			CUFILE_PARAM_PROPERTIES_PER_BUFFER_CACHE_SIZE_KB,
+			sizes_kib[i]);
+
+		assert_int_equal(e.err, CU_FILE_SUCCESS);
+		e = cuFileSetParameterSizeT(
+			CUFILE_PARAM_PROPERTIES_MAX_DEVICE_CACHE_SIZE_KB,
+			sizes_kib[i]);
+		assert_int_equal(e.err, CU_FILE_SUCCESS);
+		bench_init(&b, TH_DEVICE, TH_ODIRECT);
+		need_rings();
+		atomic_store(&queued, 0);
+		read_back(&b, 3 * TH_MIB + 100, 333, BLOCK);
+		write_over(&b, 3 * TH_MIB + 100, 333, BLOCK);
+		assert_true(atomic_load(&queued) > 0);
+		bench_fini(&b);
+	}
+}
+
+/* More requests than there are rings. */
+static void a_ring_comes_back_from_each_request(void **state)
+{
+	static const enum th_mem_kind kinds[] = { TH_MALLOC, TH_DEVICE };
+
+	for (size_t i = 0; i < 2; i++) {
+		struct bench b = { 0 };
+
+		bench_init(&b, kinds[i], TH_ODIRECT);
+		need_rings();
+		for (int lap = 0; lap < 40; lap++) {
+			atomic_store(&queued, 0);
+			read_back(&b, 2 * TH_MIB, 0, 0);
+			assert_true(atomic_load(&queued) > 0);
+		}
+		bench_fini(&b);
+	}
 }
 
 static void a_hole_reads_as_nothing(void **state)
@@ -326,7 +356,8 @@ int main(void)
 		TEST(a_ring_carries_large_direct_requests_of_gpu_memory),
 		TEST(other_requests_need_no_ring),
 		TEST(configuration_can_do_without_rings),
-		TEST(one_small_slot_is_enough),
+		TEST(a_slot_may_have_any_size),
+		TEST(a_ring_comes_back_from_each_request),
 		TEST(a_hole_reads_as_nothing),
 		TEST(a_file_in_memory_is_read_and_written),
 		TEST(a_child_goes_on_by_itself),

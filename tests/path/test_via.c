@@ -550,6 +550,9 @@ static void what_cannot_be_opened_again_is_read_in_blocks(void **state)
 	assert_int_equal(cuFileRead(fh, host, 100, SIZE + 1, 0), 0);
 	assert_int_equal(cuFileRead(fh, host, 100, SIZE - 9, 0), 9);
 	th_equal("the end", host, content + SIZE - 9, 9);
+	assert_int_equal(cuFileRead(fh, host, 100, LLONG_MAX - 100, 0), 0);
+	assert_int_equal(ftruncate(file.plain, SIZE - BLOCK + 10), 0);
+	assert_int_equal(cuFileRead(fh, host, 100, SIZE - BLOCK + 50, 0), 0);
 	/* there it would have to write neighbours */
 	assert_int_equal(cuFileWrite(fh, host, 100, 50, 0), -1);
 	assert_int_equal(errno, EACCES);
