@@ -10,6 +10,7 @@
 #include <string.h>
 #include <sys/wait.h>
 #include <unistd.h>
+#include "core/gpu.h"
 #include "core/ring.h"
 #include "harness.h"
 #include "seam/uring.h"
@@ -75,8 +76,19 @@ static void bench_init(struct bench *b, enum th_mem_kind mem_kind,
 	b->fh = th_handle(b->file.fd);
 }
 
+static void all_slots_are_back(void)
+{
+	const struct cf_gpu *gpu = cf_gpu_at(0);
+	size_t bytes, leased = 0;
+
+	if (gpu)
+		cf_pool_usage(gpu->pool, &bytes, &leased);
+	assert_int_equal(leased, 0);
+}
+
 static void bench_fini(struct bench *b)
 {
+	all_slots_are_back();
 	cuFileHandleDeregister(b->fh);
 	th_mem_free(&b->mem);
 	th_file_end(&b->file);

@@ -489,6 +489,30 @@ static void edges_and_odd_memory_go_through_the_page_cache(void **state)
 	cf_ring_give_back(ring);
 }
 
+/*
+ * Whatever came before. Else the page's other bytes, which somebody may write
+ * through the page cache meanwhile, would not be kept apart from these.
+ */
+static void a_write_of_part_of_a_page_is_over_when_it_is_begun(void **state)
+{
+	struct cf_ring *ring = cf_ring_lease();
+
+	assert_non_null(ring);
+	handle->dio_align = 512;
+	begin(ring, 0, true, 512, PART);
+	assert_int_equal(kernel.results, 0);
+	assert_ptr_equal(cf_ring_reap(ring, false), &flights[0]);
+	/* the second call begins in the page in which the first one ended */
+	kernel.portion = 512;
+	cf_file_limit(PART);
+	begin(ring, 1, true, 2 * PART, PART + 512);
+	assert_ptr_equal(cf_ring_reap(ring, true), &flights[1]);
+	cf_file_limit(16 << 20);
+	assert_int_equal(flights[1].t.result, PART + 512);
+	assert_int_equal(kernel.results, 1);
+	cf_ring_give_back(ring);
+}
+
 static void a_refusal_is_asked_for_once(void **state)
 {
 	kernel.make_err = EPERM;
@@ -690,6 +714,7 @@ int main(void)
 		TEST(a_number_is_asked_about_after_each_submit),
 		TEST(more_flights_than_there_is_room_are_carried_at_once),
 		TEST(edges_and_odd_memory_go_through_the_page_cache),
+		TEST(a_write_of_part_of_a_page_is_over_when_it_is_begun),
 		TEST(a_refusal_is_asked_for_once),
 		TEST(want_of_descriptors_is_no_refusal),
 		TEST(configuration_can_do_without),
