@@ -116,6 +116,7 @@ static void that_none_comes_back(void **state)
 	struct cf_pool *pool = cf_pool_new(SLOT, SLOT, NULL);
 	struct cf_slot *own = cf_slot_try_lease(pool), *stray, *slot;
 	size_t bytes, leased;
+	uint64_t again;
 
 	os = cf_os_real;
 	os.unmap = count_unmap;
@@ -141,11 +142,33 @@ static void that_none_comes_back(void **state)
 	cf_slot_give_back(pool, own);
 	assert_int_equal(cf_slot_lease(pool, &slot), 0);
 	assert_ptr_equal(slot, own);
+	again = th_now_ns();
 	assert_int_equal(cf_slot_lease(pool, &stray), 0);
 	assert_true(stray->stray);
+	assert_true(th_now_ns() - again > LONG_NS);
 	cf_slot_give_back(pool, stray);
 	cf_slot_give_back(pool, slot);
 	cf_os = &cf_os_real;
+	cf_pool_free(pool, true);
+}
+
+/* What a kernel may write to for ever is nobody's, and makes room. */
+static void that_one_is_lost(void **state)
+{
+	struct cf_pool *pool = cf_pool_new(SLOT, SLOT, NULL);
+	struct cf_slot *own = cf_slot_try_lease(pool), *other;
+	size_t bytes, leased;
+
+	assert_null(cf_slot_try_lease(pool));
+	cf_slot_lose(pool);
+	other = cf_slot_try_lease(pool);
+	assert_non_null(other);
+	assert_ptr_not_equal(other, own);
+	assert_null(cf_slot_try_lease(pool));
+	cf_slot_give_back(pool, other);
+	cf_pool_usage(pool, &bytes, &leased);
+	assert_int_equal(bytes, 2 * SLOT);
+	assert_int_equal(leased, 1);
 	cf_pool_free(pool, true);
 }
 
@@ -198,6 +221,7 @@ int main(void)
 		cmocka_unit_test(that_there_may_be_more_of_them),
 		cmocka_unit_test(that_those_of_another_are_made),
 		cmocka_unit_test(that_none_comes_back),
+		cmocka_unit_test(that_one_is_lost),
 		cmocka_unit_test(that_there_is_no_memory),
 		cmocka_unit_test(no_slot_is_idle_that_is_not_pinned),
 	};
