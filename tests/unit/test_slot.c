@@ -161,6 +161,12 @@ static void a_spare_slot_is_never_the_last_one(void **state)
 	cf_slot_give_back(pool, b);
 	cf_slot_give_back(pool, c);
 	cf_pool_free(pool, true);
+	/* nor is the only one */
+	pool = cf_pool_new(SLOT, SLOT, NULL);
+	assert_null(cf_slot_try_spare(pool));
+	c = lease(pool);
+	cf_slot_give_back(pool, c);
+	cf_pool_free(pool, true);
 }
 
 static void lease_blocks_when_the_pool_is_empty_and_goes_on(void **state)

@@ -16,6 +16,7 @@
 static struct cf_os odd;
 static struct statx answer;
 static struct timespec clock_shows;
+static int clock_err;
 
 static int statx_answers(int fd, unsigned mask, struct statx *stx)
 {
@@ -28,12 +29,13 @@ static int clock_answers(clockid_t clock, struct timespec *ts)
 {
 	assert_int_equal(clock, CLOCK_REALTIME);
 	*ts = clock_shows;
-	return 0;
+	return clock_err;
 }
 
 static int setup(void **state)
 {
 	(void)state;
+	clock_err = 0;
 	odd = cf_os_real;
 	odd.statx = statx_answers;
 	odd.clock_gettime = clock_answers;
@@ -68,6 +70,9 @@ static void a_file_is_settled_when_its_change_is_old_enough(void **state)
 	assert_true(is_settled(then, then + 100 * MS + 1));
 	/* the clock was set back */
 	assert_false(is_settled(then, then - SECOND));
+	/* who cannot be told the time believes no file */
+	clock_err = -EINVAL;
+	assert_false(is_settled(then, then + 100 * SECOND));
 }
 
 static void whole_seconds_may_be_all_the_file_system_has(void **state)
