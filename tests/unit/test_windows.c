@@ -278,6 +278,29 @@ static void a_chunk_has_one_window_for_all_handles(void **state)
 	assert_int_equal(counts().open, 1);
 }
 
+/* By device, inode and chunk, all in one bucket of the table. */
+static void each_chunk_of_each_file_has_its_own(void **state)
+{
+	static const struct {
+		uint64_t dev, ino, chunk;
+	} rows[] = { { 1, 2, 0 }, { 1, 2, 64 }, { 1, 66, 0 }, { 2, 2, 0 } };
+
+	(void)state;
+	for (int lap = 0; lap < 2; lap++)
+		for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+			struct cf_piece piece =
+				read_of(&one, rows[i].chunk * CHUNK, CHUNK,
+					CF_SIGHT_WORTH);
+
+			piece.view.stamp.dev = rows[i].dev;
+			piece.view.stamp.ino = rows[i].ino;
+			piece.view.stamp.size = 100 * CHUNK;
+			assert_int_equal(try(piece), 0);
+			assert_int_equal(nr_opened, lap ? 4 : i + 1);
+		}
+	assert_int_equal(counts().open, 4);
+}
+
 static void the_last_one_ends_with_the_page_where_the_file_ends(void **state)
 {
 	size_t page = (size_t)sysconf(_SC_PAGESIZE);
@@ -481,6 +504,8 @@ static void nothing_goes_that_is_in_use(void **state)
 	for (unsigned i = 0; i < ROOM; i++)
 		held[i] = get(i);
 	assert_int_equal(try_chunk(ROOM), -ENOSPC);
+	for (unsigned i = 0; i < ROOM; i++)
+		assert_false(held[i]->retired);
 	cf_windows_put(held[2], false);
 	assert_int_equal(try_chunk(ROOM), 0);
 	assert_false(is_open(2));
@@ -700,6 +725,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		TEST(a_chunk_has_one_window_for_all_handles),
+		TEST(each_chunk_of_each_file_has_its_own),
 		TEST(the_last_one_ends_with_the_page_where_the_file_ends),
 		TEST(one_that_is_being_opened_is_nobodys),
 		TEST(one_that_cannot_be_opened_leaves_nothing),
