@@ -11,6 +11,8 @@
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <sys/wait.h>
+#include <string.h>
+#include <sys/mman.h>
 #include <unistd.h>
 #include "core/gpu.h"
 #include "core/piece.h"
@@ -390,6 +392,28 @@ static void one_may_be_retired_while_it_is_opened(void **state)
 
 /* ------------------------------------------------------- when it is stale */
 
+/* The pages that a read touches, no others; one in their midst is enough. */
+static void one_is_current_while_its_pages_are_there(void **state)
+{
+	const size_t page = (size_t)sysconf(_SC_PAGESIZE);
+	char *mem = mmap(NULL, 8 * page, PROT_READ | PROT_WRITE,
+			 MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	struct cf_window w = { .witness = mem, .size = 8 * page };
+
+	(void)state;
+	assert_ptr_not_equal(mem, MAP_FAILED);
+	memset(mem, 1, 8 * page);
+	assert_true(cf_window_is_current(&w, 0, 8 * page));
+	assert_int_equal(madvise(mem + 5 * page, page, MADV_DONTNEED), 0);
+	assert_true(cf_window_is_current(&w, 0, 5 * page));
+	assert_true(cf_window_is_current(&w, 6 * page, 2 * page));
+	assert_true(cf_window_is_current(&w, 4 * page + 100, page - 100));
+	assert_false(cf_window_is_current(&w, 5 * page + 100, 1));
+	assert_false(cf_window_is_current(&w, 4 * page + 100, page - 99));
+	assert_false(cf_window_is_current(&w, 3 * page, 4 * page));
+	munmap(mem, 8 * page);
+}
+
 static void a_file_that_changed_gets_another(void **state)
 {
 	struct cf_piece piece = read_of(&one, 0, CHUNK, CF_SIGHT_OPEN);
@@ -730,6 +754,7 @@ int main(void)
 		TEST(one_that_is_being_opened_is_nobodys),
 		TEST(one_that_cannot_be_opened_leaves_nothing),
 		TEST(one_may_be_retired_while_it_is_opened),
+		TEST(one_is_current_while_its_pages_are_there),
 		TEST(a_file_that_changed_gets_another),
 		TEST(several_may_find_it_stale),
 		TEST(one_that_the_driver_has_lost_is_stale),
