@@ -187,6 +187,7 @@ static void the_twin_is_the_same_file_and_is_opened_once(void **state)
 	twin = twin_of(&w);
 	assert_true(twin >= 0 && twin != w.file.fd);
 	assert_true(cf_twin_is(w.handle, twin));
+	assert_true(fcntl(twin, F_GETFD) & FD_CLOEXEC);
 	assert_int_equal(cf_twin_fd(w.handle, CF_VIA_DIRECT, true), twin);
 	assert_int_equal(th_count_fds(), w.fds + 1);
 	world_end(&w);
