@@ -280,6 +280,7 @@ const struct cf_os cf_os_real = {
 	.cachestat = os_cachestat,
 	.read_ahead = os_read_ahead,
 	.dup_above = os_dup_above,
+	.fd_table = cf_os_fd_table,
 	.map_anon = cf_os_map_anon,
 	.map_shared = cf_os_map_shared,
 	.map_file = cf_os_map_file,

@@ -56,6 +56,8 @@ struct cf_os {
 	int (*read_ahead)(int fd, off_t off, size_t size);
 	/* a copy of fd whose number is lowest or more, close-on-exec */
 	int (*dup_above)(int fd, int lowest);
+	/* how many descriptors the kernel has room for now (FDSize) */
+	int (*fd_table)(void);
 	/* anonymous private memory, readable and writable; NULL on failure */
 	void *(*map_anon)(size_t size);
 	/* size bytes of fd from its start, shared, to read and write */
@@ -128,6 +130,7 @@ extern CF_HIDDEN const struct cf_os *cf_os;
  * move closes a descriptor, which drops the process's record locks on the file.
  */
 int cf_os_move_up(int fd);
+int cf_os_fd_table(void); /* the row of cf_os_real */
 
 /* Whether fd names the file dev, ino. False also if that cannot be asked. */
 bool cf_os_is_file(int fd, dev_t dev, ino_t ino);

@@ -2,7 +2,45 @@
 /* os_fds - the library's own descriptors, among those of the program. */
 #include "seam/os.h"
 
-#define HIGH_FD 512
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#define USUAL_TABLE 256 /* of a program that a shell has started */
+#define HIGHEST 512
+
+int cf_os_fd_table(void)
+{
+	static const char key[] = "\nFDSize:";
+	int fd = open(CF_PROC_SELF "/status", O_RDONLY | O_CLOEXEC);
+	char text[1024];
+	const char *at;
+	ssize_t n;
+
+	if (fd < 0)
+		return -errno;
+	n = read(fd, text, sizeof(text) - 1);
+	close(fd);
+	text[n > 0 ? n : 0] = '\0';
+	at = strstr(text, key);
+	return at ? atoi(at + sizeof(key) - 1) : -ENOTSUP;
+}
+
+/*
+ * In the last quarter of the table. For a number beyond it the table grows,
+ * and with threads in the process that takes the kernel 10 ms and more.
+ */
+static int high_number(void)
+{
+	int size = cf_os->fd_table(), high;
+
+	if (size <= 0)
+		size = USUAL_TABLE;
+	high = size - size / 4;
+	return high < HIGHEST ? high : HIGHEST;
+}
 
 /*
  * If descriptors are limited to few numbers, it must at least not have that of
@@ -11,7 +49,7 @@
  */
 int cf_os_move_up(int fd)
 {
-	int high = cf_os->dup_above(fd, HIGH_FD);
+	int high = cf_os->dup_above(fd, high_number());
 
 	if (high < 0 && fd < CF_NR_STREAMS)
 		high = cf_os->dup_above(fd, CF_NR_STREAMS);

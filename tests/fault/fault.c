@@ -52,6 +52,7 @@ const char *fault_name(enum fault_call call)
 		[FAULT_CACHESTAT] = "cachestat",
 		[FAULT_READ_AHEAD] = "read_ahead",
 		[FAULT_DUP_ABOVE] = "dup_above",
+		[FAULT_FD_TABLE] = "fd_table",
 		[FAULT_MAP_ANON] = "map_anon",
 		[FAULT_MAP_SHARED] = "map_shared",
 		[FAULT_MAP_FILE] = "map_file",
@@ -243,6 +244,11 @@ static int fault_dup_above(int fd, int lowest)
 {
 	return should_fail(FAULT_DUP_ABOVE) ? -rule.err :
 					      behind->dup_above(fd, lowest);
+}
+
+static int fault_fd_table(void)
+{
+	return should_fail(FAULT_FD_TABLE) ? -rule.err : behind->fd_table();
 }
 
 static void *fault_map_anon(size_t size)
@@ -447,6 +453,7 @@ static const struct cf_os faulty = {
 	.cachestat = fault_cachestat,
 	.read_ahead = fault_read_ahead,
 	.dup_above = fault_dup_above,
+	.fd_table = fault_fd_table,
 	.map_anon = fault_map_anon,
 	.map_shared = fault_map_shared,
 	.map_file = fault_map_file,

@@ -412,7 +412,7 @@ static unsigned low_fds(void)
 {
 	unsigned nr = 0;
 
-	for (int fd = 0; fd < 512; fd++)
+	for (int fd = 0; fd < 48; fd++)
 		nr += fcntl(fd, F_GETFD) >= 0;
 	return nr;
 }

@@ -594,10 +594,10 @@ static void the_pages_of_a_range_are_counted(void **state)
 	close(fd);
 }
 
-/* As with `ulimit -n 256`. */
-static int dup_below_256(int fd, int lowest)
+/* As with `ulimit -n 16`. */
+static int dup_below_16(int fd, int lowest)
 {
-	return lowest < 256 ? cf_os_real.dup_above(fd, lowest) : -EINVAL;
+	return lowest < 16 ? cf_os_real.dup_above(fd, lowest) : -EINVAL;
 }
 
 static void no_number_of_a_standard_stream_is_kept(void **state)
@@ -605,7 +605,7 @@ static void no_number_of_a_standard_stream_is_kept(void **state)
 	struct cf_os os = cf_os_real;
 	int held = dup(STDIN_FILENO), fd;
 
-	os.dup_above = dup_below_256;
+	os.dup_above = dup_below_16;
 	cf_os = &os;
 	fd = cf_os_move_up(STDIN_FILENO);
 	assert_true(fd > STDERR_FILENO);
@@ -615,6 +615,55 @@ static void no_number_of_a_standard_stream_is_kept(void **state)
 	assert_int_equal(dup2(held, STDIN_FILENO), STDIN_FILENO);
 	close(held);
 	close(fd);
+}
+
+/* Where there are threads, it takes long to grow. */
+static void the_table_of_descriptors_does_not_grow(void **state)
+{
+	int size = cf_os->fd_table(), fds[8];
+
+	assert_true(size >= 64);
+	for (int i = 0; i < 8; i++)
+		fds[i] = cf_os_move_up(dup(STDERR_FILENO));
+	assert_int_equal(cf_os->fd_table(), size);
+	for (int i = 0; i < 8; i++) {
+		assert_true(fds[i] >= size / 2 || fds[i] >= 512);
+		assert_int_equal(close(fds[i]), 0);
+	}
+}
+
+static int room, lowest;
+
+static int told_room(void)
+{
+	return room;
+}
+
+static int note_lowest(int fd, int above)
+{
+	(void)fd;
+	lowest = above;
+	return -EINVAL;
+}
+
+static void ours_have_the_last_numbers_that_there_is_room_for(void **state)
+{
+	static const int tables[][2] = {
+		{ 64, 48 },	{ 256, 192 },	  { 1024, 512 },
+		{ 65536, 512 }, { -ENOENT, 192 },
+	};
+	struct cf_os os = cf_os_real;
+
+	os.fd_table = told_room;
+	os.dup_above = note_lowest;
+	cf_os = &os;
+	for (size_t i = 0; i < sizeof(tables) / sizeof(tables[0]); i++) {
+		room = tables[i][0];
+		assert_int_equal(cf_os_move_up(STDERR_FILENO + 1),
+				 STDERR_FILENO + 1);
+		assert_int_equal(lowest, tables[i][1]);
+	}
+	cf_os = &cf_os_real;
 }
 
 static int id_err;
@@ -686,6 +735,9 @@ int main(void)
 		cmocka_unit_test(a_write_behind_the_limit_answers_efbig),
 		cmocka_unit_test(a_number_that_names_another_file_is_lost),
 		cmocka_unit_test(no_number_of_a_standard_stream_is_kept),
+		cmocka_unit_test(the_table_of_descriptors_does_not_grow),
+		cmocka_unit_test(
+			ours_have_the_last_numbers_that_there_is_room_for),
 		cmocka_unit_test(the_pages_of_a_range_are_counted),
 	};
 

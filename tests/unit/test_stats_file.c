@@ -247,7 +247,7 @@ static void the_file_is_its_owners_and_cannot_be_changed(void **state)
 	int fd;
 
 	begin(1);
-	assert_true(find(path, sizeof(path)) >= 512);
+	assert_true(find(path, sizeof(path)) >= 48);
 	fd = open(path, O_RDWR);
 	if (fd < 0)
 		fd = open(path, O_RDONLY);
