@@ -183,10 +183,19 @@ CUresult cuMemFreeHost(void *ptr)
 
 /* --- registration */
 
+/* Kernels before 5.14 do not know MADV_POPULATE, nor does gVisor's. */
+static bool knows_populate(void)
+{
+	static char here;
+	uintptr_t page = (uintptr_t)&here & -fc_page();
+
+	return madvise((void *)page, fc_page(), MADV_POPULATE_READ) == 0;
+}
+
 /*
  * Pinning needs pages that exist and, unless the registration is read-only,
  * may be written. MADV_POPULATE asks the kernel exactly that without touching
- * the contents; kernels before 5.14 do not know it and we let them pass.
+ * the contents; where it is not known we let all pass.
  */
 static bool can_pin(void *ptr, size_t size, bool read_only)
 {
@@ -196,7 +205,7 @@ static bool can_pin(void *ptr, size_t size, bool read_only)
 	if (madvise((void *)from, to - from,
 		    read_only ? MADV_POPULATE_READ : MADV_POPULATE_WRITE) == 0)
 		return true;
-	return errno == EINVAL && madvise((void *)from, 0, MADV_POPULATE_READ);
+	return errno == EINVAL && !knows_populate();
 }
 
 static bool overlaps(uint64_t base, size_t size)
