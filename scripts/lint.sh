@@ -43,9 +43,18 @@ run_cppcheck() {
 		"${sources[@]}"
 }
 
-# The tests are built by gcc; who has clang builds with that.
+has_rdma_core() {
+	echo '#include <infiniband/mlx5dv.h>' | clang -fsyntax-only -xc - 2>/dev/null
+}
+
+# The tests are built by gcc; who has clang builds with that. One compares our
+# declarations with headers that need not be there.
 run_clang() {
-	printf '%s\0' "${sources[@]}" |
+	local file
+	for file in "${sources[@]}"; do
+		[ "$file" = tests/abi/test_verbs_abi.c ] && ! has_rdma_core ||
+			printf '%s\0' "$file"
+	done |
 		xargs -0 -n 20 -P "$(nproc)" clang -fsyntax-only -std=gnu11 \
 			-Werror -Wall -Wextra -Wno-unused-parameter \
 			-Wmissing-prototypes -Wstrict-prototypes -Wshadow \
