@@ -2,13 +2,9 @@
 /* cached - asks cachestat(2) about the first page, then about the range. */
 #include "core/cached.h"
 
-#include <linux/magic.h>
 #include <unistd.h>
+#include "core/fs_magic.h"
 #include "seam/os.h"
-
-#ifndef XFS_SUPER_MAGIC
-#define XFS_SUPER_MAGIC 0x58465342
-#endif
 
 bool cf_cached_is_told(const struct cf_handle *handle)
 {

@@ -9,22 +9,13 @@
  */
 #include "core/fs_kind.h"
 
-#include <linux/magic.h>
 #include <linux/stat.h>
 #include <string.h>
 #include <sys/sysmacros.h>
+#include "core/fs_magic.h"
 #include "core/mount.h"
 #include "seam/os.h"
 
-#ifndef XFS_SUPER_MAGIC
-#define XFS_SUPER_MAGIC 0x58465342
-#endif
-#ifndef SMB2_SUPER_MAGIC
-#define SMB2_SUPER_MAGIC 0xfe534d42
-#endif
-#ifndef CIFS_SUPER_MAGIC
-#define CIFS_SUPER_MAGIC 0xff534d42
-#endif
 #ifndef STATX_MNT_ID
 #define STATX_MNT_ID 0x1000U
 #endif

@@ -7,10 +7,10 @@
 #include "core/ring.h"
 
 #include <errno.h>
-#include <linux/magic.h>
 #include <pthread.h>
 #include <stdatomic.h>
 #include <string.h>
+#include "core/fs_magic.h"
 #include "core/log.h"
 #include "core/ring_internal.h"
 #include "seam/os.h"

@@ -4,11 +4,11 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <linux/magic.h>
 #include <stdatomic.h>
 #include <sys/mman.h>
 #include <unistd.h>
 #include "core/file.h"
+#include "core/fs_magic.h"
 #include "core/log.h"
 #include "seam/os.h"
 

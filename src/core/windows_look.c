@@ -7,9 +7,9 @@
  * is chosen; the path then only reads piece->view.
  */
 #include <errno.h>
-#include <linux/magic.h>
 #include <stdatomic.h>
 #include "core/file.h"
+#include "core/fs_magic.h"
 #include "core/piece.h"
 #include "core/pins.h"
 #include "core/pressure.h"
@@ -17,10 +17,6 @@
 #include "core/window_table.h"
 #include "core/windows_internal.h"
 #include "seam/frames.h"
-
-#ifndef XFS_SUPER_MAGIC
-#define XFS_SUPER_MAGIC 0x58465342
-#endif
 
 /*
  * A look takes long beside a small read, and tells little where there is no

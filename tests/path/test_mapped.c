@@ -8,7 +8,6 @@
 #include <fcntl.h>
 #include <opencufile.h>
 #include <linux/falloc.h>
-#include <linux/magic.h>
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdlib.h>
@@ -17,6 +16,7 @@
 #include <sys/mman.h>
 #include <sys/wait.h>
 #include <unistd.h>
+#include "core/fs_magic.h"
 #include "core/lane.h"
 #include "core/pins.h"
 #include "core/window_table.h"
