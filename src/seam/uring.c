@@ -8,6 +8,11 @@
 #include "seam/os.h"
 #include "seam/os_limit.h"
 
+/* Of Linux 5.19; liburing before 2.2 does not know it. */
+#ifndef IORING_SETUP_COOP_TASKRUN
+#define IORING_SETUP_COOP_TASKRUN (1U << 8)
+#endif
+
 struct cf_kring {
 	struct io_uring ring;
 	dev_t dev; /* with ino: the file that its descriptor names */
@@ -37,12 +42,18 @@ static int init(unsigned depth, struct io_uring *ring)
 	return io_uring_queue_init_params(depth, ring, &params);
 }
 
+/*
+ * The headers of liburing before 2.2 have the number once. A library built with
+ * them may meet a later one, which has it twice: there it stays.
+ */
 static void move_up(struct cf_kring *ring)
 {
 	struct stat st = { 0 };
 
+#ifndef CF_RING_STAYS
 	ring->ring.ring_fd = cf_os_move_up(ring->ring.ring_fd);
 	ring->ring.enter_ring_fd = ring->ring.ring_fd;
+#endif
 	(void)cf_os->fstat(ring->ring.ring_fd, &st);
 	ring->dev = st.st_dev;
 	ring->ino = st.st_ino;
@@ -98,7 +109,7 @@ static bool uring_queue(struct cf_kring *ring, bool write, int fd, void *mem,
 				    (uint64_t)off);
 	else
 		io_uring_prep_read(sqe, fd, mem, (unsigned)size, (uint64_t)off);
-	io_uring_sqe_set_data64(sqe, cookie);
+	sqe->user_data = cookie;
 	return true;
 }
 
