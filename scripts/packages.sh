@@ -4,26 +4,11 @@
 # packages.sh - what the project needs from the distribution.
 #
 # Sourced by ./dev. A need_ function asks for each thing by using it, says
-# nothing when all is there, and else installs the packages that are missing
-# with apt, as root or through sudo.
+# nothing when all is there, and else installs the packages that are missing.
 
-say() { echo "dev: $*"; }
-die() {
-	echo "dev: $*" >&2
-	exit 1
-}
+# shellcheck source=scripts/apt.sh
+. "${BASH_SOURCE[0]%/*}/apt.sh"
 
-have() { command -v "$1" >/dev/null; }
-
-is_root() { [ "$(id -u)" = 0 ]; }
-as_root() {
-	if is_root; then
-		"$@"
-	else
-		# sudo drops the environment, apt must stay silent.
-		sudo DEBIAN_FRONTEND=noninteractive "$@"
-	fi
-}
 have_library() { have pkg-config && pkg-config --exists "$1"; }
 have_python_module() {
 	/usr/bin/python3 -c "import $1" 2>/dev/null ||
@@ -32,6 +17,8 @@ have_python_module() {
 have_libc_headers() {
 	echo '#include <stdio.h>' | gcc -E - >/dev/null 2>&1
 }
+
+has_new_meson() { have meson && is_version "$(meson --version)" "$(at_least meson)"; }
 
 # missing PACKAGE CHECK... : adds PACKAGE to the list when CHECK fails
 missing() {
@@ -44,7 +31,7 @@ need_build() {
 	local wanted=()
 	missing gcc have gcc
 	missing libc6-dev have_libc_headers
-	missing meson have meson
+	missing meson has_new_meson
 	missing ninja-build have ninja
 	missing pkg-config have pkg-config
 	missing libcmocka-dev have_library cmocka
@@ -55,7 +42,8 @@ need_build() {
 	missing python3-numpy have_python_module numpy
 	missing spin have spin
 	install_packages "${wanted[@]}"
-	meson_is_new_enough
+	has_new_meson || die "the meson found first is too old:" \
+		"$(meson --version), at least $(at_least meson) is needed"
 }
 
 need_lint() {
@@ -121,100 +109,21 @@ need_format() {
 	install_packages "${wanted[@]}"
 }
 
-meson_is_new_enough() {
-	local version
-	version=$(meson --version)
-	[ "${version%%.*}" -ge 1 ] || die "the meson package is too old:" \
-		"$version, at least 1.0 is needed (pip install meson has it)"
-}
-
-install_packages() {
-	[ $# -gt 0 ] || return 0
-	have apt-get || die "missing, and there is no apt-get to install it: $*"
-	is_root || have sudo || die "neither root nor sudo to install what is" \
-		"missing: as root, run: apt-get install --no-install-recommends $*"
-	say "missing: $*; installing with apt-get"
-	export DEBIAN_FRONTEND=noninteractive
-	as_root apt-get update -qq || say "apt-get update failed; going on with the lists there are"
-
-	local package plain=()
-	for package in "$@"; do
-		if [ "$package" = libyyjson-dev ] && ! in_release libyyjson-dev; then
-			yyjson_from_trixie
-		else
-			plain+=("$package")
-		fi
-	done
-	if [ "${#plain[@]}" -gt 0 ]; then
-		as_root apt-get install -y -qq --no-install-recommends \
-			"${plain[@]}" >/dev/null ||
-			die "apt-get could not install: ${plain[*]}"
-	fi
-	say "installed: $*"
-}
-
-in_release() { apt-cache show "$1" 2>/dev/null | grep -q '^Package:'; }
-
-# The Debian mirror that this machine's own sources name, in either format.
-debian_mirror() {
-	cat /etc/apt/sources.list /etc/apt/sources.list.d/*.list \
-		/etc/apt/sources.list.d/*.sources 2>/dev/null |
-		grep -v '^ *#' |
-		grep -oE '[a-z+]+://[^] ]+/debian/?( |$)' | head -1 | tr -d ' '
-}
-
-# Debian 12 has no yyjson. The packages of Debian 13 depend on libc6 >= 2.14
-# alone, so they install as they are. A private apt state finds them, which
-# leaves the machine's sources and lists untouched.
-yyjson_from_trixie() {
-	local mirror
-	find_mirror libyyjson-dev ||
-		die "this release has no package libyyjson-dev: please install" \
-			"yyjson (library and headers) yourself"
-	say "this release has no libyyjson-dev; taking libyyjson0 and" \
-		"libyyjson-dev of Debian trixie from $mirror"
-
-	local state status=0
-	state=$(mktemp -d)
-	fetch_and_install_yyjson "$state" || status=$?
-	as_root rm -rf "$state"
-	[ "$status" = 0 ] || die "the package libyyjson-dev could not be installed"
-}
-
-keyring=/usr/share/keyrings/debian-archive-keyring.gpg
-
-# find_mirror WHAT : names a Debian mirror in mirror, or says that WHAT lacks one
-find_mirror() {
-	mirror=$(debian_mirror) || true
-	[ -n "$mirror" ] && [ -r "$keyring" ] && have apt-get && return
+debian_mirror_for() {
+	find_mirror debian && return
 	say "the apt sources name no Debian mirror to take $1 from"
 	return 1
-}
-
-# private_apt STATE RELEASE : the options go into private=()
-private_apt() {
-	local state=$1
-	private=(
-		-o "Dir::Etc::sourcelist=$state/sources.list"
-		-o Dir::Etc::sourceparts=-
-		-o "Dir::State::lists=$state/lists"
-		-o "Dir::Cache=$state/cache"
-		-o APT::Get::List-Cleanup=0
-		-o APT::Sandbox::User=root
-	)
-	mkdir -p "$state/lists/partial" "$state/cache/archives/partial"
-	echo "deb [signed-by=$keyring] $mirror $2 main" >"$state/sources.list"
 }
 
 # p2p_kernel DIR : a Debian kernel with PCI_P2PDMA, unpacked there, and its
 # version in DIR/ready. Those of Debian 12 and 13 have it not, the backports
 # of Debian 13 have. Needs no root.
 p2p_kernel() {
-	local dir=$1 mirror private=() version binary deb
-	find_mirror "a kernel" || return
+	local dir=$1 mirror keyring private=() version binary deb
+	debian_mirror_for "a kernel" || return
 	mkdir -p "$dir/debs"
 	dir=$(realpath "$dir")
-	private_apt "$dir/apt" trixie-backports
+	private_apt "$dir/apt" trixie-backports main
 	say "fetching a kernel of Debian trixie-backports from $mirror"
 	apt-get "${private[@]}" update -qq || return
 	version=$(apt-cache "${private[@]}" search '^linux-modules-.*-cloud-amd64$' |
@@ -240,11 +149,11 @@ p2p_kernel() {
 # arm64_root DIR : the libraries for aarch64, of Debian 13, unpacked there, with
 # a cross file for meson in DIR/ready. Needs no root.
 arm64_root() {
-	local dir=$1 mirror private=() deb
-	find_mirror libraries || return
+	local dir=$1 mirror keyring private=() deb
+	debian_mirror_for libraries || return
 	mkdir -p "$dir/apt"
 	dir=$(realpath "$dir")
-	private_apt "$dir/apt" trixie
+	private_apt "$dir/apt" trixie main
 	: >"$dir/apt/status" # nothing is installed: all that they need comes, too
 	private+=(-o "Dir::State::status=$dir/apt/status"
 		-o APT::Architecture=arm64 -o APT::Architectures::=arm64)
@@ -275,15 +184,4 @@ arm64_root() {
 		cpu = 'aarch64'
 		endian = 'little'
 	END
-}
-
-fetch_and_install_yyjson() {
-	local state=$1 private=()
-	private_apt "$state" trixie
-	as_root apt-get "${private[@]}" update -qq &&
-		(cd "$state" && as_root apt-get "${private[@]}" download -qq \
-			libyyjson0 libyyjson-dev) &&
-		as_root apt-get install -y -qq --no-install-recommends \
-			-o APT::Sandbox::User=root \
-			"$state"/libyyjson*.deb >/dev/null
 }

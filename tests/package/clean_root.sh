@@ -11,7 +11,7 @@ cd "$(dirname "$0")/../.."
 # shellcheck source=scripts/packages.sh
 . scripts/packages.sh
 suite=${SUITE:-trixie}
-mirror=${MIRROR:-$(debian_mirror || true)}
+mirror=${MIRROR:-$(mirror_of debian || true)}
 [ -n "$mirror" ] || die "apt's sources name no Debian mirror: MIRROR=URL"
 root=${ROOT_DIR:-$(mktemp -d "${TMPDIR:-/var/tmp}/clean_root.XXXXXX")}
 [ -n "${ROOT_DIR:-}" ] || trap 'rm -rf "$root"' EXIT
