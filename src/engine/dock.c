@@ -117,28 +117,6 @@ static bool knows_memops(const struct cf_cuda *cuda)
 	       cuda->mem_host_get_device_pointer;
 }
 
-/*
- * Asks the driver for a wait, which tells whether this device can wait at all.
- * Nobody waits for its end: the probe may be held up by streams of the
- * client's, and these by what the client does next.
- */
-static int try_memops(const struct cf_cuda *cuda, struct cf_dock *dock,
-		      const struct cf_chunk *chunk)
-{
-	CUresult res = cf_chunk_put_wait(cuda, chunk, dock->probe);
-
-	if (res == CF_CU_NOT_SUPPORTED) {
-		cf_log(CF_LOG_WARN,
-		       "stream IO: no memory operations here, host functions "
-		       "wait instead");
-		pthread_mutex_lock(&cf_docks.lock);
-		dock->memops = false;
-		pthread_mutex_unlock(&cf_docks.lock);
-		return 0;
-	}
-	return cf_cuda_code(res);
-}
-
 int cf_dock_make(const struct cf_cuda *cuda, CUcontext ctx,
 		 unsigned long long ctx_id, struct cf_dock **out)
 {
@@ -166,33 +144,41 @@ int cf_dock_make(const struct cf_cuda *cuda, CUcontext ctx,
 	return 0;
 }
 
-/*
- * The first chunk tells whether streams can wait for words. Nobody leases
- * before that is known.
- */
 int cf_dock_grow(const struct cf_cuda *cuda, struct cf_dock *dock, bool ferry)
 {
 	struct cf_chunk *chunk;
-	bool first;
 	int err = cf_chunk_new(cuda, dock, ferry, &chunk);
 
 	if (err)
 		return err;
 	pthread_mutex_lock(&cf_docks.lock);
-	first = dock->memops && !dock->tried;
-	dock->trying |= first;
-	dock->tried = true;
 	cf_berths_add(&dock->berths[ferry], chunk);
 	pthread_mutex_unlock(&cf_docks.lock);
-	if (!first)
-		return 0;
-	err = try_memops(cuda, dock, chunk);
+	return 0;
+}
+
+/*
+ * Nobody waits for the end of the wait that is asked for: the probe may be held
+ * up by streams of the client's, and these by what the client does next.
+ */
+int cf_dock_try(const struct cf_cuda *cuda, struct cf_dock *dock,
+		const struct cf_chunk *chunk)
+{
+	CUresult res = cf_chunk_put_wait(cuda, chunk, dock->probe);
+	bool cannot = res == CF_CU_NOT_SUPPORTED;
+
+	if (cannot)
+		cf_log(CF_LOG_WARN,
+		       "stream IO: no memory operations here, host functions "
+		       "wait instead");
 	pthread_mutex_lock(&cf_docks.lock);
+	if (cannot)
+		dock->memops = false;
+	dock->tried = res == CF_CU_SUCCESS;
 	dock->trying = false;
-	dock->tried = !err;
 	pthread_cond_broadcast(&cf_docks.settled);
 	pthread_mutex_unlock(&cf_docks.lock);
-	return err;
+	return cannot ? 0 : cf_cuda_code(res);
 }
 
 /* ------------------------------------------------------ well, and ended */
@@ -259,7 +245,7 @@ bool cf_dock_probe_ends(const struct cf_dock *dock)
 /* Its context is current, unless cuda is NULL. */
 static void dock_free(const struct cf_cuda *cuda, struct cf_dock *dock)
 {
-	/* try_memops's wait, whose end was not awaited, looks at a chunk */
+	/* cf_dock_try's wait, whose end was not awaited, looks at a chunk */
 	if (dock->probe && cuda) {
 		cf_lane_settle_stream(cuda, dock->probe);
 		cuda->stream_destroy(dock->probe);

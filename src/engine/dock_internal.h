@@ -17,13 +17,13 @@
 struct cf_dock {
 	CUcontext ctx;
 	unsigned long long ctx_id;
-	_Atomic bool memops; /* lock to write; tried before a lease */
+	_Atomic bool memops; /* lock to write; known before a lease */
 	bool bells, ferries;
 	bool loaded;  /* lock; the kernel is, or that failed */
 	bool neared;  /* lock; the aperture is, or that failed */
 	bool loading; /* lock; nobody leases meanwhile */
 	bool trying;  /* lock; memops; nobody leases meanwhile */
-	bool tried;   /* lock; memops were, or are being */
+	bool tried;   /* lock; memops were, and work */
 	bool bare;    /* lock; its context is gone, and what it had */
 	struct cf_ferry_kernel ferry; /* lock; stays once it is there */
 	struct cf_aperture aperture;  /* of the ferries of the first chunk */
@@ -56,6 +56,14 @@ int cf_dock_make(const struct cf_cuda *cuda, CUcontext ctx,
 
 /* Adds a chunk, with ferries or without. 0, -ENOMEM or a CUDA code. */
 int cf_dock_grow(const struct cf_cuda *cuda, struct cf_dock *dock, bool ferry);
+
+/*
+ * Asks the driver for a wait in the chunk, which tells whether streams of this
+ * device can wait for words; `trying` is set, and is not any more. 0 or a CUDA
+ * code: that is still not known.
+ */
+int cf_dock_try(const struct cf_cuda *cuda, struct cf_dock *dock,
+		const struct cf_chunk *chunk);
 
 /* Lacks the ferries' kernel or, next, an aperture for those that ring. */
 static inline bool cf_dock_lacks_locked(const struct cf_dock *dock)

@@ -75,6 +75,17 @@ static struct cf_dock *await_locked(CUcontext ctx, unsigned long long ctx_id)
 	return dock;
 }
 
+/* Before a lease, whether streams can wait for words is found out there. */
+static const struct cf_chunk *begin_try_locked(struct cf_dock *dock, bool ferry)
+{
+	const struct cf_chunk *chunk = dock->berths[ferry].chunks;
+
+	if (!dock->memops || dock->tried || !chunk)
+		return NULL;
+	dock->trying = true;
+	return chunk;
+}
+
 /* may_load: as for cf_dock_lease. */
 static int lease(CUcontext ctx, unsigned long long ctx_id, bool may_load,
 		 struct cf_sop **sop)
@@ -85,19 +96,25 @@ static int lease(CUcontext ctx, unsigned long long ctx_id, bool may_load,
 	if (!cuda)
 		return CF_ECUDA(CF_CU_DEINITIALIZED);
 	while (!err) {
+		const struct cf_chunk *untried;
 		struct cf_dock *dock;
 		bool load, ferry;
 
 		pthread_mutex_lock(&cf_docks.lock);
 		dock = await_locked(ctx, ctx_id);
-		load = dock && may_load && cf_dock_may_load_locked(dock);
 		ferry = dock && dock->ferry.module;
-		*sop = dock && !load ? cf_berths_take(&dock->berths[ferry]) :
-				       NULL;
+		untried = dock ? begin_try_locked(dock, ferry) : NULL;
+		load = dock && !untried && may_load &&
+		       cf_dock_may_load_locked(dock);
+		*sop = dock && !untried && !load ?
+			       cf_berths_take(&dock->berths[ferry]) :
+			       NULL;
 		pthread_mutex_unlock(&cf_docks.lock);
 		if (*sop)
 			return 0;
-		if (load)
+		if (untried)
+			err = cf_dock_try(cuda, dock, untried);
+		else if (load)
 			may_load = cf_dock_load(cuda, dock);
 		else
 			err = dock ? cf_dock_grow(cuda, dock, ferry) :

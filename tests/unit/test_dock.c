@@ -150,6 +150,26 @@ static void none_is_lent_before_it_is_known_what_streams_can(void **state)
 	th_close();
 }
 
+/* The driver had no memory for it, say: that tells nothing about the device. */
+static void streams_are_tried_again_where_that_failed(void **state)
+{
+	struct cf_sop *sop;
+	struct world w;
+
+	th_need_fake();
+	world_make(&w);
+	assert_int_equal(th_fake()->plan("cuStreamWaitValue32_v2:1=2,"
+					 "cuStreamWaitValue32_v2:*=801"),
+			 0);
+	assert_int_equal(cf_dock_lease(w.ctx, w.id, false, &sop),
+			 CF_ECUDA(CF_CU_OUT_OF_MEMORY));
+	sop = lease(&w);
+	assert_false(cf_dock_has_memops(sop->dock));
+	give_back(sop);
+	th_fake()->plan_clear();
+	th_close();
+}
+
 static void *await_bytes(void *arg)
 {
 	cf_dock_await_bytes(arg);
@@ -332,6 +352,7 @@ int main(void)
 		TEST(each_use_has_a_ticket_of_its_own_and_none_is_0),
 		TEST(one_whose_stream_is_still_in_it_is_not_lent),
 		TEST(none_is_lent_before_it_is_known_what_streams_can),
+		TEST(streams_are_tried_again_where_that_failed),
 		TEST(what_is_over_is_awaited_until_its_kernel_is_gone),
 		TEST(a_close_does_not_wait_for_streams_that_hold_the_probe),
 		TEST(an_end_told_late_is_not_that_of_a_later_run),
