@@ -11,6 +11,7 @@
 
 #include <limits.h>
 #include <string.h>
+#include "core/clock.h"
 #include "core/log.h"
 #include "core/stats_file.h"
 #include "core/stats_119.h"
@@ -70,7 +71,7 @@ static const struct cf_stats_numbers *view_now(void)
 		return &control.stopped;
 	cf_stats_sum(&view.sum);
 	cf_stats_view(&view.sum,
-		      control.period_ns + cf_stats_now() - control.since_ns,
+		      control.period_ns + cf_clock_ns() - control.since_ns,
 		      &view.numbers);
 	return &view.numbers;
 }
@@ -94,7 +95,7 @@ void cf_stats_start(void)
 {
 	if (control.started)
 		return;
-	control.since_ns = cf_stats_now();
+	control.since_ns = cf_clock_ns();
 	control.started = true;
 	apply();
 }
@@ -105,7 +106,7 @@ void cf_stats_stop(void)
 		return;
 	atomic_store_explicit(&cf_stats_counting, 0, memory_order_relaxed);
 	control.stopped = *view_now();
-	control.period_ns += cf_stats_now() - control.since_ns;
+	control.period_ns += cf_clock_ns() - control.since_ns;
 	control.started = false;
 	apply();
 }
@@ -115,7 +116,7 @@ void cf_stats_reset(void)
 	cf_stats_zero();
 	memset(&control.stopped, 0, sizeof(control.stopped));
 	control.period_ns = 0;
-	control.since_ns = cf_stats_now();
+	control.since_ns = cf_clock_ns();
 	apply();
 }
 

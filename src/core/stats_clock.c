@@ -10,9 +10,8 @@
 #include "core/stats_clock.h"
 
 #include <string.h>
-#include <time.h>
+#include "core/clock.h"
 #include "core/sysfs.h"
-#include "seam/os.h"
 
 #define SOURCE \
 	"/sys/devices/system/clocksource/clocksource0/current_clocksource"
@@ -37,21 +36,13 @@ struct cf_stats_counter cf_stats_counter;
 static _Atomic int state;
 static struct pair first; /* released by state SECOND, acquired with it */
 
-uint64_t cf_stats_now(void)
-{
-	struct timespec ts = { 0 };
-
-	cf_os->clock_gettime(CLOCK_MONOTONIC, &ts);
-	return (uint64_t)ts.tv_sec * 1000000000 + (uint64_t)ts.tv_nsec;
-}
-
 /* False: counter and clock were not read at the same moment. */
 static bool take_pair(struct pair *pair)
 {
-	uint64_t before = cf_stats_now();
+	uint64_t before = cf_clock_ns();
 
 	pair->ticks = cf_ticks();
-	pair->ns = cf_stats_now();
+	pair->ns = cf_clock_ns();
 	return before && pair->ns - before < CLOSE_NS;
 }
 
@@ -109,7 +100,7 @@ static bool is_due(int was, uint64_t ns)
 
 uint64_t cf_stats_clock_mark(void)
 {
-	uint64_t ns = cf_stats_now();
+	uint64_t ns = cf_clock_ns();
 	int was = atomic_load_explicit(&state, memory_order_acquire);
 
 	if (is_due(was, ns) &&

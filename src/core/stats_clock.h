@@ -26,9 +26,6 @@ extern CF_HIDDEN struct cf_stats_counter {
 	uint64_t rate; /* ns a tick, times 2^CF_STATS_RATE_SHIFT */
 } __attribute__((aligned(64))) cf_stats_counter;
 
-/* CLOCK_MONOTONIC, nanoseconds. */
-uint64_t cf_stats_now(void);
-
 /* A mark of the system's clock. On its way learns the counter's rate. */
 uint64_t cf_stats_clock_mark(void);
 

@@ -226,13 +226,13 @@ static bool is_as_the_real_clock(void)
 {
 	uint64_t within, around, ours;
 
-	around = cf_stats_now();
+	around = cf_clock_ns();
 	ours = cf_stats_mark();
-	within = cf_stats_now();
+	within = cf_clock_ns();
 	th_sleep_ms(40);
-	within = cf_stats_now() - within;
+	within = cf_clock_ns() - within;
 	ours = cf_stats_since(ours);
-	around = cf_stats_now() - around;
+	around = cf_clock_ns() - around;
 	return ours >= within - within / 1000 && ours <= around + around / 1000;
 }
 
