@@ -12,7 +12,6 @@
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdlib.h>
-#include <string.h>
 #include "core/alias_test.h"
 #include "core/dma_buf.h"
 #include "core/log.h"

@@ -9,7 +9,6 @@
 
 #include <cufile.h>
 #include <stdatomic.h>
-#include <stdlib.h>
 #include "core/log.h"
 #include "core/nvfs_map.h"
 #include "core/ranges.h"

@@ -11,7 +11,6 @@
  */
 #include "core/device.h"
 
-#include <cufile.h>
 #include <errno.h>
 #include <pthread.h>
 #include <stdatomic.h>

@@ -12,8 +12,6 @@
 #include <fcntl.h>
 #include <netinet/in.h>
 #include <linux/stat.h>
-#include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/sysmacros.h>
 #include <unistd.h>

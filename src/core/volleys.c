@@ -9,7 +9,6 @@
 #include "core/volleys.h"
 
 #include <pthread.h>
-#include <sched.h>
 #include <stdlib.h>
 #include "core/lane.h"
 #include "core/log.h"

@@ -14,7 +14,6 @@
 #include <stdlib.h>
 #include <unistd.h>
 #include "core/gpu.h"
-#include "core/log.h"
 #include "core/pagemap.h"
 #include "core/piece.h"
 #include "core/reaper.h"

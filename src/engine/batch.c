@@ -10,7 +10,6 @@
  */
 #include "engine/batch.h"
 
-#include <stdatomic.h>
 #include <stdint.h>
 #include <stdlib.h>
 #include "core/log.h"

@@ -14,7 +14,6 @@
 #include <stdatomic.h>
 #include <stdint.h>
 #include <stdlib.h>
-#include "core/log.h"
 #include "engine/dock.h"
 
 #define BUCKETS 64

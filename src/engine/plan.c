@@ -20,7 +20,6 @@
 #include "core/numbers.h"
 #include "core/ring.h"
 #include "core/shuttle.h"
-#include "core/slot.h"
 #include "engine/plan_cache.h"
 #include "engine/plan_limits.h"
 #include "engine/plan_near.h"

@@ -4,7 +4,6 @@
 
 #include <errno.h>
 #include "core/log.h"
-#include "core/numbers.h"
 #include "core/thread.h"
 #include "seam/ticks.h"
 

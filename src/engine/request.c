@@ -12,7 +12,6 @@
 #include "core/ferry.h"
 #include "core/haste.h"
 #include "core/log.h"
-#include "core/numbers.h"
 #include "core/probe.h"
 #include "core/remote.h"
 #include "core/spread.h"

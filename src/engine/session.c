@@ -22,7 +22,6 @@
 #include "engine/session.h"
 
 #include <cufile.h>
-#include <errno.h>
 #include <pthread.h>
 #include <stdatomic.h>
 #include <string.h>

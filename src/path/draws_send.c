@@ -2,8 +2,6 @@
 /* draws_send - has a lane, a lift or a ferry copy the draws that wait. */
 #include "core/copy_in.h"
 #include "core/copy_many.h"
-#include "core/numbers.h"
-#include "core/slot.h"
 #include "core/window.h"
 #include "path/draws.h"
 

@@ -14,7 +14,6 @@
  */
 #include "path/relay.h"
 
-#include <errno.h>
 #include <stdatomic.h>
 #include "core/copy_in.h"
 #include "core/pause.h"

@@ -14,7 +14,6 @@
 #include "path/voyage.h"
 
 #include "core/arrival.h"
-#include "core/device.h"
 #include "path/copies.h"
 
 #define ROUND 4 /* writes are copied when one cell in so many is free */

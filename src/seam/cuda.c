@@ -18,7 +18,6 @@
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <time.h>
-#include "seam/os.h"
 
 #define LIBCUDA "libcuda.so.1"
 #define LOOK_AGAIN_NS (4 * 1000 * 1000)
