@@ -16,13 +16,13 @@
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static dev_t refused[MAX_REFUSED]; /* lock */
-static size_t nr_refused;	   /* lock */
+static size_t nr_refused;	   /* lock; the last MAX_REFUSED are there */
 static int64_t paused_until;	   /* lock */
 
 /* lock held */
 static bool is_refused_locked(dev_t dev)
 {
-	for (size_t i = 0; i < nr_refused; i++)
+	for (size_t i = 0; i < nr_refused && i < MAX_REFUSED; i++)
 		if (refused[i] == dev)
 			return true;
 	return false;
@@ -62,9 +62,7 @@ void cf_refusal_note(const struct cf_piece *piece, const char *step,
 		paused_until = cf_clock_ns() + PAUSE_NS;
 	} else if (!is_refused_locked(dev)) {
 		is_new = true;
-		refused[nr_refused % MAX_REFUSED] = dev;
-		if (nr_refused < MAX_REFUSED)
-			nr_refused++;
+		refused[nr_refused++ % MAX_REFUSED] = dev;
 	}
 	pthread_mutex_unlock(&lock);
 	if (is_new)
