@@ -42,13 +42,21 @@ bool cf_convoy_can(const struct cf_piece *piece)
 
 /* ---------------------------------------------------------------- copies */
 
+/* A piece's memory is the client's when its end is told: no copy comes then. */
+static int fail(struct journey *j, CUresult res)
+{
+	cf_lane_settle(j->lane);
+	j->err = CF_ECUDA(res);
+	return j->err;
+}
+
 /* res: how the oldest copy ended; after a failure later ones do not count. */
 static void take_note(struct journey *j, CUresult res)
 {
 	struct place *place = &j->places[j->done++ % PLACES];
 
 	if (res != CF_CU_SUCCESS)
-		j->err = j->lost = CF_ECUDA(res);
+		j->lost = fail(j, res);
 	if (place->ends)
 		j->convoy->ended(j->convoy, place->ends,
 				 j->lost ? j->lost : place->result);
@@ -77,8 +85,8 @@ static void look(struct journey *j)
 	}
 }
 
-static int begin_copy(struct journey *j, const struct cf_piece *piece,
-		      const struct cf_part *part, size_t size)
+static void begin_copy(struct journey *j, const struct cf_piece *piece,
+		       const struct cf_part *part, size_t size)
 {
 	size_t nr = j->begun % PLACES;
 	const char *mem = j->places[nr].mem + cf_slot_delta(piece, part);
@@ -89,7 +97,8 @@ static int begin_copy(struct journey *j, const struct cf_piece *piece,
 		res = j->cuda->event_record(j->lane->done[nr], j->lane->stream);
 	if (res == CF_CU_SUCCESS)
 		j->begun++;
-	return cf_cuda_code(res);
+	else
+		fail(j, res);
 }
 
 /* ---------------------------------------------------------------- pieces */
@@ -106,7 +115,7 @@ static ssize_t carry_part(struct journey *j, const struct cf_piece *piece,
 		return j->err;
 	n = cf_slot_fill(piece, part, j->places[j->begun % PLACES].mem);
 	if (n > 0)
-		j->err = begin_copy(j, piece, part, (size_t)n);
+		begin_copy(j, piece, part, (size_t)n);
 	if (!j->err)
 		look(j);
 	return j->err ? j->err : n;
@@ -164,7 +173,6 @@ static void cut(struct journey *j, const struct cf_slot *slot)
 		j->places[i].mem = slot->mem + i * room;
 }
 
-/* After an error the slot goes back only when no copy can touch it. */
 static int travel(struct cf_device *dev, void *journey, bool *begun)
 {
 	struct journey *j = journey;
@@ -180,8 +188,6 @@ static int travel(struct cf_device *dev, void *journey, bool *begun)
 	if (!err) {
 		cut(j, slot);
 		carry_all(j);
-		if (j->err)
-			cf_lane_settle(j->lane);
 		cf_lane_give_back(&dev->lanes, j->lane);
 	}
 	cf_slot_give_back(pool, slot);

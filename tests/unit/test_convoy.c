@@ -7,6 +7,7 @@
 
 #include <errno.h>
 #include <stdio.h>
+#include <string.h>
 #include <unistd.h>
 #include "core/device.h"
 #include "core/slot.h"
@@ -25,7 +26,10 @@ struct world {
 	unsigned ends[MAX_NR]; /* how often it was told */
 	unsigned nr, taken, ended;
 	unsigned ended_when_last; /* so many when the last was taken */
+	bool reuses;		  /* the memory of pieces that have failed */
 };
+
+static unsigned char others[TH_MIB]; /* which the client puts there later */
 
 static const struct cf_piece *next(struct cf_convoy *convoy)
 {
@@ -46,6 +50,11 @@ static void ended(struct cf_convoy *convoy, const struct cf_piece *piece,
 	w->results[piece - w->pieces] = result;
 	w->ends[piece - w->pieces]++;
 	w->ended++;
+	if (w->reuses && result < 0) {
+		th_fake()->copy_delay_us(0);
+		th_mem_put(&w->pair.mem, PAD + (size_t)piece->file_off, others,
+			   piece->size);
+	}
 }
 
 static void world_make(struct world *w, size_t slot, size_t size)
@@ -331,6 +340,37 @@ static void a_copy_under_way_is_waited_for(void **state)
 	world_end(&w);
 }
 
+/* Whose memory is the client's again when its end is told. */
+static void is_over_when_it_is_told(const char *plan, unsigned failed)
+{
+	struct world w;
+	size_t at;
+
+	world_make(&w, 4 * TH_MIB, 2 * TH_MIB);
+	add(&w, 0, TH_MIB);
+	add(&w, TH_MIB, TH_MIB);
+	w.reuses = true;
+	memset(others, 0x5a, sizeof(others));
+	assert_int_equal(th_fake()->plan(plan), 0);
+	th_fake()->copy_delay_us(20000);
+	run(&w);
+	told_once(&w);
+	assert_int_equal(w.results[failed], CF_ECUDA(CF_CU_UNKNOWN));
+	at = (size_t)w.pieces[failed].file_off;
+	th_mem_get(&w.pair.mem, PAD + at, w.pair.got, TH_MIB);
+	th_all("the client's", w.pair.got, 0x5a, TH_MIB);
+	world_end(&w);
+}
+
+static void no_copy_comes_after_the_end_of_its_piece(void **state)
+{
+	is_over_when_it_is_told("cuEventRecord:1=999", 0);
+	is_over_when_it_is_told("cuEventRecord:2=999", 1);
+	is_over_when_it_is_told("cuEventQuery:1=999", 0);
+	is_over_when_it_is_told("cuEventQuery:*=600,cuEventSynchronize:1=999",
+				0);
+}
+
 /* Nothing was begun, so the first is told, and it alone was taken. */
 static void without_a_lane_or_a_slot_the_first_one_fails(void **state)
 {
@@ -418,6 +458,7 @@ int main(void)
 		TEST(a_file_that_ends_with_a_part_is_no_error),
 		TEST(a_read_that_fails_ends_its_piece_and_no_other),
 		TEST(a_copy_that_fails_is_the_last),
+		TEST(no_copy_comes_after_the_end_of_its_piece),
 		TEST(a_copy_that_cannot_be_marked_is_the_last),
 		TEST(a_copy_under_way_is_waited_for),
 		TEST(a_wait_that_fails_is_the_last),
