@@ -317,7 +317,7 @@ static int write_parts(struct stage *stage)
 	struct cell *cell;
 	int err;
 
-	for (;;) {
+	do {
 		err = copy_ahead(stage);
 		if (!err && stage->begun != stage->ended)
 			err = begin_write(stage);
@@ -325,7 +325,7 @@ static int write_parts(struct stage *stage)
 			written(stage, cell);
 		else
 			break;
-	}
+	} while (!err);
 	/* missing from the oldest copy on whose write has not begun */
 	if (err && stage->begun != stage->ended)
 		cf_feed_short(stage->given->feed,
