@@ -390,6 +390,47 @@ static void one_may_be_retired_while_it_is_opened(void **state)
 	assert_int_equal(nr_closed, 1);
 }
 
+static void *open_for_later(void *err)
+{
+	struct cf_piece piece = read_of(&one, 0, CHUNK, CF_SIGHT_WORTH);
+
+	*(int *)err = cf_windows_open(&piece, 0, &the_gpu);
+	return NULL;
+}
+
+/* Or it would keep its file open until somebody else's window goes. */
+static void nobody_waits_to_close_one_that_was_opened_for_later(void **state)
+{
+	pthread_t thread;
+	int err = 1;
+
+	(void)state;
+	atomic_store(&holds_opens, true);
+	assert_int_equal(pthread_create(&thread, NULL, open_for_later, &err),
+			 0);
+	wait_for(&nr_opened, 1);
+	cf_windows_retire(&one);
+	atomic_store(&holds_opens, false);
+	pthread_join(thread, NULL);
+	assert_int_equal(err, 0);
+	assert_int_equal(nr_hidden, 1);
+	wait_for(&nr_closed, 1);
+}
+
+/* The pins of this machine are untried, which mode auto does not count on. */
+static void mode_auto_opens_none_that_are_not_pinned(void **state)
+{
+	struct cf_windows_limits limits = plain;
+
+	(void)state;
+	limits.mode = CF_WINDOWS_AUTO;
+	cf_windows_configure(&limits);
+	assert_int_not_equal(cf_pins_state(), CF_PINS_GOOD);
+	assert_int_equal(try_chunk(0), -ESTALE);
+	assert_int_equal(nr_opened, 0);
+	assert_int_equal(counts().open, 0);
+}
+
 /* ------------------------------------------------------- when it is stale */
 
 /* The pages that a read touches, no others; one in their midst is enough. */
@@ -435,6 +476,18 @@ static void a_file_that_changed_gets_another(void **state)
 	cf_windows_put(new, false);
 	assert_int_equal(counts().stale, 1);
 	assert_int_equal(counts().used, 1);
+}
+
+static void one_of_a_file_that_changed_is_closed_at_once(void **state)
+{
+	struct cf_piece piece = read_of(&one, 0, CHUNK, CF_SIGHT_OPEN);
+
+	(void)state;
+	open_all(1);
+	piece.view.stamp.mtime++;
+	assert_int_equal(try(piece), -ESTALE);
+	assert_int_equal(nr_hidden, 1);
+	wait_for(&nr_closed, 1);
 }
 
 static void several_may_find_it_stale(void **state)
@@ -756,6 +809,9 @@ int main(void)
 		TEST(one_may_be_retired_while_it_is_opened),
 		TEST(one_is_current_while_its_pages_are_there),
 		TEST(a_file_that_changed_gets_another),
+		TEST(nobody_waits_to_close_one_that_was_opened_for_later),
+		TEST(mode_auto_opens_none_that_are_not_pinned),
+		TEST(one_of_a_file_that_changed_is_closed_at_once),
 		TEST(several_may_find_it_stale),
 		TEST(one_that_the_driver_has_lost_is_stale),
 		TEST(the_oldest_goes_for_a_newcomer),
