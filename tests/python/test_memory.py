@@ -147,6 +147,8 @@ def test_dlpack_is_taken_where_there_is_nothing_else(file, numpy):
             return self.values.__dlpack_device__()
 
     values = numpy.zeros((3, 5), "i4")
+    if not hasattr(values, "__dlpack__"):
+        pytest.skip("NumPy before 1.22 has none")
     assert file.read(OnlyDlpack(values)) == 60
     assert values.tobytes() == file.data[:60]
     with pytest.raises(ValueError, match="not contiguous"):
