@@ -3,7 +3,7 @@
 #include "core/cached.h"
 
 #include <errno.h>
-#include <linux/magic.h>
+#include "core/fs_magic.h"
 #include "harness.h"
 #include "seam/os.h"
 

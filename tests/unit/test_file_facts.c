@@ -8,10 +8,10 @@
 #include <arpa/inet.h>
 #include <errno.h>
 #include <fcntl.h>
-#include <linux/magic.h>
 #include <string.h>
 #include <sys/sysmacros.h>
 #include "core/fs_kind.h"
+#include "core/fs_magic.h"
 #include "core/nic.h"
 #include "core/nvfs_gate.h"
 #include "harness.h"

@@ -6,10 +6,10 @@
 #include "core/ring_internal.h"
 
 #include <errno.h>
-#include <linux/magic.h>
 #include <stdlib.h>
 #include <sys/wait.h>
 #include <unistd.h>
+#include "core/fs_magic.h"
 #include "harness.h"
 
 #define MAX 32 /* rings at once */
