@@ -30,7 +30,7 @@ at_least() { [ "$1" = meson ] && echo 1.0 || echo 0; }
 
 in_release() {
 	local version
-	version=$(apt-cache show "$1" 2>/dev/null | sed -n 's/^Version: //p' | head -1)
+	version=$(apt-cache madison "$1" 2>/dev/null | head -1 | cut -d'|' -f2 | tr -d ' ')
 	[ -n "$version" ] && is_version "$version" "$(at_least "$1")"
 }
 
@@ -62,12 +62,25 @@ install_plain() {
 		die "apt-get could not install: $*"
 }
 
-# install_newer PACKAGE... : out of Debian 13 or Ubuntu 26.04. Debian 12 and
-# Ubuntu 24.04 have no yyjson, and Ubuntu 22.04 no recent meson. Those packages
-# depend on nothing that is newer, so they install as they are.
 install_newer() {
 	[ $# -gt 0 ] || return 0
-	local mirror keyring release state status=0
+	local folder status=0
+	[[ " $* " != *" libyyjson-dev "* ]] || set -- libyyjson0 "$@"
+	folder=$(mktemp -d)
+	fetch_newer "$folder" "$@" &&
+		as_root apt-get install -y -qq --no-install-recommends \
+			-o APT::Sandbox::User=root "$folder"/*.deb >/dev/null ||
+		status=$?
+	rm -rf "$folder"
+	[ "$status" = 0 ] || die "could not be installed: $*"
+}
+
+# fetch_newer FOLDER PACKAGE... : out of Debian 13 or Ubuntu 26.04. Debian 12 and
+# Ubuntu 24.04 have no yyjson, and Ubuntu 22.04 no recent meson. Those packages
+# depend on nothing that is newer, so they install as they are. Needs no root.
+fetch_newer() {
+	local folder=$1 mirror keyring release private=() state status=0
+	shift
 	if find_mirror debian; then
 		release=(trixie main)
 	elif find_mirror 'ubuntu(-ports)?'; then
@@ -79,21 +92,11 @@ install_newer() {
 	say "this release has no such package, or an old one: $*;" \
 		"taking that of ${release[0]} from $mirror"
 	state=$(mktemp -d)
-	fetch_and_install "$state" "$@" || status=$?
-	as_root rm -rf "$state"
-	[ "$status" = 0 ] || die "could not be installed: $*"
-}
-
-# fetch_and_install FOLDER PACKAGE... : of release
-fetch_and_install() {
-	local state=$1 private=()
-	shift
 	private_apt "$state" "${release[@]}"
-	[[ " $* " != *" libyyjson-dev "* ]] || set -- libyyjson0 "$@"
-	as_root apt-get "${private[@]}" update -qq &&
-		(cd "$state" && as_root apt-get "${private[@]}" download -qq "$@") &&
-		as_root apt-get install -y -qq --no-install-recommends \
-			-o APT::Sandbox::User=root "$state"/*.deb >/dev/null
+	apt-get "${private[@]}" update -qq &&
+		(cd "$folder" && apt-get "${private[@]}" download -qq "$@") || status=$?
+	rm -rf "$state"
+	return "$status"
 }
 
 # The mirror of a distribution that this machine's own sources name, in either
