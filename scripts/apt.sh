@@ -102,8 +102,9 @@ fetch_newer() {
 # The mirror of a distribution that this machine's own sources name, in either
 # format.
 mirror_of() {
-	cat /etc/apt/sources.list /etc/apt/sources.list.d/*.list \
-		/etc/apt/sources.list.d/*.sources 2>/dev/null |
+	local etc=${OCF_ETC_APT:-/etc/apt}
+	cat "$etc"/sources.list "$etc"/sources.list.d/*.list \
+		"$etc"/sources.list.d/*.sources 2>/dev/null |
 		grep -v -e '^ *#' -e '//security\.' |
 		grep -oE "[a-z+]+://[^] ]+/$1/?( |\$)" | head -1 | tr -d ' '
 }
