@@ -15,10 +15,12 @@
 #include <sys/mman.h>
 #include <unistd.h>
 #include "core/gpu.h"
+#include "core/pagemap.h"
 #include "core/piece.h"
 #include "core/reaper.h"
 #include "core/refusals.h"
 #include "core/window_table.h"
+#include "core/wish.h"
 #include "harness.h"
 #include "seam/os.h"
 
@@ -38,7 +40,8 @@ static void wait_for(atomic_int *count, int nr)
 /* ------------------------------------------------- instead of the real ones */
 
 static atomic_int nr_opened, nr_hidden, nr_closed, nr_noted, nr_forgotten;
-static atomic_int nr_maps_closed;
+static atomic_int nr_maps_closed, nr_tended, nr_pins_lost, nr_wishes_lost;
+static _Atomic enum cf_pins pins;
 static atomic_bool holds_opens, holds_closes, is_lost, is_pinned;
 static pthread_t closer; /* the last */
 static int open_says;
@@ -56,6 +59,10 @@ void __wrap_cf_refusal_note(const struct cf_piece *piece, const char *step,
 			    size_t size, int err);
 void __wrap_cf_refusals_forget(void);
 void __wrap_cf_pagemap_close(void);
+enum cf_pins __wrap_cf_pins_state(void);
+void __wrap_cf_windows_tend(void);
+void __wrap_cf_pins_fork_child(void);
+void __wrap_cf_wish_fork_child(void);
 #pragma GCC visibility pop
 
 static void wait_while(atomic_bool *holds)
@@ -120,6 +127,26 @@ void __wrap_cf_pagemap_close(void)
 	atomic_fetch_add(&nr_maps_closed, 1);
 }
 
+enum cf_pins __wrap_cf_pins_state(void)
+{
+	return atomic_load(&pins);
+}
+
+void __wrap_cf_windows_tend(void)
+{
+	atomic_fetch_add(&nr_tended, 1);
+}
+
+void __wrap_cf_pins_fork_child(void)
+{
+	nr_pins_lost++;
+}
+
+void __wrap_cf_wish_fork_child(void)
+{
+	nr_wishes_lost++;
+}
+
 /* ------------------------------------------------------------------- time */
 
 static struct cf_os os;
@@ -155,7 +182,8 @@ static int begin(void **state)
 	one.fd = other.fd = 42;
 	cf_windows_configure(&plain);
 	nr_opened = nr_hidden = nr_closed = nr_noted = nr_forgotten = 0;
-	nr_maps_closed = 0;
+	nr_maps_closed = nr_tended = nr_pins_lost = nr_wishes_lost = 0;
+	atomic_store(&pins, CF_PINS_UNTRIED);
 	holds_opens = holds_closes = is_lost = is_pinned = false;
 	open_says = 0;
 	return 0;
@@ -417,7 +445,6 @@ static void nobody_waits_to_close_one_that_was_opened_for_later(void **state)
 	wait_for(&nr_closed, 1);
 }
 
-/* The pins of this machine are untried, which mode auto does not count on. */
 static void mode_auto_opens_none_that_are_not_pinned(void **state)
 {
 	struct cf_windows_limits limits = plain;
@@ -425,10 +452,64 @@ static void mode_auto_opens_none_that_are_not_pinned(void **state)
 	(void)state;
 	limits.mode = CF_WINDOWS_AUTO;
 	cf_windows_configure(&limits);
-	assert_int_not_equal(cf_pins_state(), CF_PINS_GOOD);
-	assert_int_equal(try_chunk(0), -ESTALE);
-	assert_int_equal(nr_opened, 0);
-	assert_int_equal(counts().open, 0);
+	for (int says = CF_PINS_UNTRIED; says <= CF_PINS_NONE; says++) {
+		bool good = says == CF_PINS_GOOD;
+
+		atomic_store(&pins, (enum cf_pins)says);
+		assert_int_equal(try_chunk(0), good ? 0 : -ESTALE);
+		assert_int_equal(counts().open, good);
+		cf_windows_drop();
+	}
+	assert_int_equal(nr_opened, 1);
+}
+
+/* The pins are of whole granules, and may be untried yet. */
+static void who_asks_is_told_whether_they_may_be_pinned(void **state)
+{
+	struct cf_windows_limits limits = plain;
+
+	(void)state;
+	for (int says = CF_PINS_UNTRIED; says <= CF_PINS_NONE; says++)
+		for (size_t half = 1; half <= 4; half *= 2) {
+			limits.chunk = half * CF_PIN_GRANULE / 2;
+			cf_windows_configure(&limits);
+			atomic_store(&pins, (enum cf_pins)says);
+			assert_int_equal(cf_windows_may_be_pinned(),
+					 says != CF_PINS_NONE && half > 1);
+		}
+}
+
+/* The rest of the file, of which a pin would hold pages that it has not. */
+static void what_is_pinned_ends_with_a_whole_granule(void **state)
+{
+	struct cf_piece piece = read_of(&one, 0, CHUNK, CF_SIGHT_WORTH);
+	struct cf_windows_limits limits = plain;
+
+	(void)state;
+	limits.chunk = limits.max_bytes = 2 * CF_PIN_GRANULE;
+	cf_windows_configure(&limits);
+	atomic_store(&pins, CF_PINS_GOOD);
+	piece.view.stamp.size = 3 * CF_PIN_GRANULE + 5000;
+	piece.file_off = 2 * CF_PIN_GRANULE;
+	assert_int_equal(cf_windows_open(&piece, 1, &the_gpu), 0);
+	assert_int_equal(opened_size, CF_PIN_GRANULE);
+	piece.view.stamp.ino++;
+	piece.view.stamp.size = 2 * CF_PIN_GRANULE + 5000;
+	assert_int_equal(cf_windows_open(&piece, 1, &the_gpu), -ESTALE);
+	assert_int_equal(nr_opened, 1);
+	assert_int_equal(counts().open, 1);
+}
+
+/* Others stay, for who ends a registration may have to wait. */
+static void what_is_pinned_is_looked_after(void **state)
+{
+	(void)state;
+	assert_int_equal(try_chunk(0), 0);
+	assert_int_equal(nr_tended, 0);
+	atomic_store(&is_pinned, true);
+	assert_int_equal(try_chunk(1), 0);
+	assert_int_equal(try_chunk(1), 0);
+	assert_int_equal(nr_tended, 1);
 }
 
 /* ------------------------------------------------------- when it is stale */
@@ -796,6 +877,38 @@ static void a_child_has_none_of_its_parents_windows(void **state)
 	assert_true(is_open(0) && is_open(1));
 }
 
+/*
+ * By the parent's descriptor it would see pages that it has no more; and its
+ * close would end what pins the parent's.
+ */
+static void a_child_sees_its_own_pages_and_has_no_pins(void **state)
+{
+	size_t page = (size_t)sysconf(_SC_PAGESIZE);
+	char *mem = mmap(NULL, page, PROT_READ | PROT_WRITE,
+			 MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	int status;
+	pid_t pid;
+
+	(void)state;
+	assert_ptr_not_equal(mem, MAP_FAILED);
+	*mem = 1;
+	assert_int_equal(cf_pagemap_present(mem, page), 1);
+	cf_windows_fork_prepare();
+	pid = th_fork();
+	if (!pid) {
+		cf_windows_fork_child();
+		madvise(mem, page, MADV_DONTNEED);
+		_exit(cf_pagemap_present(mem, page) != 0 || nr_pins_lost != 1 ||
+		      nr_wishes_lost != 1);
+	}
+	cf_windows_fork_parent();
+	assert_int_equal(waitpid(pid, &status, 0), pid);
+	assert_int_equal(status, 0);
+	assert_int_equal(cf_pagemap_present(mem, page), 1);
+	assert_int_equal(nr_pins_lost + nr_wishes_lost, 0);
+	munmap(mem, page);
+}
+
 #define TEST(name) cmocka_unit_test_setup_teardown(name, begin, end)
 
 int main(void)
@@ -811,6 +924,9 @@ int main(void)
 		TEST(a_file_that_changed_gets_another),
 		TEST(nobody_waits_to_close_one_that_was_opened_for_later),
 		TEST(mode_auto_opens_none_that_are_not_pinned),
+		TEST(who_asks_is_told_whether_they_may_be_pinned),
+		TEST(what_is_pinned_ends_with_a_whole_granule),
+		TEST(what_is_pinned_is_looked_after),
 		TEST(one_of_a_file_that_changed_is_closed_at_once),
 		TEST(several_may_find_it_stale),
 		TEST(one_that_the_driver_has_lost_is_stale),
@@ -828,6 +944,7 @@ int main(void)
 		TEST(it_was_read_when_the_first_of_its_chunks_was),
 		TEST(there_is_room_where_one_is_open_or_may_go),
 		TEST(a_child_has_none_of_its_parents_windows),
+		TEST(a_child_sees_its_own_pages_and_has_no_pins),
 	};
 
 	th_start(60);
