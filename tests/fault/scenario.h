@@ -10,12 +10,17 @@
 
 #include "harness.h"
 
+/* Entries of a batch of many, side by side; the last one is shorter. */
+#define SCENARIO_PARTS 17
+
 /* What the steps answered. */
 struct answers {
 	CUfileError_t open, handle, buffer, unbuffer, close;
 	CUfileError_t asked; /* of the first question that failed */
 	ssize_t read, write;
 	int read_errno, write_errno;
+	/* of a batch of many: bytes that each entry read or wrote */
+	size_t part_read[SCENARIO_PARTS], part_written[SCENARIO_PARTS];
 };
 
 /* The calls by which the scenario reads and writes. */
@@ -25,6 +30,8 @@ enum door {
 	STREAMED,	/* cuFileReadAsync, cuFileWriteAsync */
 	STREAMED_BATCH, /* ocf_batch_submit_stream */
 	BATCHED,	/* cuFileBatchIOSubmit */
+	STREAMED_MANY,	/* the two batches, of SCENARIO_PARTS entries */
+	BATCHED_MANY,
 };
 
 struct scenario {
@@ -62,5 +69,12 @@ void scenario_run(struct scenario *s);
 void scenario_check(struct scenario *s, const char *what, const char *may_leak);
 /* The same, and no step has failed. */
 void scenario_check_clean(struct scenario *s, const char *what);
+/* One more life, in which nothing fails. */
+void scenario_run_clean(struct scenario *s, const char *what);
+/*
+ * The same, after a life with a failure. What runs in it is what runs in any,
+ * so the thread sanitizer looks at one of four.
+ */
+void scenario_run_after(struct scenario *s, const char *what);
 
 #endif

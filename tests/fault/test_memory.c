@@ -98,13 +98,6 @@ int pthread_create(pthread_t *thread, const pthread_attr_t *attr,
 
 static const char *const names[NR_KINDS] = { "allocation", "thread" };
 
-static void run_clean(struct scenario *s, const char *what)
-{
-	scenario_prepare(s);
-	scenario_run(s);
-	scenario_check_clean(s, what);
-}
-
 /* False: it was not asked for so often. */
 static bool nth_fails(struct scenario *s, enum kind kind, unsigned nth,
 		      bool persist)
@@ -126,7 +119,7 @@ static bool nth_fails(struct scenario *s, enum kind kind, unsigned nth,
 	scenario_check(s, what, NULL);
 	s->may_answer = CU_FILE_SUCCESS;
 	if (happened)
-		run_clean(s, "after a refusal");
+		scenario_run_clean(s, "after a refusal");
 	return happened;
 }
 
@@ -148,7 +141,7 @@ static void any_of_it_may_be_refused(void **state)
 	is_test = true;
 	scenario_init(&s, cell->mem_kind, cell->file_kind);
 	s.door = cell->door;
-	run_clean(&s, "before any refusal");
+	scenario_run_clean(&s, "before any refusal");
 	for (int kind = 0; kind < NR_KINDS; kind++)
 		for (int persist = 0; persist < 2; persist++)
 			for (unsigned nth = 1;

@@ -9,74 +9,15 @@
 #include <stdlib.h>
 #include <string.h>
 #include "fault.h"
+#include "rows.h"
 #include "scenario.h"
 
 /* --------------------------------------------------------- system calls */
 
-/*
- * Which row fails with what, one after the other, and what a caller may then
- * see. ENOMEM is not for what reads the configuration: an open says 5043 then,
- * as going on without it would be no better.
- */
-#define SAME (-1)
-#define MAX_ERRS 6
-static const struct os_row {
-	enum fault_call call;
-	int io_errno;	   /* of a read or write; 0: it works all the same */
-	int register_code; /* of the file; 0: it works all the same */
-	int errs[MAX_ERRS];
-} os_rows[] = {
-	{ FAULT_OPEN, SAME, 0, { EMFILE, ENFILE, ENOENT, EACCES } },
-	{ FAULT_CLOSE, 0, 0, { EIO, EINTR, EDQUOT } },
-	{ FAULT_READ, 0, 0, { EIO, EISDIR } },
-	{ FAULT_WRITE, 0, 0, { ENOSPC, EIO, EPIPE } },
-	{ FAULT_PREAD, SAME, 0, { EIO, EAGAIN, ENOMEM, ESTALE, ENODATA } },
-	{ FAULT_PWRITE,
-	  SAME,
-	  0,
-	  { ENOSPC, EDQUOT, EFBIG, EIO, EAGAIN, EROFS } },
-	{ FAULT_FSTAT, EBADF, 0, { EIO, EOVERFLOW } },
-	{ FAULT_STATX, EINVAL, CU_FILE_IO_ERROR, { EIO } },
-	{ FAULT_STATX, EINVAL, CU_FILE_INTERNAL_ERROR, { ESTALE, ENOSYS } },
-	{ FAULT_STATX, EINVAL, CU_FILE_PERMISSION_DENIED, { EACCES } },
-	{ FAULT_FSTATFS, 0, 0, { EIO, ENOSYS, EINTR } },
-	{ FAULT_GET_FLAGS, EINVAL, CU_FILE_INVALID_VALUE, { EBADF } },
-	{ FAULT_DUP_ABOVE, 0, 0, { EMFILE, EINVAL } },
-	{ FAULT_FD_TABLE, 0, 0, { ENOENT, EMFILE } },
-	{ FAULT_MAP_ANON, ENOMEM, 0, { ENOMEM } },
-	{ FAULT_MAP_SHARED, 0, 0, { ENOMEM, EACCES } },
-	{ FAULT_MAP_FILE, 0, 0, { ENODEV, ENOMEM, EACCES } },
-	{ FAULT_MAP_NOTHING, 0, 0, { ENOMEM } },
-	{ FAULT_FORBID, 0, 0, { ENOMEM, EACCES } },
-	{ FAULT_MADVISE, 0, 0, { EINVAL, ENOMEM, EAGAIN } },
-	{ FAULT_UNMAP, 0, 0, { EINVAL, ENOMEM } },
-	{ FAULT_CACHESTAT, 0, 0, { ENOSYS, EBADF, EOPNOTSUPP } },
-	{ FAULT_GET_AFFINITY, 0, 0, { EINVAL, ESRCH } },
-	{ FAULT_SET_AFFINITY, 0, 0, { EPERM, EINVAL } },
-	{ FAULT_SET_TIMER_SLACK, 0, 0, { EPERM, EINVAL } },
-	{ FAULT_GET_DENTS, 0, 0, { EIO, ENOENT } },
-	{ FAULT_PIPE, 0, 0, { EMFILE, ENFILE } },
-	{ FAULT_SPLICE_PAGES, 0, 0, { EFAULT, EAGAIN, EINVAL } },
-	{ FAULT_MEMFD, 0, 0, { EMFILE, ENOSYS, ENOMEM } },
-	{ FAULT_SET_MODE, 0, 0, { EPERM, EIO } },
-	{ FAULT_RESIZE, 0, 0, { ENOSPC, EPERM } },
-	{ FAULT_SEAL, 0, 0, { EINVAL, EPERM, EBUSY } },
-	{ FAULT_MAP_FILE_AT, 0, 0, { ENOMEM, EPERM } },
-	{ FAULT_MAP_ANON_AT, 0, 0, { ENOMEM } },
-	{ FAULT_CLOCK, 0, 0, { EINVAL, EPERM } },
-	{ FAULT_GETENV, 0, 0, { ENOENT } },
-	{ FAULT_ENVIRONMENT, 0, 0, { ENOENT } },
-	{ FAULT_RING_MAKE, 0, 0, { EPERM, EMFILE, ENOSYS, ENOMEM } },
-	{ FAULT_RING_SUBMIT, 0, 0, { EBUSY, EAGAIN, EBADF } },
-	{ FAULT_RING_WAIT, 0, 0, { EBADF } },
-	{ FAULT_RING_DONE, EIO, 0, { EIO, EAGAIN } },
-};
-#define NR_OS_ROWS (sizeof(os_rows) / sizeof(os_rows[0]))
-
 static void check_os_answers(const struct scenario *s, const char *what,
 			     const struct os_row *row, int err)
 {
-	int io_errno = row->io_errno == SAME ? err : row->io_errno;
+	int io_errno = row->io_errno == OS_ROW_SAME ? err : row->io_errno;
 	const struct answers *a = &s->a;
 
 	/* a configuration or a log that cannot be had stops nobody */
@@ -90,35 +31,6 @@ static void check_os_answers(const struct scenario *s, const char *what,
 		fail_msg("%s: read errno %d", what, a->read_errno);
 	if (a->write < 0 && a->write_errno != io_errno)
 		fail_msg("%s: write errno %d", what, a->write_errno);
-}
-
-static void run_clean(struct scenario *s, const char *what)
-{
-	scenario_prepare(s);
-	scenario_run(s);
-	scenario_check_clean(s, what);
-}
-
-/*
- * A life after the failure is well. What runs in it is what runs in any, so
- * the thread sanitizer looks at one of four.
- */
-static void run_after(struct scenario *s, const char *what)
-{
-	static unsigned failures;
-
-	if (!TH_TSAN || failures++ % 4 == 0)
-		run_clean(s, what);
-}
-
-/* The next errno of the row at each failure. */
-static int err_of(const struct os_row *row, unsigned turn)
-{
-	unsigned nr = 0;
-
-	while (nr < MAX_ERRS && row->errs[nr])
-		nr++;
-	return row->errs[turn % nr];
 }
 
 /* The nth call fails; false if there is no nth call. */
@@ -147,7 +59,7 @@ static bool os_fails(struct scenario *s, const struct os_row *row, unsigned nth,
 	scenario_check(s, what, NULL);
 	snprintf(what, sizeof(what), "after %s call %u failed",
 		 fault_name(row->call), nth);
-	run_after(s, what);
+	scenario_run_after(s, what);
 	return true;
 }
 
@@ -157,9 +69,6 @@ struct cell {
 	bool persist;
 	enum door door;
 };
-
-/* CUDA_ERROR_OPERATING_SYSTEM, which the library has no name for. */
-#define OPERATING_SYSTEM 304
 
 /*
  * Long rows of the same kind of call (getenv) are looked at here and there;
@@ -176,7 +85,7 @@ static unsigned step_from(unsigned nth)
 static void any_system_call_may_fail(void **state)
 {
 	const struct cell *cell = *state;
-	unsigned turn = (unsigned)th_below(MAX_ERRS), failures = 0;
+	unsigned turn = (unsigned)th_below(OS_ROW_ERRS), failures = 0;
 	struct scenario s;
 
 	th_mem_need(cell->mem_kind);
@@ -184,11 +93,11 @@ static void any_system_call_may_fail(void **state)
 		th_need_gpu();
 	scenario_init(&s, cell->mem_kind, cell->file_kind);
 	s.door = cell->door;
-	run_clean(&s, "before any fault");
-	for (size_t i = 0; i < NR_OS_ROWS; i++)
+	scenario_run_clean(&s, "before any fault");
+	for (size_t i = 0; i < nr_os_rows; i++)
 		for (unsigned nth = 1;
 		     os_fails(&s, &os_rows[i], nth, cell->persist,
-			      err_of(&os_rows[i], turn + nth));
+			      os_row_err(&os_rows[i], turn + nth));
 		     nth += step_from(nth))
 			failures++;
 	print_message("%u failures\n", failures);
@@ -197,68 +106,6 @@ static void any_system_call_may_fail(void **state)
 }
 
 /* --------------------------------------------------------- driver calls */
-
-#define IN_CONTEXT "stream event host_register mem module"
-
-/* leak: what a call that should end something leaves behind when it fails. */
-static const struct cuda_row {
-	const char *name;
-	const char *leak;
-} cuda_rows[] = {
-	{ "cuInit", NULL },
-	{ "cuDeviceGetCount", NULL },
-	{ "cuDeviceGet", NULL },
-	{ "cuDeviceGetName", NULL },
-	{ "cuDeviceGetUuid", NULL },
-	{ "cuDeviceGetUuid_v2", NULL },
-	{ "cuDeviceGetPCIBusId", NULL },
-	{ "cuDevicePrimaryCtxRetain", NULL },
-	{ "cuDevicePrimaryCtxRelease_v2", "primary_retain" },
-	/* a context that cannot be entered or named may be gone, and all in it
-	 */
-	{ "cuCtxPushCurrent_v2", IN_CONTEXT },
-	{ "cuCtxPopCurrent_v2", NULL },
-	{ "cuPointerGetAttributes", NULL },
-	{ "cuMemHostRegister_v2", NULL },
-	{ "cuMemHostUnregister", "host_register" },
-	{ "cuMemcpyHtoDAsync_v2", NULL },
-	{ "cuMemcpy2DAsync_v2", NULL },
-	{ "cuMemcpyDtoHAsync_v2", NULL },
-	{ "cuStreamCreate", NULL },
-	{ "cuStreamDestroy_v2", "stream" },
-	{ "cuStreamQuery", NULL },
-	{ "cuStreamSynchronize", NULL },
-	{ "cuStreamWaitEvent", NULL },
-	{ "cuEventCreate", NULL },
-	{ "cuEventDestroy_v2", "event" },
-	{ "cuEventRecord", NULL },
-	{ "cuEventQuery", NULL },
-	{ "cuEventSynchronize", NULL },
-	{ "cuGetErrorName", NULL },
-	{ "cuCtxGetId", IN_CONTEXT " primary_retain" },
-	{ "cuCtxRecordEvent", NULL },
-	{ "cuCtxGetApiVersion", IN_CONTEXT " primary_retain" },
-	{ "cuThreadExchangeStreamCaptureMode", NULL },
-	{ "cuDriverGetVersion", NULL },
-	{ "cuDeviceGetAttribute", NULL },
-	{ "cuMemGetHandleForAddressRange", NULL },
-	{ "cuFlushGPUDirectRDMAWrites", NULL },
-	{ "cuMemAlloc_v2", NULL },
-	{ "cuMemFree_v2", "mem" },
-	{ "cuStreamGetCtx", NULL },
-	{ "cuStreamGetCaptureInfo_v2", NULL },
-	{ "cuMemHostGetDevicePointer_v2", NULL },
-	{ "cuLaunchHostFunc", NULL },
-	{ "cuStreamWaitValue32_v2", NULL },
-	{ "cuStreamBatchMemOp_v2", NULL },
-	{ "cuModuleLoadData", NULL },
-	{ "cuModuleGetFunction", NULL },
-	{ "cuModuleUnload", "module" },
-	{ "cuLaunchKernel", NULL },
-	{ "cuLaunchKernelEx", NULL },
-	{ "cuCtxGetStreamPriorityRange", NULL },
-};
-#define NR_CUDA_ROWS (sizeof(cuda_rows) / sizeof(cuda_rows[0]))
 
 /*
  * Device memory that the driver does not know is host memory to us, and the
@@ -309,16 +156,12 @@ static void cuda_fails(struct scenario *s, const struct cuda_row *row,
 	check_cuda_answers(s, what);
 	scenario_check(s, what, row->leak);
 	snprintf(what, sizeof(what), "after plan %s", plan);
-	run_after(s, what);
+	scenario_run_after(s, what);
 }
 
 static void any_driver_call_may_fail(void **state)
 {
-	static const int results[] = {
-		CF_CU_OUT_OF_MEMORY, CF_CU_UNKNOWN,	  CF_CU_INVALID_VALUE,
-		CF_CU_NOT_SUPPORTED, CF_CU_LAUNCH_FAILED, OPERATING_SYSTEM,
-	};
-	unsigned turn = (unsigned)th_below(6);
+	unsigned turn = (unsigned)th_below(CUDA_RESULTS);
 	const struct cell *cell = *state;
 	unsigned failures = 0;
 	struct scenario s;
@@ -330,13 +173,14 @@ static void any_driver_call_may_fail(void **state)
 		th_fake()->writes_ordering(0, 1);
 	scenario_init(&s, cell->mem_kind, cell->file_kind);
 	s.door = cell->door;
-	run_clean(&s, "before any fault");
-	for (size_t i = 0; i < NR_CUDA_ROWS; i++) {
+	scenario_run_clean(&s, "before any fault");
+	for (size_t i = 0; i < nr_cuda_rows; i++) {
 		unsigned nr = calls_in_steps(&s, cuda_rows[i].name);
 
 		for (unsigned nth = 1; nth <= nr; nth += step_from(nth)) {
-			cuda_fails(&s, &cuda_rows[i], nth, cell->persist,
-				   results[(turn + failures) % 6]);
+			cuda_fails(
+				&s, &cuda_rows[i], nth, cell->persist,
+				cuda_results[(turn + failures) % CUDA_RESULTS]);
 			failures++;
 		}
 	}
