@@ -125,9 +125,13 @@ static void steps(void *arg, unsigned i)
 	errno = 0;
 	a->read = door_move(s, fh, false);
 	a->read_errno = errno;
+	if (s->between)
+		s->between(s, fh, false);
 	errno = 0;
 	a->write = door_move(s, fh, true);
 	a->write_errno = errno;
+	if (s->between)
+		s->between(s, fh, true);
 	ask(a);
 	a->unbuffer = cuFileBufDeregister(s->mem.ptr);
 	cuFileHandleDeregister(fh);

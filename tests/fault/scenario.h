@@ -40,6 +40,8 @@ struct scenario {
 	enum door door;		  /* the test sets it before the run */
 	CUfileOpError may_answer; /* the error that a question may have */
 	CUstream stream;	  /* NULL: no GPU */
+	/* called after the read and after the write; NULL: nothing to do */
+	void (*between)(struct scenario *s, CUfileHandle_t fh, bool written);
 	struct th_mem mem;
 	struct th_file file;
 	unsigned char *content; /* of the file, before the write */
