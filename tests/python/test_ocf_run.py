@@ -12,6 +12,7 @@ from conftest import ROOT, plain_environment
 
 RUN = str(ROOT / "tools/ocf-run")
 LIBRARY = os.environ.get("OPENCUFILE_LIBRARY", "")
+pytestmark = pytest.mark.skipif(" " in LIBRARY, reason="it refuses such a path")
 SAY = ("import os; print(os.environ['LD_PRELOAD']); "
        "print(os.environ['LD_LIBRARY_PATH'].split(':')[0]); "
        "print(sorted({line.split()[-1] for line in open('/proc/self/maps') "

@@ -10,6 +10,7 @@ import os
 import pathlib
 import random
 import re
+import shlex
 import signal
 import subprocess
 import tempfile
@@ -18,6 +19,7 @@ import xml.dom.minidom
 import pytest
 
 GDSIO = os.environ["OCF_GDSIO"]
+QUOTED = shlex.quote(GDSIO)
 FAKE_DIR = str(pathlib.Path(os.environ["OCF_FAKECUDA"]).parent)
 STATUS = pathlib.Path(__file__).resolve().parents[2] / "docs/status.md"
 SANITIZED = os.environ.get("OCF_SANITIZED") == "1"
@@ -165,7 +167,7 @@ def test_threads_share_a_file_of_any_size(host):
 def test_threads_that_have_no_room_are_an_error_with_their_number(host):
     words = " ".join(["-f a"] * 256)  # of 4 KiB or more each
     done = subprocess.run(
-        ["sh", "-c", f"ulimit -v 2000000; exec {GDSIO} {words} -w 4096 -s 4K -I 1 --host"],
+        ["sh", "-c", f"ulimit -v 2000000; exec {QUOTED} {words} -w 4096 -s 4K -I 1 --host"],
         cwd=host.folder, check=False, text=True, capture_output=True,
         env=environment(False))
     assert (done.returncode, done.stderr) == (
@@ -720,7 +722,7 @@ def test_an_interrupt_ends_with_the_result_so_far(gdsio):
 
 
 def test_signals_that_are_ignored_at_the_start_stay_so(host):
-    words = f'trap "" INT TERM; exec {GDSIO} -f new -s 64M -I 1 -T 30'
+    words = f'trap "" INT TERM; exec {QUOTED} -f new -s 64M -I 1 -T 30'
     with subprocess.Popen(["sh", "-c", words], cwd=host.folder, env=environment(False),
                           stderr=subprocess.DEVNULL) as process:
         new = host.folder / "new"
@@ -734,7 +736,7 @@ def test_signals_that_are_ignored_at_the_start_stay_so(host):
 
 
 def test_nothing_is_printed_into_the_file(host):
-    done = subprocess.run(["sh", "-c", f"exec {GDSIO} -f new -s 1M -I 1 -x 1 -R <&- >&-"],
+    done = subprocess.run(["sh", "-c", f"exec {QUOTED} -f new -s 1M -I 1 -x 1 -R <&- >&-"],
                           cwd=host.folder, check=False, text=True, stderr=subprocess.PIPE,
                           env=environment(False))
     assert b"IoType" not in (host.folder / "new").read_bytes()
