@@ -18,6 +18,7 @@
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/vfs.h>
+#include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
 #include "unseen.h"
@@ -994,6 +995,20 @@ void th_bad_check(struct th_bad *bad)
 	if (atomic_load(&bad->nr))
 		fail_msg("%u times wrong in threads; first: %s",
 			 atomic_load(&bad->nr), bad->text);
+}
+
+bool th_child_has(const void *mem)
+{
+	void *page = (void *)((uintptr_t)mem & -th_page());
+	unsigned char resident;
+	int status = -1;
+	pid_t pid = fork();
+
+	if (!pid)
+		_exit(mincore(page, 1, &resident) == 0);
+	assert_int_equal(waitpid(pid, &status, 0), pid);
+	assert_true(WIFEXITED(status));
+	return WEXITSTATUS(status);
 }
 
 int th_count_fds(void)

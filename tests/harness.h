@@ -365,6 +365,9 @@ void th_gate_reach(const struct th_gate *gate);
 extern _Atomic int64_t th_clock_ns, th_clock_look_ns;
 int th_clock(clockid_t clock, struct timespec *ts);
 
+/* Whether a child has the page of ours that mem lies in. */
+bool th_child_has(const void *mem);
+
 /* Open descriptors, without those that the fake driver has for pinned pages. */
 int th_count_fds(void);
 /* Prints a line for each, to find out what th_count_fds has counted. */

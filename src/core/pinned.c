@@ -50,7 +50,13 @@ uint64_t cf_pinned_gpu_addr(const void *mem)
 	return addr;
 }
 
-/* Pinned if the driver will; a copy from unpinned memory is slow, not wrong. */
+/*
+ * Pinned if the driver will; a copy from unpinned memory is slow, not wrong.
+ *
+ * A child does not get it: who writes to a page that it shares with a child is
+ * given another one, and the GPU would have the old. Linux has copied pinned
+ * pages for the child since 5.12; before, and in gVisor, nothing else helps.
+ */
 static void pin(struct cf_pinned *p, CUcontext ctx)
 {
 	const struct cf_cuda *cuda = cf_cuda_loaded();
@@ -59,6 +65,7 @@ static void pin(struct cf_pinned *p, CUcontext ctx)
 
 	if (!cuda)
 		return;
+	(void)cf_os->madvise(p->map, p->map_size, MADV_DONTFORK);
 	if (ctx)
 		res = cuda->ctx_push(ctx);
 	if (res == CF_CU_SUCCESS) {
@@ -69,11 +76,13 @@ static void pin(struct cf_pinned *p, CUcontext ctx)
 			cuda->ctx_pop(&popped);
 	}
 	p->pinned = res == CF_CU_SUCCESS;
-	if (!p->pinned)
+	if (!p->pinned) {
+		(void)cf_os->madvise(p->map, p->map_size, MADV_DOFORK);
 		cf_log(CF_LOG_WARN,
 		       "slot pin size %zu: %s (%d), going on "
 		       "unpinned",
 		       p->size, cf_cuda_error_name((int)res), (int)res);
+	}
 }
 
 /* The rest of the mapping, around mem, is never touched: it takes no memory. */

@@ -3,7 +3,8 @@
  * pinned - memory of ours that the driver copies from and to at full speed.
  *
  * The memory is mapped by us and only registered with the driver: should a
- * context die under us, the pages stay and copies go on unpinned. One owner.
+ * context die under us, the pages stay and copies go on unpinned. One owner,
+ * whose forked children do not have what is pinned, and must not unmap it.
  *
  * From 2 MiB on it has large pages, if the kernel can give them: a disk's
  * request then has few segments instead of one for each 4 KiB, and a disk that

@@ -29,14 +29,16 @@ struct cf_chunk {
 
 /* ------------------------------------------------------------- chunks */
 
+/* As core/pinned.c says, not for children. */
 static int pin(const struct cf_cuda *cuda, struct cf_chunk *chunk,
 	       CUdeviceptr *dev)
 {
-	CUresult res = cuda->mem_host_register(
-		chunk->mem, chunk->size,
-		CF_CU_MEMHOSTREGISTER_PORTABLE |
-			CF_CU_MEMHOSTREGISTER_DEVICEMAP);
+	CUresult res;
 
+	(void)cf_os->madvise(chunk->mem, chunk->size, MADV_DONTFORK);
+	res = cuda->mem_host_register(chunk->mem, chunk->size,
+				      CF_CU_MEMHOSTREGISTER_PORTABLE |
+					      CF_CU_MEMHOSTREGISTER_DEVICEMAP);
 	if (res != CF_CU_SUCCESS)
 		return CF_ECUDA(res);
 	chunk->pinned = true;

@@ -71,10 +71,25 @@ static void a_run_there_is_not_over_before_it_has_begun(void **state)
 	world_end(&w);
 }
 
+/* It would take the pages that the GPU writes to. */
+static void a_child_has_no_words(void **state)
+{
+	struct cf_sop *sop;
+	struct world w;
+
+	(void)state;
+	world_make(&w);
+	sop = cf_berths_take(&w.berths);
+	assert_non_null(sop);
+	assert_false(th_child_has(sop->words));
+	world_end(&w);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(a_run_there_is_not_over_before_it_has_begun),
+		cmocka_unit_test(a_child_has_no_words),
 	};
 
 	th_start(30);
