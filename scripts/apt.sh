@@ -22,6 +22,7 @@ as_root() {
 		sudo DEBIAN_FRONTEND=noninteractive "$@"
 	fi
 }
+
 # is_version VERSION FIRST : VERSION is FIRST or later
 is_version() { [ "$(printf '%s\n' "$1" "$2" | sort -V | head -1)" = "$2" ]; }
 
@@ -62,6 +63,7 @@ install_plain() {
 		die "apt-get could not install: $*"
 }
 
+# yyjson's library and headers are of one version, and come together.
 install_newer() {
 	[ $# -gt 0 ] || return 0
 	local folder status=0
