@@ -1002,7 +1002,7 @@ bool th_child_has(const void *mem)
 	void *page = (void *)((uintptr_t)mem & -th_page());
 	unsigned char resident;
 	int status = -1;
-	pid_t pid = fork();
+	pid_t pid = th_fork();
 
 	if (!pid)
 		_exit(mincore(page, 1, &resident) == 0);

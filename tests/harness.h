@@ -365,7 +365,7 @@ void th_gate_reach(const struct th_gate *gate);
 extern _Atomic int64_t th_clock_ns, th_clock_look_ns;
 int th_clock(clockid_t clock, struct timespec *ts);
 
-/* Whether a child has the page of ours that mem lies in. */
+/* Whether a child has the page that mem lies in; an emulator's has all. */
 bool th_child_has(const void *mem);
 
 /* Open descriptors, without those that the fake driver has for pinned pages. */
