@@ -7,6 +7,7 @@
 #include <string.h>
 #include "core/arrival.h"
 #include "core/device.h"
+#include "core/lane.h"
 #include "core/log.h"
 #include "core/trial.h"
 #include "seam/os.h"
@@ -55,7 +56,7 @@ struct bench {
 static int copy(struct bench *b, CUresult res)
 {
 	if (res == CF_CU_SUCCESS)
-		res = b->cuda->stream_synchronize(b->lane->stream);
+		res = cf_lane_settle_stream(b->cuda, b->lane->stream);
 	return cf_cuda_code(res);
 }
 

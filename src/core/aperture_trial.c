@@ -5,6 +5,7 @@
 #include <errno.h>
 #include <string.h>
 #include "core/clock.h"
+#include "core/lane.h"
 #include "core/trial.h"
 #include "seam/os.h"
 
@@ -44,7 +45,7 @@ static int try_chunk(const struct cf_cuda *cuda, const struct cf_aperture *a,
 		return err;
 	res = cuda->memcpy_dtoh_async(got, a->gpu + at, CHUNK, stream);
 	if (res == CF_CU_SUCCESS)
-		res = cuda->stream_synchronize(stream);
+		res = cf_lane_settle_stream(cuda, stream);
 	if (res != CF_CU_SUCCESS)
 		return CF_ECUDA(res);
 	return memcmp(sent, got, CHUNK) ? -EILSEQ : 0;
@@ -91,7 +92,7 @@ static int write_all(const struct cf_cuda *cuda, const struct cf_aperture *a,
 	if (cuda->memset_d8_async)
 		res = cuda->memset_d8_async(a->gpu, 0, a->size, stream);
 	if (res == CF_CU_SUCCESS)
-		res = cuda->stream_synchronize(stream);
+		res = cf_lane_settle_stream(cuda, stream);
 	return cf_cuda_code(res);
 }
 

@@ -165,12 +165,14 @@ int cf_lane_order(struct cf_lane *lane)
 }
 
 /* A wait that failed proves nothing while queries say that work is left. */
-void cf_lane_settle_stream(const struct cf_cuda *cuda, CUstream stream)
+CUresult cf_lane_settle_stream(const struct cf_cuda *cuda, CUstream stream)
 {
-	if (cuda->stream_synchronize(stream) == CF_CU_SUCCESS)
-		return;
-	while (cuda->stream_query(stream) == CF_CU_NOT_READY)
+	CUresult res = cuda->stream_synchronize(stream);
+
+	while (res != CF_CU_SUCCESS &&
+	       cuda->stream_query(stream) == CF_CU_NOT_READY)
 		sched_yield();
+	return res;
 }
 
 /* A stream that has taken so long may take long, and others want to run. */

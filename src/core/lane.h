@@ -42,9 +42,10 @@ CUresult cf_lane_stream(const struct cf_cuda *cuda, CUstream *stream);
 
 /*
  * Returns when the stream is idle, or cannot be queried any more because its
- * context is lost, and all work with it. Memory that it used may then go.
+ * context is lost, and all work with it. Memory that it used may then go, even
+ * where the answer, which is that of the driver's wait, is an error.
  */
-void cf_lane_settle_stream(const struct cf_cuda *cuda, CUstream stream);
+CUresult cf_lane_settle_stream(const struct cf_cuda *cuda, CUstream stream);
 
 /* The same for at most limit_ns; false: the stream still had work then. */
 bool cf_lane_ends_by(const struct cf_cuda *cuda, CUstream stream,

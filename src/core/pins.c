@@ -11,6 +11,7 @@
 #include <stdatomic.h>
 #include <string.h>
 #include "core/gpu.h"
+#include "core/lane.h"
 #include "core/log.h"
 #include "core/rm_pages.h"
 #include "core/trial.h"
@@ -208,7 +209,7 @@ static int compare(const struct cf_cuda *cuda, const struct cf_pin *pin,
 		res = cuda->memcpy_dtoh_async(got, pin->gpu + ats[i],
 					      sizeof(got), stream);
 		if (res == CF_CU_SUCCESS)
-			res = cuda->stream_synchronize(stream);
+			res = cf_lane_settle_stream(cuda, stream);
 		if (res != CF_CU_SUCCESS)
 			return CF_ECUDA(res);
 		if (memcmp(got, mem + ats[i], sizeof(got)))

@@ -378,8 +378,6 @@ static void a_driver_that_refuses_a_call_has_none(void **state)
 
 	(void)state;
 	(void)cf_arrival_of(0);
-	/* it would go on behind a wait that the driver refuses */
-	cuda.memset_d8_async = NULL;
 	for (int way = 0; way < NR_WAYS; way++) {
 		let_go_by(way);
 		for (size_t i = 0; i < sizeof(both) / sizeof(*both); i++)
@@ -391,6 +389,20 @@ static void a_driver_that_refuses_a_call_has_none(void **state)
 	let_go_by(BY_DMA_BUF);
 	refused_by("cuMemGetHandleForAddressRange");
 	refused_by("cuDeviceGet");
+}
+
+/* Whoever ends the aperture next may not be able to ask the stream any more. */
+static void nothing_is_under_way_when_a_wait_has_failed(void **state)
+{
+	(void)state;
+	th_fake()->copy_delay_us(20000);
+	assert_int_equal(th_fake()->plan("cuStreamSynchronize:*=999"), 0);
+	assert_false(make(GRANULE));
+	assert_int_equal(cuStreamQuery(stream), 0);
+	th_fake()->copy_delay_us(0);
+	th_fake()->plan_clear();
+	cf_aperture_end(&a);
+	is_as_before();
 }
 
 static void a_kernel_driver_that_refuses_a_step_has_none(void **state)
@@ -561,6 +573,7 @@ int main(void)
 		TEST(writes_in_no_order_have_none),
 		TEST(a_driver_without_a_call_has_none),
 		TEST(a_driver_that_refuses_a_call_has_none),
+		TEST(nothing_is_under_way_when_a_wait_has_failed),
 		TEST(a_kernel_driver_that_refuses_a_step_has_none),
 		TEST(an_address_of_something_else_is_found_out),
 		TEST(each_trial_has_bytes_of_its_own),

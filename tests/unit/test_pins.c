@@ -416,6 +416,19 @@ static void a_step_that_is_refused_at_the_trial_leaves_nothing(void **state)
 	are_good();
 }
 
+static void nothing_is_under_way_when_a_wait_has_failed(void **state)
+{
+	(void)state;
+	th_fake()->copy_delay_us(20000);
+	assert_int_equal(th_fake()->plan("cuStreamSynchronize:*=999"), 0);
+	try_them();
+	assert_int_equal(cf_pins_state(), CF_PINS_NONE);
+	assert_int_equal(cuStreamQuery(stream), 0);
+	th_fake()->copy_delay_us(0);
+	th_fake()->plan_clear();
+	is_as_before();
+}
+
 static void a_driver_short_of_memory_says_so(void **state)
 {
 	struct cf_pin pin;
@@ -531,6 +544,7 @@ int main(void)
 		test(a_call_that_fails_at_the_trial_leaves_nothing),
 		test(a_call_that_fails_later_leaves_nothing),
 		test(a_step_that_is_refused_at_the_trial_leaves_nothing),
+		test(nothing_is_under_way_when_a_wait_has_failed),
 		test(a_driver_short_of_memory_says_so),
 		test(what_is_no_whole_granule_is_refused),
 		test(what_libcuda_does_not_unmap_is_not_let_go),
