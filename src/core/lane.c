@@ -164,13 +164,22 @@ int cf_lane_order(struct cf_lane *lane)
 	return order_behind(cuda, lane, CF_CU_STREAM_PER_THREAD);
 }
 
+CUresult cf_lane_query_stream(const struct cf_cuda *cuda, CUstream stream)
+{
+	CUresult res = cuda->stream_query(stream);
+
+	return res == CF_CU_SUCCESS || res == CF_CU_NOT_READY ?
+		       res :
+		       cuda->stream_query(stream);
+}
+
 /* A wait that failed proves nothing while queries say that work is left. */
 CUresult cf_lane_settle_stream(const struct cf_cuda *cuda, CUstream stream)
 {
 	CUresult res = cuda->stream_synchronize(stream);
 
 	while (res != CF_CU_SUCCESS &&
-	       cuda->stream_query(stream) == CF_CU_NOT_READY)
+	       cf_lane_query_stream(cuda, stream) == CF_CU_NOT_READY)
 		sched_yield();
 	return res;
 }
@@ -191,7 +200,7 @@ bool cf_lane_ends_by(const struct cf_cuda *cuda, CUstream stream,
 {
 	int64_t begun = cf_clock_ns();
 
-	while (cuda->stream_query(stream) == CF_CU_NOT_READY) {
+	while (cf_lane_query_stream(cuda, stream) == CF_CU_NOT_READY) {
 		int64_t now = cf_clock_ns();
 
 		if (!begun) /* it could not be told */

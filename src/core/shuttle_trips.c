@@ -340,7 +340,7 @@ bool cf_trips_send_for(struct cf_trips *trips)
 	return cf_trips_one_is_here(trips);
 }
 
-CUresult cf_trips_ask(struct cf_trips *trips)
+static CUresult ask(struct cf_trips *trips)
 {
 	struct cf_scope scope;
 	CUresult res = enter(trips, &scope);
@@ -350,4 +350,13 @@ CUresult cf_trips_ask(struct cf_trips *trips)
 	res = cf_cuda_entered()->stream_query(trips->stream);
 	cf_context_leave(&scope);
 	return res;
+}
+
+/* Where the context broke each answer is an error; else a trip may be here. */
+CUresult cf_trips_ask(struct cf_trips *trips)
+{
+	CUresult res = ask(trips);
+
+	return res == CF_CU_SUCCESS || res == CF_CU_NOT_READY ? res :
+								ask(trips);
 }

@@ -134,13 +134,16 @@ static void *let_go_on(void *arg)
 	return NULL;
 }
 
-/* All orders are late, and the driver says once that the context is lost. */
+/* All orders are late, and the driver says twice that the context is lost,
+ * and then nothing of it. */
 static void run_and_lose_a_seat(void)
 {
 	unsigned long asked = th_fake()->calls("cuStreamQuery");
 	pthread_t thread;
 
-	assert_int_equal(th_fake()->plan("cuStreamQuery:1=700"), 0);
+	assert_int_equal(th_fake()->plan("cuStreamQuery:1=700,"
+					 "cuStreamQuery:2=700"),
+			 0);
 	th_shuttle_hold(true);
 	assert_int_equal(pthread_create(&thread, NULL, let_go_on, &asked), 0);
 	atomic_store(&th_clock_look_ns, 1000);

@@ -32,6 +32,7 @@ static CUresult record_says, order_says, wait_says;
 
 /* A stream of ours: not idle for so many looks. */
 static unsigned looks_until_idle, looks;
+static unsigned error_at; /* a look; 0: none */
 
 static CUresult stream_create(CUstream *stream, unsigned flags)
 {
@@ -79,7 +80,9 @@ static CUresult stream_query(CUstream stream)
 		return legacy_says;
 	if (stream == CF_CU_STREAM_PER_THREAD)
 		return per_thread_says;
-	return looks++ < looks_until_idle ? CF_CU_NOT_READY : CF_CU_UNKNOWN;
+	if (++looks == error_at)
+		return CF_CU_UNKNOWN;
+	return looks <= looks_until_idle ? CF_CU_NOT_READY : CF_CU_UNKNOWN;
 }
 
 static CUresult event_record(CUevent event, CUstream stream)
@@ -127,7 +130,7 @@ static int begin(void **state)
 	legacy_says = per_thread_says = CF_CU_SUCCESS;
 	record_says = order_says = wait_says = CF_CU_SUCCESS;
 	nr_recorded = nr_ordered = 0;
-	looks_until_idle = looks = 0;
+	looks_until_idle = looks = error_at = 0;
 	cf_cuda_replace(&driver);
 	cf_lanes_init(&lanes);
 	return 0;
@@ -358,7 +361,21 @@ static void a_wait_that_fails_is_not_the_last_word(void **state)
 	assert_int_equal(looks, 0);
 	wait_says = CF_CU_UNKNOWN;
 	settle();
-	assert_int_equal(looks, 6);
+	assert_int_equal(looks, 5 + 2);
+}
+
+static void an_error_that_does_not_stay_is_not_either(void **state)
+{
+	(void)state;
+	looks_until_idle = 5;
+	error_at = 1;
+	wait_says = CF_CU_UNKNOWN;
+	settle();
+	assert_int_equal(looks, 5 + 2);
+	looks = 0;
+	error_at = 4;
+	assert_true(cf_lane_ends_by(&driver, (CUstream)0x1001, INT64_MAX));
+	assert_int_equal(looks, 5 + 2);
 }
 
 static struct cf_os os;
@@ -379,7 +396,7 @@ static void a_stream_is_given_its_time_and_no_more(void **state)
 	cf_os = &os;
 	assert_true(ends_by(0, 0));
 	assert_true(ends_by(5, 5000));
-	assert_int_equal(looks, 6);
+	assert_int_equal(looks, 5 + 2);
 	assert_false(ends_by(MANY, 5000));
 	assert_int_equal(looks, 6);
 }
@@ -435,6 +452,7 @@ int main(void)
 		TEST(a_capture_leaves_nothing_to_order),
 		TEST(no_other_error_goes_by),
 		TEST(a_wait_that_fails_is_not_the_last_word),
+		TEST(an_error_that_does_not_stay_is_not_either),
 		TEST(a_stream_is_given_its_time_and_no_more),
 		TEST(nobody_is_late_because_a_clock_failed),
 		TEST(who_waits_long_sleeps),

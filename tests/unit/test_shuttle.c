@@ -485,6 +485,87 @@ static void one_that_broke_is_not_waited_for(void **state)
 	th_shuttle_let();
 }
 
+static unsigned long queries, ends; /* before the test's question */
+static atomic_bool answered;	    /* or its memory goes */
+
+/* Lets the trip go on when its stream was asked about often enough. */
+static void *let_when_asked_again(void *arg)
+{
+	while (th_fake()->calls("cuStreamQuery") < queries + 3 &&
+	       !atomic_load(&answered)) {
+		if (th_fake()->calls("cuMemHostUnregister") > ends)
+			atomic_store(&answered, true);
+		usleep(100);
+	}
+	th_shuttle_hold(false);
+	th_shuttle_stay(false);
+	return arg;
+}
+
+static pthread_t let_after(const char *plan)
+{
+	pthread_t thread;
+
+	atomic_store(&answered, false);
+	queries = th_fake()->calls("cuStreamQuery");
+	ends = th_fake()->calls("cuMemHostUnregister");
+	assert_int_equal(th_fake()->plan(plan), 0);
+	assert_int_equal(
+		pthread_create(&thread, NULL, let_when_asked_again, NULL), 0);
+	return thread;
+}
+
+/* Its bytes might come when their memory is used for something else. */
+static void found_in_spite_of(const char *plan)
+{
+	const struct th_mem all = { .kind = TH_DEVICE,
+				    .ptr = device.ptr,
+				    .size = AREA };
+	unsigned char *want = th_bytes(4096), got[4096];
+	pthread_t thread;
+	int err;
+
+	th_shuttle_let();
+	th_shuttle_stay(true);
+	assert_int_equal(move_once(), 0);
+	th_shuttle_hold(true);
+	thread = let_after(plan);
+	atomic_store(&th_clock_look_ns, 1000);
+	err = move(0, 0, 0, 4096, want);
+	atomic_store(&th_clock_look_ns, 0);
+	atomic_store(&answered, true);
+	assert_int_equal(pthread_join(thread, NULL), 0);
+	th_fake()->plan_clear();
+	assert_int_equal(err, 0);
+	th_mem_get(&all, 0, got, sizeof(got));
+	assert_memory_equal(got, want, sizeof(got));
+	free(want);
+}
+
+static void one_question_that_fails_does_not_end_the_wait(void **state)
+{
+	th_need_fake();
+	(void)state;
+	found_in_spite_of("cuStreamQuery:1=999");
+	found_in_spite_of("cuCtxPushCurrent_v2:1=999");
+}
+
+static void one_question_that_fails_does_not_end_the_close(void **state)
+{
+	pthread_t thread;
+
+	th_need_fake();
+	(void)state;
+	th_shuttle_stay(true);
+	assert_int_equal(move_once(), 0);
+	thread = let_after("cuStreamQuery:1=999");
+	cf_shuttle_free(shuttle, true);
+	shuttle = NULL;
+	assert_int_equal(pthread_join(thread, NULL), 0);
+	assert_false(atomic_load(&answered));
+	assert_int_equal(th_fake()->live("module"), 0);
+}
+
 /* Who makes it has none current, and none afterwards. */
 static void no_context_stays_behind(void **state)
 {
@@ -627,6 +708,8 @@ int main(void)
 		READY(what_a_trip_may_have_found_is_waited_for),
 		TEST(an_order_that_is_not_taken_back_stands),
 		TEST(one_that_broke_is_not_waited_for),
+		TEST(one_question_that_fails_does_not_end_the_wait),
+		TEST(one_question_that_fails_does_not_end_the_close),
 		TEST(no_context_stays_behind),
 		TEST(a_launch_that_fails_is_no_error_of_the_copy),
 		TEST(launches_that_wait_for_their_end_are_given_up),
