@@ -17,6 +17,20 @@ unsigned long long cf_context_id(const struct cf_cuda *cuda, CUcontext ctx)
 	return cuda->ctx_get_id(ctx, &id) == CF_CU_SUCCESS ? id : 0;
 }
 
+bool cf_context_is_gone(const struct cf_cuda *cuda, CUcontext ctx,
+			unsigned long long id)
+{
+	unsigned long long now = id;
+	unsigned version;
+	CUresult res = cuda->ctx_get_id ?
+			       cuda->ctx_get_id(ctx, &now) :
+			       cuda->ctx_get_api_version(ctx, &version);
+
+	return res == CF_CU_CONTEXT_IS_DESTROYED ||
+	       res == CF_CU_INVALID_CONTEXT ||
+	       (res == CF_CU_SUCCESS && now != id);
+}
+
 int cf_context_ordinal(const struct cf_cuda *cuda)
 {
 	CUdevice dev, other;

@@ -17,6 +17,13 @@
  */
 unsigned long long cf_context_id(const struct cf_cuda *cuda, CUcontext ctx);
 
+/*
+ * Whether ctx, which had that id, is gone: what was made in it may go, too. Not
+ * every error of the driver says so.
+ */
+bool cf_context_is_gone(const struct cf_cuda *cuda, CUcontext ctx,
+			unsigned long long id);
+
 /* The GPU of the context that is current; -1: the driver does not tell. */
 int cf_context_ordinal(const struct cf_cuda *cuda);
 

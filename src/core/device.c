@@ -72,7 +72,7 @@ static void retire_gone_locked(const struct cf_cuda *cuda)
 
 	for (; dev && cuda->ctx_get_id; dev = dev->next) {
 		if (dev->retired ||
-		    cf_context_id(cuda, dev->ctx) == dev->ctx_id)
+		    !cf_context_is_gone(cuda, dev->ctx, dev->ctx_id))
 			continue;
 		atomic_store_explicit(&dev->dead, true, memory_order_relaxed);
 		dev->retired = cf_shuttle_retire(dev->shuttle);

@@ -185,7 +185,7 @@ int cf_dock_try(const struct cf_cuda *cuda, struct cf_dock *dock,
 
 bool cf_dock_is_gone(const struct cf_cuda *cuda, const struct cf_dock *dock)
 {
-	return !cuda || cf_context_id(cuda, dock->ctx) != dock->ctx_id;
+	return !cuda || cf_context_is_gone(cuda, dock->ctx, dock->ctx_id);
 }
 
 /* Makes the dock's context current. NULL: it is gone, or that failed. */
@@ -194,12 +194,13 @@ static const struct cf_cuda *enter(const struct cf_dock *dock,
 {
 	const struct cf_cuda *cuda = cf_cuda_loaded();
 
-	if (cf_dock_is_gone(cuda, dock) || cf_context_enter(dock->ctx, scope))
+	if (!cuda || cf_context_id(cuda, dock->ctx) != dock->ctx_id ||
+	    cf_context_enter(dock->ctx, scope))
 		return NULL;
 	return cuda;
 }
 
-bool cf_dock_alive(const struct cf_dock *dock)
+static bool is_well(const struct cf_dock *dock)
 {
 	struct cf_scope scope;
 	const struct cf_cuda *cuda = enter(dock, &scope);
@@ -211,6 +212,15 @@ bool cf_dock_alive(const struct cf_dock *dock)
 	cf_context_leave(&scope);
 	/* a wait that is over may still be in it */
 	return res == CF_CU_SUCCESS || res == CF_CU_NOT_READY;
+}
+
+/*
+ * One that is gone or broken answers each question with an error. What answers
+ * only one of them so is alive, and its kernels move bytes.
+ */
+bool cf_dock_alive(const struct cf_dock *dock)
+{
+	return is_well(dock) || is_well(dock);
 }
 
 bool cf_dock_wait(const struct cf_dock *dock, pthread_cond_t *cond,

@@ -103,6 +103,7 @@ bool cf_dock_load(const struct cf_cuda *cuda, struct cf_dock *dock);
  */
 void cf_docks_strip(const struct cf_cuda *cuda);
 
+/* Its context is, for certain. */
 bool cf_dock_is_gone(const struct cf_cuda *cuda, const struct cf_dock *dock);
 
 /*

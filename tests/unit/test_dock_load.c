@@ -346,6 +346,51 @@ static void a_context_that_is_gone_leaves_what_is_out(void **state)
 	cf_dock_give_back(late);
 }
 
+static CUresult does_not_say(CUcontext context, unsigned long long *to)
+{
+	(void)context, (void)to;
+	return CF_CU_UNKNOWN;
+}
+
+/* Streams would wait for ever at pages that the CPU has given up. */
+static void an_error_does_not_say_that_a_context_is_gone(void **state)
+{
+	struct cf_dock *dock;
+
+	(void)state;
+	th_clock_look_ns = 0;
+	dock = near_dock();
+	cuda->ctx_get_id = does_not_say;
+	cf_docks_strip(cuda);
+	cuda->ctx_get_id = real.ctx_get_id;
+	assert_false(dock->bare);
+	assert_int_equal(th_fake()->live("vmm_map"), 1);
+	assert_true(lend(false).near);
+}
+
+static void one_question_that_fails_does_not_say_it_is_broken(void **state)
+{
+	static const char *const calls[] = { "cuCtxGetId",
+					     "cuCtxPushCurrent_v2",
+					     "cuStreamQuery" };
+	struct cf_dock *dock;
+	char plan[64];
+
+	(void)state;
+	th_clock_look_ns = 0;
+	dock = near_dock();
+	for (unsigned i = 0; i < 3; i++) {
+		snprintf(plan, sizeof(plan), "%s:1=999", calls[i]);
+		assert_int_equal(th_fake()->plan(plan), 0);
+		assert_true(cf_dock_alive(dock));
+		th_fake()->plan_clear();
+		snprintf(plan, sizeof(plan), "%s:*=999", calls[i]);
+		assert_int_equal(th_fake()->plan(plan), 0);
+		assert_false(cf_dock_alive(dock));
+		th_fake()->plan_clear();
+	}
+}
+
 #define TEST(name) cmocka_unit_test_setup_teardown(name, begin, end)
 
 int main(void)
@@ -357,6 +402,8 @@ int main(void)
 		TEST(what_it_has_lies_apart),
 		TEST(without_another_the_stale_one_is_not_used),
 		TEST(a_context_that_is_gone_leaves_what_is_out),
+		TEST(an_error_does_not_say_that_a_context_is_gone),
+		TEST(one_question_that_fails_does_not_say_it_is_broken),
 	};
 
 	setenv("FAKECUDA_VERSION", "13030", 0);

@@ -194,6 +194,30 @@ static void what_outlives_a_context_goes_when_the_next_comes(void **state)
 	assert_int_equal(th_fake()->live("vmm_reserve"), 0);
 }
 
+/* The question is the one that a new device asks about all others. */
+static void an_error_does_not_say_that_a_context_is_gone(void **state)
+{
+	struct cf_device *dev, *other, *again;
+	struct cf_memory there;
+	CUcontext ctx, popped;
+	CUdeviceptr ptr;
+
+	(void)state;
+	assert_int_equal(cf_device_find(&facts, &dev), 0);
+	assert_int_equal(cuCtxCreate_v2(&ctx, 0, 0), 0);
+	assert_int_equal(cuMemAlloc(&ptr, 4096), 0);
+	assert_int_equal(cuCtxPopCurrent(&popped), 0);
+	cf_memory_facts((uintptr_t)ptr, &there);
+	assert_int_equal(th_fake()->plan("cuCtxGetId:3=999"), 0);
+	assert_int_equal(cf_device_find(&there, &other), 0);
+	th_fake()->plan_clear();
+	assert_ptr_equal(other->ctx, ctx);
+	assert_int_equal(cf_device_find(&facts, &again), 0);
+	assert_ptr_equal(again, dev);
+	assert_int_equal(cuCtxDestroy(ctx), 0);
+	th_need_gpu();
+}
+
 #define TEST(name) cmocka_unit_test_setup_teardown(name, begin, end)
 
 int main(void)
@@ -208,6 +232,7 @@ int main(void)
 		TEST(who_calls_is_in_its_own_context_again),
 		TEST(a_write_is_settled_where_its_memory_is_now),
 		TEST(what_outlives_a_context_goes_when_the_next_comes),
+		TEST(an_error_does_not_say_that_a_context_is_gone),
 	};
 
 	setenv("FAKECUDA_VERSION", "13030", 0); /* it maps device memory */
