@@ -19,7 +19,9 @@ unsigned long long cf_context_id(const struct cf_cuda *cuda, CUcontext ctx);
 
 /*
  * Whether ctx, which had that id, is gone: what was made in it may go, too. Not
- * every error of the driver says so.
+ * every error of the driver says so. Of a context that was destroyed, reset or
+ * released 580 answers 709 for the id and 201 for the version; one that is
+ * merely broken still has its id.
  */
 bool cf_context_is_gone(const struct cf_cuda *cuda, CUcontext ctx,
 			unsigned long long id);

@@ -164,7 +164,11 @@ int cf_lane_order(struct cf_lane *lane)
 	return order_behind(cuda, lane, CF_CU_STREAM_PER_THREAD);
 }
 
-CUresult cf_lane_query_stream(const struct cf_cuda *cuda, CUstream stream)
+/*
+ * An error is asked about again: where a context broke each answer is one, and
+ * else the stream may still have work.
+ */
+static CUresult query(const struct cf_cuda *cuda, CUstream stream)
 {
 	CUresult res = cuda->stream_query(stream);
 
@@ -178,8 +182,7 @@ CUresult cf_lane_settle_stream(const struct cf_cuda *cuda, CUstream stream)
 {
 	CUresult res = cuda->stream_synchronize(stream);
 
-	while (res != CF_CU_SUCCESS &&
-	       cf_lane_query_stream(cuda, stream) == CF_CU_NOT_READY)
+	while (res != CF_CU_SUCCESS && query(cuda, stream) == CF_CU_NOT_READY)
 		sched_yield();
 	return res;
 }
@@ -200,7 +203,7 @@ bool cf_lane_ends_by(const struct cf_cuda *cuda, CUstream stream,
 {
 	int64_t begun = cf_clock_ns();
 
-	while (cf_lane_query_stream(cuda, stream) == CF_CU_NOT_READY) {
+	while (query(cuda, stream) == CF_CU_NOT_READY) {
 		int64_t now = cf_clock_ns();
 
 		if (!begun) /* it could not be told */

@@ -41,12 +41,6 @@ void cf_lanes_fini(struct cf_lanes *lanes, bool alive);
 CUresult cf_lane_stream(const struct cf_cuda *cuda, CUstream *stream);
 
 /*
- * As the driver's query, which is asked again if it answers an error: where a
- * context broke it always does, and else the stream may still have work.
- */
-CUresult cf_lane_query_stream(const struct cf_cuda *cuda, CUstream stream);
-
-/*
  * Returns when the stream is idle, or cannot be queried any more because its
  * context is lost, and all work with it. Memory that it used may then go, even
  * where the answer, which is that of the driver's wait, is an error.

@@ -416,9 +416,19 @@ static void a_step_that_is_refused_at_the_trial_leaves_nothing(void **state)
 	are_good();
 }
 
+/* A driver that has copied, and is not done yet. */
+static CUresult copy_and_work_on(void *dst, CUdeviceptr src, size_t size,
+				 CUstream on)
+{
+	CUresult res = cuMemcpyDtoHAsync(dst, src, size, on);
+
+	return res ? res : cuMemsetD8Async(device, 0, SIZE, on);
+}
+
 static void nothing_is_under_way_when_a_wait_has_failed(void **state)
 {
 	(void)state;
+	cuda.memcpy_dtoh_async = copy_and_work_on;
 	th_fake()->copy_delay_us(20000);
 	assert_int_equal(th_fake()->plan("cuStreamSynchronize:*=999"), 0);
 	try_them();

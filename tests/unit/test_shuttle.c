@@ -338,6 +338,18 @@ static void a_trip_is_late_by_the_time_since_its_launch(void **state)
 	assert_true(cf_trips_are_late(&trips, &since));
 }
 
+/* The device's memory, from its first byte on. */
+static void has(const unsigned char want[4096])
+{
+	const struct th_mem all = { .kind = TH_DEVICE,
+				    .ptr = device.ptr,
+				    .size = AREA };
+	unsigned char got[4096];
+
+	th_mem_get(&all, 0, got, sizeof(got));
+	assert_memory_equal(got, want, sizeof(got));
+}
+
 /* ----------------------------------------------- no room, and no answer */
 
 static void no_room_is_told_in_time_and_touches_nothing(void **state)
@@ -345,7 +357,7 @@ static void no_room_is_told_in_time_and_touches_nothing(void **state)
 	const struct th_mem all = { .kind = TH_DEVICE,
 				    .ptr = device.ptr,
 				    .size = AREA };
-	unsigned char want[4096], got[4096];
+	unsigned char want[4096];
 	unsigned long orders;
 
 	th_need_fake();
@@ -358,8 +370,7 @@ static void no_room_is_told_in_time_and_touches_nothing(void **state)
 	assert_int_equal(move(0, 0, 0, 4096, NULL), -ENOTSUP);
 	th_shuttle_let();
 	assert_int_equal(th_shuttle_orders(), orders);
-	th_mem_get(&all, 0, got, sizeof(got));
-	assert_memory_equal(got, want, sizeof(got));
+	has(want);
 }
 
 static void rests_grow_until_it_goes_well(void **state)
@@ -400,15 +411,11 @@ static void rests_grow_until_it_goes_well(void **state)
 /* One that has come and is slow is waited for. */
 static void what_a_trip_may_have_found_is_waited_for(void **state)
 {
-	const struct th_mem all = { .kind = TH_DEVICE,
-				    .ptr = device.ptr,
-				    .size = AREA };
-
 	th_need_fake();
 	(void)state;
 	atomic_store(&th_clock_look_ns, 100 * 1000); /* late at each look */
 	for (int i = 0; i < 200; i++) {
-		unsigned char want[4096], got[4096];
+		unsigned char want[4096];
 		int err;
 
 		th_fill(want, sizeof(want));
@@ -418,8 +425,7 @@ static void what_a_trip_may_have_found_is_waited_for(void **state)
 			later_ms(2000);
 			continue;
 		}
-		th_mem_get(&all, 0, got, sizeof(got));
-		assert_memory_equal(got, want, sizeof(got));
+		has(want);
 	}
 }
 
@@ -443,10 +449,7 @@ static void *let_see_late(void *arg)
 /* It cannot be taken back from one that is here, so it must be found. */
 static void an_order_that_is_not_taken_back_stands(void **state)
 {
-	const struct th_mem all = { .kind = TH_DEVICE,
-				    .ptr = device.ptr,
-				    .size = AREA };
-	unsigned char *want = th_bytes(4096), got[4096];
+	unsigned char *want = th_bytes(4096);
 	pthread_t thread;
 	int err;
 
@@ -460,8 +463,7 @@ static void an_order_that_is_not_taken_back_stands(void **state)
 	atomic_store(&given_up, err);
 	assert_int_equal(pthread_join(thread, NULL), 0);
 	assert_int_equal(err, 0);
-	th_mem_get(&all, 0, got, sizeof(got));
-	assert_memory_equal(got, want, sizeof(got));
+	has(want);
 	free(want);
 }
 
@@ -518,10 +520,7 @@ static pthread_t let_after(const char *plan)
 /* Its bytes might come when their memory is used for something else. */
 static void found_in_spite_of(const char *plan)
 {
-	const struct th_mem all = { .kind = TH_DEVICE,
-				    .ptr = device.ptr,
-				    .size = AREA };
-	unsigned char *want = th_bytes(4096), got[4096];
+	unsigned char *want = th_bytes(4096);
 	pthread_t thread;
 	int err;
 
@@ -537,8 +536,7 @@ static void found_in_spite_of(const char *plan)
 	assert_int_equal(pthread_join(thread, NULL), 0);
 	th_fake()->plan_clear();
 	assert_int_equal(err, 0);
-	th_mem_get(&all, 0, got, sizeof(got));
-	assert_memory_equal(got, want, sizeof(got));
+	has(want);
 	free(want);
 }
 
