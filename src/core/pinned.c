@@ -85,14 +85,18 @@ static void pin(struct cf_pinned *p, CUcontext ctx)
 	}
 }
 
-/* The rest of the mapping, around mem, is never touched: it takes no memory. */
+/*
+ * The rest of the mapping, around mem, is never touched: it takes no memory.
+ * Some of it lies behind mem, so that no two of them touch: copies of
+ * neighbours are joined (path/copies.c), and the driver refuses one that goes
+ * on in what was pinned by another call.
+ */
 static bool map(struct cf_pinned *p, size_t size)
 {
 	bool large = size >= LARGE_PAGE;
 	size_t boundary = large ? LARGE_PAGE : 1;
 
-	*p = (struct cf_pinned){ .size = size,
-				 .map_size = size + boundary - 1 };
+	*p = (struct cf_pinned){ .size = size, .map_size = size + boundary };
 	p->map = cf_os->map_anon(p->map_size);
 	if (!p->map)
 		return false;

@@ -23,7 +23,8 @@ static CUresult copy(const struct cf_cuda *cuda, const struct cf_copies *c,
 
 /* ---------------------------------------------------------------- runs */
 
-/* b lies behind a in both memories, and on the device in one allocation. */
+/* b lies behind a in both memories, and on the device in one allocation; slots
+ * that touch were pinned by one call (core/pinned.c). */
 static bool follows(const struct cf_copies *c, unsigned a, unsigned b)
 {
 	const struct cf_memory *mem = &c->pieces[a]->mem;

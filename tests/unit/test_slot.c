@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <unistd.h>
 #include "core/slot.h"
 #include "harness.h"
 #include "seam/os.h"
@@ -406,6 +407,67 @@ static void small_ones_are_not(void **state)
 	cf_pool_free(pool, true);
 }
 
+static char *maps_end;
+
+/* As Linux places it where it can: right below what was mapped before. */
+static void *map_below(size_t size)
+{
+	size_t page = (size_t)sysconf(_SC_PAGESIZE);
+
+	maps_end -= (size + page - 1) & ~(page - 1);
+	return maps_end;
+}
+
+static unsigned count_neighbours(struct cf_slot *const *slots, unsigned nr)
+{
+	unsigned found = 0;
+
+	for (unsigned i = 0; i < nr; i++)
+		for (unsigned k = 0; k < nr; k++)
+			found +=
+				slots[i]->mem + slots[i]->size == slots[k]->mem;
+	return found;
+}
+
+/* 24 of them lie in this many chunks, as each chunk is a row of its own. */
+static unsigned count_chunks(size_t slot_size)
+{
+	struct cf_pool *pool = cf_pool_new(slot_size, 24 * slot_size, NULL);
+	struct cf_slot *slots[24];
+	unsigned neighbours;
+
+	for (int i = 0; i < 24; i++)
+		slots[i] = lease(pool);
+	neighbours = count_neighbours(slots, 24);
+	for (int i = 0; i < 24; i++)
+		cf_slot_give_back(pool, slots[i]);
+	cf_pool_free(pool, true);
+	return 24 - neighbours;
+}
+
+/* The driver refuses a copy from one into the other. */
+static void chunks_do_not_touch(void **state)
+{
+	const size_t size = 256 * TH_MIB;
+	char *all = mmap(NULL, size, PROT_READ | PROT_WRITE,
+			 MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+	static struct cf_os os;
+
+	assert_ptr_not_equal(all, MAP_FAILED);
+	os = cf_os_real;
+	os.map_anon = map_below;
+	os.unmap = note_unmap;
+	cf_os = &os;
+	/* so that a large one needs nothing in front */
+	maps_end = all + size - (uintptr_t)(all + size) % LARGE;
+	/* 4 slots at once, but no more than 4 MiB */
+	assert_int_equal(count_chunks(LARGE), 24 / 2);
+	assert_int_equal(count_chunks(4096), 24 / 4);
+	assert_int_equal(count_chunks(SLOT), 24 / 4);
+	allow_all_maps(state);
+	assert_int_equal(munmap(all, size), 0);
+}
+
 static int no_policy(void)
 {
 	return -EPERM;
@@ -553,6 +615,7 @@ int main(void)
 		TEST(lease_without_memory_waits_for_what_others_hold),
 		TEST(large_chunks_are_of_large_pages),
 		TEST(small_ones_are_not),
+		TEST(chunks_do_not_touch),
 		TEST(slots_lie_anywhere_where_no_node_is_to_be_had),
 		TEST(a_crowd_without_memory_comes_back),
 		TEST(slots_are_pinned_once_and_unpinned_at_the_end),
