@@ -5,6 +5,21 @@
 #include <errno.h>
 #include <opencufile.h>
 
+const char *door_name(enum door door)
+{
+	static const char *const names[] = {
+		[PLAIN] = "plain",
+		[VECTORED] = "vectored",
+		[STREAMED] = "streamed",
+		[STREAMED_BATCH] = "streamed batch",
+		[BATCHED] = "batched",
+		[STREAMED_MANY] = "streamed batch of many",
+		[BATCHED_MANY] = "batch of many",
+	};
+
+	return names[door];
+}
+
 /* The errno that the synchronous call would answer. */
 static int errno_of(CUfileOpError err)
 {
@@ -13,14 +28,13 @@ static int errno_of(CUfileOpError err)
 	return err == CU_FILE_NOMEM_ERROR ? ENOMEM : (int)err;
 }
 
-void door_await(CUstream stream)
+bool door_await(CUstream stream)
 {
 	int res = cuStreamQuery(stream);
 
 	for (; res == CF_CU_NOT_READY; res = cuStreamQuery(stream))
 		th_sleep_ms(0);
-	if (res)
-		(void)cuStreamSynchronize(stream);
+	return !res || !cuStreamSynchronize(stream);
 }
 
 /*

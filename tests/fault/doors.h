@@ -20,6 +20,8 @@
 #define PART (12 * TH_KIB)
 _Static_assert((SIZE + PART - 1) / PART == SCENARIO_PARTS, "entries");
 
+const char *door_name(enum door door); /* for a text */
+
 /*
  * Reads or writes SIZE bytes by s->door, and answers as cuFileRead does: the
  * number of bytes from the front, or -1 with an errno.
@@ -28,8 +30,9 @@ ssize_t door_move(struct scenario *s, CUfileHandle_t fh, bool write);
 
 /*
  * What was begun in vain has been passed: a wait behind a launch that failed
- * tells nobody. Where the question is what fails, the stream is waited for.
+ * tells nobody. Where the question is what fails, the stream is waited for;
+ * false: that has failed, too.
  */
-void door_await(CUstream stream);
+bool door_await(CUstream stream);
 
 #endif

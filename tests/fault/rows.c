@@ -80,7 +80,7 @@ const struct cuda_row cuda_rows[] = {
 	/* a context that cannot be entered or named may be gone, and all in it
 	 */
 	{ "cuCtxPushCurrent_v2", IN_CONTEXT },
-	{ "cuCtxPopCurrent_v2", NULL },
+	{ "cuCtxPopCurrent_v2", "current" },
 	{ "cuPointerGetAttributes", NULL },
 	{ "cuMemHostRegister_v2", NULL },
 	{ "cuMemHostUnregister", "host_register" },

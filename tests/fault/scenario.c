@@ -98,17 +98,11 @@ static void ask(struct answers *a)
 	note(a, cuFileStatsStart());
 }
 
-/*
- * A context stack of its own, because a pop that was made to fail leaves one
- * context too many on it.
- */
-static void steps(void *arg, unsigned i)
+void scenario_open(struct scenario *s)
 {
-	struct scenario *s = arg;
 	struct answers *a = &s->a;
-	CUfileHandle_t fh;
 
-	(void)i;
+	s->doing = "opens the driver";
 	a->open = cuFileSetParameterSizeT(
 		CUFILE_PARAM_PROPERTIES_PER_BUFFER_CACHE_SIZE_KB, SLOT_KIB);
 	if (!a->open.err)
@@ -120,24 +114,75 @@ static void steps(void *arg, unsigned i)
 			cuFileSetParameterSizeT(CUFILE_PARAM_PROFILE_STATS, 3);
 	if (!a->open.err)
 		a->open = cuFileDriverOpen();
+}
+
+void scenario_work(struct scenario *s)
+{
+	struct answers *a = &s->a;
+	CUfileHandle_t fh;
+
+	s->doing = "registers";
 	fh = register_file(s);
-	a->buffer = cuFileBufRegister(s->mem.ptr, MEM_SIZE, 0);
+	if (!s->unregistered)
+		a->buffer = cuFileBufRegister(s->mem.ptr, MEM_SIZE, 0);
 	errno = 0;
+	s->doing = "reads";
 	a->read = door_move(s, fh, false);
 	a->read_errno = errno;
 	if (s->between)
 		s->between(s, fh, false);
 	errno = 0;
+	s->doing = "writes";
 	a->write = door_move(s, fh, true);
 	a->write_errno = errno;
 	if (s->between)
 		s->between(s, fh, true);
+	s->doing = "asks";
 	ask(a);
-	a->unbuffer = cuFileBufDeregister(s->mem.ptr);
+	s->doing = "deregisters";
+	if (!s->unregistered)
+		a->unbuffer = cuFileBufDeregister(s->mem.ptr);
 	cuFileHandleDeregister(fh);
+	s->doing = "waits for its stream";
 	if (s->stream)
 		door_await(s->stream);
-	a->close = cuFileDriverClose_v2();
+	s->doing = "is done";
+}
+
+void scenario_close(struct scenario *s)
+{
+	s->doing = "closes the driver";
+	s->a.close = cuFileDriverClose_v2();
+	s->doing = "is done";
+}
+
+/* Each thread begins with one. */
+void scenario_leave(struct scenario *s)
+{
+	CUcontext ctx;
+	unsigned nr = 0;
+
+	while (!cuCtxGetCurrent(&ctx) && ctx && nr < 100) {
+		(void)cuCtxPopCurrent(&ctx);
+		nr++;
+	}
+	if (nr > s->a.contexts)
+		s->a.contexts = nr;
+}
+
+/*
+ * A context stack of its own, because a pop that was made to fail leaves one
+ * context too many on it.
+ */
+static void steps(void *arg, unsigned i)
+{
+	struct scenario *s = arg;
+
+	(void)i;
+	scenario_open(s);
+	scenario_work(s);
+	scenario_close(s);
+	scenario_leave(s);
 }
 
 void scenario_run(struct scenario *s)
@@ -203,6 +248,9 @@ static void check_leaks(struct scenario *s, const char *what,
 		if (!strcmp(kinds[i], "mem")) /* the fake keeps one of each */
 			fds += (int)more;
 	}
+	if (s->a.contexts > 1 && !(may_leak && strstr(may_leak, "current")))
+		fail_msg("%s: %u contexts are left on a thread's stack", what,
+			 s->a.contexts);
 	if (th_count_fds() != fds)
 		fail_msg("%s: %d descriptors instead of %d", what,
 			 th_count_fds(), fds);

@@ -19,6 +19,8 @@ struct answers {
 	CUfileError_t asked; /* of the first question that failed */
 	ssize_t read, write;
 	int read_errno, write_errno;
+	unsigned contexts; /* on the stack of a thread when its calls were over
+			    */
 	/* of a batch of many: bytes that each entry read or wrote */
 	size_t part_read[SCENARIO_PARTS], part_written[SCENARIO_PARTS];
 };
@@ -38,10 +40,13 @@ struct scenario {
 	enum th_mem_kind mem_kind;
 	enum th_file_kind file_kind;
 	enum door door;		  /* the test sets it before the run */
+	bool unregistered;	  /* the buffer; likewise */
 	CUfileOpError may_answer; /* the error that a question may have */
 	CUstream stream;	  /* NULL: no GPU */
 	/* called after the read and after the write; NULL: nothing to do */
 	void (*between)(struct scenario *s, CUfileHandle_t fh, bool written);
+	void *arg;		     /* for it */
+	_Atomic(const char *) doing; /* what is under way, in words */
 	struct th_mem mem;
 	struct th_file file;
 	unsigned char *content; /* of the file, before the write */
@@ -61,12 +66,19 @@ void scenario_fini(struct scenario *s);
 void scenario_prepare(struct scenario *s);
 /* All steps, on a thread of their own. */
 void scenario_run(struct scenario *s);
+/* Their parts, on the caller's thread: scenarios may share a session. */
+void scenario_open(struct scenario *s);
+void scenario_work(struct scenario *s);
+void scenario_close(struct scenario *s);
+/* The last of them on each thread, which has no context afterwards. */
+void scenario_leave(struct scenario *s);
 
 /*
  * Fails the test unless the bytes are right that a step says it moved, those
  * that no step moves are as before, each error is one of cuFile's, and no
- * descriptor or object of the driver is left. may_leak: names of kinds
- * (fakecuda_live) whose end was made to fail; NULL: none. what: for the text.
+ * descriptor, object of the driver or current context is left. may_leak: names
+ * of kinds (fakecuda_live; and "current") whose end was made to fail; NULL:
+ * none. what: for the text.
  */
 void scenario_check(struct scenario *s, const char *what, const char *may_leak);
 /* The same, and no step has failed. */

@@ -7,20 +7,17 @@
  * driver was not misused, and the same life without failures works.
  *
  * In half of the lives the driver fails from the first call to the last. In the
- * others copies take their time, and what they must not touch any more is used
- * again: there the failures end with the write.
+ * others copies take their time, the driver's failures end with the write, and
+ * the whole file is read then. What a request that failed was to change is used
+ * again in all of them (after.h).
  *
  * TEST_ROUNDS: so many lives for each test. What is drawn depends on the seed
  * alone, never on what the library did.
  */
-#include <errno.h>
 #include <stdlib.h>
-#include <string.h>
-#include "doors.h"
-#include "fault.h"
-#include "rows.h"
-
-#define MOST_CALLS 3
+#include "after.h"
+#include "failures.h"
+#include "hung.h"
 
 struct cell {
 	enum th_mem_kind mem_kind;
@@ -28,177 +25,47 @@ struct cell {
 	enum door door;
 };
 
-/* What fails in one life. */
-struct failures {
-	char plan[200]; /* the driver's calls */
-	char leaks[MOST_CALLS * 64];
-	const struct os_row *row; /* NULL: no system call */
-	struct fault fault;
-	unsigned copy_us; /* a copy takes so long; 0: fail to the end */
-	char what[320];	  /* all of that, for the text */
+struct life {
+	struct scenario s;
+	struct after after;
+	struct failures f;
 };
 
-/* Low numbers are likelier: a life makes most calls a few times only. */
-static unsigned draw_nth(void)
-{
-	return 1 + (unsigned)th_below(1 + th_below(12));
-}
-
-static void draw_driver_call(struct failures *f)
-{
-	const struct cuda_row *row = &cuda_rows[th_below(nr_cuda_rows)];
-	size_t used = strlen(f->plan), leaks = strlen(f->leaks);
-	unsigned nth = draw_nth();
-	const char *later = th_below(2) ? "+" : "";
-	int result = cuda_results[th_below(CUDA_RESULTS)];
-
-	snprintf(f->plan + used, sizeof(f->plan) - used, "%s%s:%u%s=%d",
-		 used ? "," : "", row->name, nth, later, result);
-	if (row->leak)
-		snprintf(f->leaks + leaks, sizeof(f->leaks) - leaks, " %s",
-			 row->leak);
-}
-
-static void draw_system_call(struct failures *f)
-{
-	f->row = &os_rows[th_below(nr_os_rows)];
-	f->fault.call = f->row->call;
-	f->fault.nth = draw_nth();
-	f->fault.persist = th_below(2);
-	f->fault.err = os_row_err(f->row, (unsigned)th_below(OS_ROW_ERRS));
-}
-
-static void draw(struct failures *f)
-{
-	unsigned nr = 2 + (unsigned)th_below(MOST_CALLS - 1);
-
-	*f = (struct failures){ 0 };
-	for (unsigned i = 0; i < nr; i++)
-		draw_driver_call(f);
-	if (th_below(3) == 0)
-		draw_system_call(f);
-	f->copy_us = th_below(2) ? 500 + (unsigned)th_below(2500) : 0;
-	snprintf(f->what, sizeof(f->what), "with copies of %u us and plan %s",
-		 f->copy_us, f->plan);
-	if (f->row) {
-		size_t used = strlen(f->what);
-
-		snprintf(f->what + used, sizeof(f->what) - used,
-			 " and %s:%u%s=-%d", fault_name(f->row->call),
-			 f->fault.nth, f->fault.persist ? "+" : "",
-			 f->fault.err);
-	}
-}
-
-/* ------------------------------------------- what comes after a failure */
-
-/*
- * Who has been told that a read failed may use its memory for something else,
- * and the next request gets the slots and lanes of those before it. Copies that
- * are still under way would be seen in either.
- */
-static struct {
-	struct th_mem mem; /* for one more read, of the whole file */
-	ssize_t n;	   /* what that answered */
-	bool reclaimed;	   /* the failed read's memory is used again */
-	unsigned char *same, *got;
-} next;
-
-static bool read_nothing(const struct answers *a)
-{
-	for (unsigned i = 0; i < SCENARIO_PARTS; i++)
-		if (a->part_read[i])
-			return false;
-	return a->read < 0;
-}
-
-/* No assert: this is not the test's thread. */
+/* What is used again is seen by all lives, and one more read by half. */
 static void go_on(struct scenario *s, CUfileHandle_t fh, bool written)
 {
+	struct life *life = s->arg;
+
 	if (!written) {
-		next.reclaimed = read_nothing(&s->a);
-		if (next.reclaimed)
-			th_fake()->write((CUdeviceptr)(uintptr_t)s->mem.ptr +
-						 READ_AT,
-					 next.same, SIZE);
+		after_read(&life->after, s);
 		return;
 	}
+	after_write(&life->after, s);
+	if (!life->f.copy_us)
+		return;
 	th_fake()->plan_clear();
-	next.n = cuFileRead(fh, next.mem.ptr, FILE_SIZE, 0, 0);
+	after_all(&life->after, fh);
 }
 
-static void check_next(struct scenario *s, const struct failures *f)
+static void one_life(struct life *life)
 {
-	/* then nothing tells when a copy has ended (core/lane.c) */
-	if (strstr(f->plan, "cuStreamSynchronize") &&
-	    strstr(f->plan, "cuStreamQuery"))
-		return;
-	if (next.reclaimed) {
-		th_mem_get(&s->mem, READ_AT, next.got, SIZE);
-		th_equal(f->what, next.got, next.same, SIZE);
-	}
-	if (next.n != (ssize_t)FILE_SIZE && !f->row)
-		fail_msg("%s: the next read answers %zd", f->what, next.n);
-	if (next.n > 0) {
-		th_mem_get(&next.mem, 0, next.got, FILE_SIZE);
-		th_file_get(&s->file, 0, s->got, FILE_SIZE);
-		th_equal(f->what, next.got, s->got, (size_t)next.n);
-	}
-}
-
-/* An errno that one of the failures explains; see test_sweep.c. */
-static void check_errno(const struct failures *f, const char *way, ssize_t n,
-			int err)
-{
-	int of_row = !f->row			     ? 0 :
-		     f->row->io_errno == OS_ROW_SAME ? f->fault.err :
-						       f->row->io_errno;
-
-	if (n < 0 && err != CU_FILE_CUDA_DRIVER_ERROR && err != EFAULT &&
-	    !(of_row && err == of_row))
-		fail_msg("%s: %s errno %d", f->what, way, err);
-}
-
-static void check_answers(const struct scenario *s, const struct failures *f)
-{
-	const struct answers *a = &s->a;
-	int may = f->row ? f->row->register_code : 0;
-
-	if (a->open.err || a->close.err || a->buffer.err || a->unbuffer.err ||
-	    (a->handle.err && (int)a->handle.err != may))
-		fail_msg("%s: open %d close %d handle %d buffer %d, %d",
-			 f->what, a->open.err, a->close.err, a->handle.err,
-			 a->buffer.err, a->unbuffer.err);
-	check_errno(f, "read", a->read, a->read_errno);
-	check_errno(f, "write", a->write, a->write_errno);
-}
-
-static void one_life(struct scenario *s, const struct failures *f)
-{
-	char after[sizeof(f->what) + 8];
+	const struct failures *f = &life->f;
+	struct scenario *s = &life->s;
+	static char after[sizeof(f->what) + 8];
 
 	scenario_prepare(s);
-	assert_int_equal(th_fake()->plan(f->plan), 0);
-	th_fake()->copy_delay_us(f->copy_us);
-	if (f->row)
-		fault_begin(&f->fault);
-	s->between = f->copy_us ? go_on : NULL;
+	after_begin(&life->after);
+	hung_watch(f->what);
+	failures_begin(f);
+	s->between = go_on;
 	scenario_run(s);
 	s->between = NULL;
-	if (f->row)
-		fault_end();
-	th_fake()->copy_delay_us(0);
-	th_fake()->plan_clear();
-	if (th_fake()->complaints(stderr)) {
-		th_fake()->complaints_clear(); /* the next test is not to blame
-						*/
-		fail_msg("%s: the driver was misused", f->what);
-	}
-	check_answers(s, f);
+	failures_end(f);
+	failures_check(s, f, f->what);
 	scenario_check(s, f->what, f->leaks);
-	if (f->copy_us)
-		check_next(s, f);
+	after_check(&life->after, s, f, f->what);
 	snprintf(after, sizeof(after), "after %s", f->what);
+	hung_watch(after);
 	scenario_run_after(s, after);
 }
 
@@ -215,29 +82,27 @@ static unsigned rounds(void)
 static void several_calls_may_fail(void **state)
 {
 	const struct cell *cell = *state;
-	struct failures f;
-	struct scenario s;
+	static struct life life;
+	static struct scenario *const all = &life.s;
 
 	(void)th_need_fake();
 	th_mem_need(cell->mem_kind);
 	/* a GPU that must be flushed has a call more that may fail */
 	if (getenv("OCF_TEST_ALIAS"))
 		th_fake()->writes_ordering(0, 1);
-	scenario_init(&s, cell->mem_kind, cell->file_kind);
-	s.door = cell->door;
-	th_mem_alloc(&next.mem, cell->mem_kind, FILE_SIZE);
-	next.same = th_same(0x5a, SIZE);
-	next.got = th_bytes(FILE_SIZE);
-	scenario_run_clean(&s, "before any fault");
+	scenario_init(&life.s, cell->mem_kind, cell->file_kind);
+	life.s.door = cell->door;
+	life.s.arg = &life;
+	after_init(&life.after, &life.s, 0x5a);
+	hung_of(&all, 1);
+	scenario_run_clean(&life.s, "before any fault");
 	for (unsigned i = 0; i < rounds(); i++) {
-		draw(&f);
-		one_life(&s, &f);
+		failures_draw(&life.f, 1);
+		one_life(&life);
 		fault_count(1);
 	}
-	th_mem_free(&next.mem);
-	free(next.same);
-	free(next.got);
-	scenario_fini(&s);
+	after_fini(&life.after);
+	scenario_fini(&life.s);
 }
 
 static int teardown(void **state)
