@@ -14,8 +14,9 @@
 
 /* What fails in one life. */
 struct failures {
-	unsigned waits, queries; /* of streams: rules by which they fail */
-	char plan[200];		 /* the driver's calls */
+	unsigned waits;	  /* rules by which a wait for a stream fails */
+	unsigned queries; /* of a stream that fail; 2: or more */
+	char plan[200];	  /* the driver's calls */
 	char leaks[FAILURES_MOST * 64];
 	const struct os_row *row; /* NULL: no system call */
 	struct fault fault;
@@ -25,7 +26,8 @@ struct failures {
 
 /* threads: so many make the calls that are counted. */
 void failures_draw(struct failures *f, unsigned threads);
-/* Nothing tells when a copy has ended (core/lane.c). */
+/* Nothing tells when a copy has ended: after a wait that failed, and a question
+ * that failed, the library asks once more (core/lane.c). */
 bool failures_hide_copies(const struct failures *f);
 /* From here on they fail; no thread is in a call of the library. */
 void failures_begin(const struct failures *f);
