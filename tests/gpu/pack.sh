@@ -2,12 +2,13 @@
 # SPDX-License-Identifier: Apache-2.0
 #
 # pack.sh BUILD - puts the shared libraries that the built programs need, and
-# a GPU machine may lack, into BUILD/deps, so that the tree can be carried; and
-# pytest, which is Python alone, where there is one to take.
+# a GPU machine may lack, into BUILD/deps, so that the tree can be carried, a
+# sanitizer's too; and pytest, which is Python alone, where there is one to take.
 set -euo pipefail
 build=${1:?usage: pack.sh BUILD}
 mkdir -p "$build/deps"
-for name in libyyjson.so.0 liburing.so.2 libcmocka.so.0; do
+sanitizers=$(ldd "$build/src/libcufile.so.0" | grep -oE '^\s*lib[a-z]*san\S*' || true)
+for name in libyyjson.so.0 liburing.so.2 libcmocka.so.0 $sanitizers; do
 	path=$(ldconfig -p | awk -v n="$name" '$1 == n && !seen++ { print $NF }')
 	if [ -z "$path" ]; then
 		echo "pack: $name is not installed" >&2

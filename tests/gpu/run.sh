@@ -6,7 +6,8 @@
 # The programs are the ones that ./dev test runs with the fake driver; here
 # the machine's own libcuda.so.1 stands first on the library path. BUILD/deps
 # may hold the shared libraries that this machine lacks (see pack.sh). Real
-# clients follow where they are installed. The last line counts.
+# clients follow where they are installed, unless the tree is built with the
+# address sanitizer, which cannot be preloaded by itself. The last line counts.
 # OCF_GPU_PATIENCE: seconds until a program counts as hung (300).
 set -uo pipefail
 cd "$(dirname "$0")/../.." || exit
@@ -25,6 +26,9 @@ mkdir "$work/lib"
 ln -s "$libcuda" "$work/lib/libcuda.so.1"
 export LD_LIBRARY_PATH=$work/lib:$build/deps${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}
 export TMPDIR=$work OCF_LIB=$build/src/libcufile.so.0
+# libcuda maps memory wherever it likes, and leaves some behind
+export ASAN_OPTIONS=${ASAN_OPTIONS:-protect_shadow_gap=0:detect_leaks=0}
+export UBSAN_OPTIONS=${UBSAN_OPTIONS:-halt_on_error=1:print_stacktrace=1}
 
 passed=0 failed=0 skipped=0
 
@@ -39,8 +43,7 @@ count() {
 	local name=$1 status=$2 log=$3 p f s
 	p=$(tally PASSED "$log") f=$(tally FAILED "$log") s=$(tally SKIPPED "$log")
 	if [ "$status" = 77 ]; then
-		skipped=$((skipped + 1))
-		echo "skip    $name: $(tail -1 "$log")"
+		skip "$name: $(tail -1 "$log")"
 		return
 	fi
 	if [ "$status" != 0 ] && [ "$f" = 0 ]; then
@@ -52,6 +55,12 @@ count() {
 	passed=$((passed + p)) failed=$((failed + f)) skipped=$((skipped + s))
 	echo "$([ "$f" = 0 ] && echo "ok     " || echo "FAILED ") $name: $p passed, $f failed, $s skipped"
 	[ "$f" = 0 ] || grep -E 'FAILED|Error|error|!=|assert|Traceback' "$log" | head -30
+}
+
+# skip WHAT
+skip() {
+	skipped=$((skipped + 1))
+	echo "skip    $1"
 }
 
 run() {
@@ -87,22 +96,32 @@ run test_shuttle "$build/tests/unit/test_shuttle"
 head -c 100000003 /dev/urandom >"$work/source"
 run gdscp "$build/tools/gdscp" "$work/source" "$work/copy"
 run gdscp_bytes cmp "$work/source" "$work/copy"
-for client in tests/gpu/client_*.py; do
-	run "$(basename "$client" .py)" env LD_PRELOAD="$OCF_LIB" python3 "$client" "$work"
-done
 
-packed=$build/deps/python # behind what the machine has
-if ! python3 -c 'import pytest' 2>/dev/null && [ -d "$packed" ]; then
-	export PYTHONPATH=${PYTHONPATH:+$PYTHONPATH:}$packed
-fi
-if python3 -c 'import pytest' 2>/dev/null; then
+# What has the library preloaded, or loads it.
+run_clients() {
+	local client suite packed
+	for client in tests/gpu/client_*.py; do
+		run "$(basename "$client" .py)" env LD_PRELOAD="$OCF_LIB" python3 "$client" "$work"
+	done
+
+	packed=$build/deps/python # behind what the machine has
+	if ! python3 -c 'import pytest' 2>/dev/null && [ -d "$packed" ]; then
+		export PYTHONPATH=${PYTHONPATH:+$PYTHONPATH:}$packed
+	fi
+	if ! python3 -c 'import pytest' 2>/dev/null; then
+		skip "python: no pytest"
+		return
+	fi
 	for suite in tests/python/test_*.py; do
 		run "python_$(basename "$suite" .py)" env OPENCUFILE_LIBRARY="$OCF_LIB" \
 			python3 -B -m pytest -q -rs -p no:cacheprovider "$suite"
 	done
+}
+
+if ldd "$OCF_LIB" | grep -F libasan.so >/dev/null; then
+	skip "clients and python: the library has the address sanitizer in it"
 else
-	skipped=$((skipped + 1))
-	echo "skip    python: no pytest"
+	run_clients
 fi
 
 line="$passed passed, $failed failed"
