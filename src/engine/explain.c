@@ -7,6 +7,7 @@
  */
 #include "engine/explain.h"
 
+#include <fcntl.h>
 #include <stdarg.h>
 #include <stdatomic.h>
 #include <stdio.h>
@@ -16,6 +17,7 @@
 #include "core/file_facts.h"
 #include "core/log.h"
 #include "core/spread.h"
+#include "core/twin.h"
 #include "engine/plan.h"
 #include "engine/plan_spread.h"
 #include "engine/session.h"
@@ -92,12 +94,21 @@ static void describe_plan(const struct cf_request *req, ocf_explain_t *e)
 		e->carriers = e->parts ? (unsigned)e->parts : 1;
 }
 
+/* Before its first request nobody knows of a file opened without it. */
+static bool refuses_direct(struct cf_handle *handle)
+{
+	return !(handle->open_flags & O_DIRECT) &&
+	       !cf_twin_ready(handle, CF_VIA_DIRECT, true);
+}
+
 static struct cf_file_way way_of(const struct cf_request *req)
 {
 	struct cf_file_way way = req->route.path->way(&req->piece);
 
 	if (way.direct && cf_file_lacks_dio(req->piece.handle))
 		return (struct cf_file_way){ .cached = CF_CACHED_NO_DIO };
+	if (way.direct && refuses_direct(req->piece.handle))
+		return (struct cf_file_way){ .cached = CF_CACHED_REFUSED };
 	return way;
 }
 
@@ -254,7 +265,7 @@ static uint64_t key_of(const struct cf_request *req)
 	if (!route->path)
 		return key * 2;
 	key = key * 2 + req->piece.handle->no_dio;
-	key = key * CF_NR_CACHED + route->path->way(&req->piece).cached;
+	key = key * CF_NR_CACHED + way_of(req).cached;
 	return key * 2 + 1;
 }
 

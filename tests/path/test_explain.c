@@ -87,6 +87,15 @@ static int saying_statx(int fd, unsigned mask, struct statx *stx)
 	return err;
 }
 
+static bool no_direct; /* as tmpfs before Linux 6.6 */
+
+static int noting_open(const char *path, int flags, mode_t mode)
+{
+	return no_direct && flags & O_DIRECT ?
+		       -EINVAL :
+		       cf_os_real.open(path, flags, mode);
+}
+
 static void forget(void)
 {
 	direct_bytes = buffered_bytes = 0;
@@ -219,6 +228,7 @@ static void bench_init(struct bench *b, const struct th_cell *cell)
 	noting.pread = noting_pread;
 	noting.pwrite = noting_pwrite;
 	noting.statx = saying_statx;
+	noting.open = noting_open;
 	cf_os = &noting;
 	noting_uring = cf_uring_real;
 	noting_uring.queue = noting_queue;
@@ -420,6 +430,25 @@ static void an_o_direct_that_is_one_in_name_alone_is_none(void **state)
 	said_align = -1;
 }
 
+/* Before its first request nobody has tried. */
+static void a_forced_file_that_has_no_o_direct_is_cached(void **state)
+{
+	static struct th_cell cell = { TH_MALLOC, TH_FORCED };
+	void *of_cell = &cell;
+	struct bench b = { 0 };
+	ocf_explain_t e;
+
+	(void)state;
+	no_direct = true;
+	bench_init(&b, &cell);
+	e = ask(&b, OCF_READ, TH_MIB, 0, 0);
+	assert_int_equal(e.direct_bytes, 0);
+	assert_string_equal(e.page_cache, "the file system refused O_DIRECT");
+	bench_fini(&b);
+	what_is_said_is_what_happens(&of_cell);
+	no_direct = false;
+}
+
 static void structs_of_other_sizes_are_filled_as_far_as_both_go(void **state)
 {
 	struct bench b = { 0 };
@@ -537,6 +566,7 @@ static const struct CMUnitTest plain_tests[] = {
 	PLAIN(memory_that_is_not_there_is_explained_like_memory_that_is),
 	PLAIN(pages_that_were_just_written_count_as_cached),
 	PLAIN(an_o_direct_that_is_one_in_name_alone_is_none),
+	PLAIN(a_forced_file_that_has_no_o_direct_is_cached),
 	PLAIN(structs_of_other_sizes_are_filled_as_far_as_both_go),
 	PLAIN(operations_and_memories_that_do_not_exist_are_refused),
 	PLAIN(a_text_that_does_not_fit_is_cut_and_its_length_told),
