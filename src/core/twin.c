@@ -210,10 +210,13 @@ bool cf_twin_ready(struct cf_handle *handle, enum cf_via via, bool look)
 	if (atomic_load_explicit(&handle->no_twin, memory_order_relaxed))
 		return false;
 	fd = fd_for(handle, via, look, CF_LOG_INFO);
-	if (fd < 0 && !cf_os_is_short(fd))
-		atomic_store_explicit(&handle->no_twin, true,
+	if (fd >= 0 || cf_os_is_short(fd))
+		return fd >= 0;
+	atomic_store_explicit(&handle->no_twin, true, memory_order_relaxed);
+	if (via == CF_VIA_DIRECT)
+		atomic_store_explicit(&handle->dio_refused, true,
 				      memory_order_relaxed);
-	return fd >= 0;
+	return false;
 }
 
 struct cf_twin_left cf_twin_take(struct cf_handle *handle)

@@ -19,7 +19,8 @@ int cf_twin_fd(struct cf_handle *handle, enum cf_via via, bool look);
 
 /*
  * Whether that descriptor can be had, for callers that have another way if not.
- * After a failure the twin is not tried again, unless too many files were open.
+ * After a failure the twin is not tried again, unless too many files were open,
+ * and without one for CF_VIA_DIRECT the file counts as one that refuses it.
  */
 bool cf_twin_ready(struct cf_handle *handle, enum cf_via via, bool look);
 
