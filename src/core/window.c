@@ -17,7 +17,7 @@
 #define MADV_POPULATE_READ 22
 #endif
 
-/* How the driver knows an address; type 0: not at all. */
+/* How the driver knows an address; type 0, and id 0: not at all. */
 struct identity {
 	int type;
 	uint64_t id;
@@ -47,7 +47,10 @@ size_t cf_window_unit(size_t chunk)
 		       (size_t)sysconf(_SC_PAGESIZE);
 }
 
-/* w->ctx is current. *held: it failed, and w->mem is still registered. */
+/*
+ * w->ctx is current. *held: it failed, and w->mem is still registered. To end
+ * that here may be to wait for a stream that waits for this thread.
+ */
 static int register_here(const struct cf_cuda *cuda, struct cf_window *w,
 			 bool *held)
 {
@@ -63,9 +66,8 @@ static int register_here(const struct cf_cuda *cuda, struct cf_window *w,
 	if (err)
 		return err;
 	err = identify(cuda, w->mem, &who);
-	w->buffer_id = who.id;
-	if (err)
-		*held = cuda->mem_host_unregister(w->mem) != CF_CU_SUCCESS;
+	w->buffer_id = err ? 0 : who.id;
+	*held = err;
 	return err;
 }
 
@@ -168,7 +170,7 @@ int cf_window_open(struct cf_window *w, int fd, off_t off,
 	err = fill_witness(w, step);
 	if (!err)
 		err = map_and_pin(w, fd, off, gpu->ordinal, step);
-	if (err)
+	if (err && !w->mem)
 		cf_os->unmap(w->witness, w->size);
 	return err;
 }
@@ -210,7 +212,7 @@ static bool unregister(const struct cf_window *w)
 
 	if (!cuda)
 		return false;
-	if (!identify(cuda, w->mem, &who) && !is_ours(w, &who))
+	if (w->buffer_id && !identify(cuda, w->mem, &who) && !is_ours(w, &who))
 		return true;
 	if (cf_context_enter(w->ctx, &scope))
 		return false;

@@ -35,7 +35,8 @@ struct cf_window {
 	size_t size;   /* bytes, whole pages */
 	CUcontext ctx;
 	struct cf_pin pin;  /* of pinned pages */
-	uint64_t buffer_id; /* the driver's number of the registration */
+	uint64_t buffer_id; /* the driver's number of the registration; 0:
+			       unknown */
 	/* the rest is window_table.h's, under cf_windows_lock */
 	const struct cf_handle *handle; /* that opened it */
 	uint64_t chunk;
@@ -56,10 +57,12 @@ size_t cf_window_unit(size_t chunk);
 /*
  * Maps, fills and pins w->size bytes of fd at off, for this GPU and all others
  * in use (a registration is good for every GPU). 0; or -errno or a CUDA code,
- * holding nothing, and *step is what failed, for the log. -EBUSY: others are
- * just opening one; -EAGAIN: pages left meanwhile, or fd is not the file that
- * w->stamp is of. Any other code is of a system or file system that cannot do
- * it, or is short of memory or descriptors just now (core/refusals.h).
+ * and *step is what failed, for the log. It holds nothing then, unless w->mem
+ * is set: the driver has that yet, and it is for cf_window_close. -EBUSY:
+ * others are just opening one; -EAGAIN: pages left meanwhile, or fd is not the
+ * file that w->stamp is of. Any other code is of a system or file system that
+ * cannot do it, or is short of memory or descriptors just now
+ * (core/refusals.h).
  */
 int cf_window_open(struct cf_window *w, int fd, off_t off,
 		   const struct cf_gpu *gpu, const char **step);

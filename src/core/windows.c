@@ -184,18 +184,29 @@ static int claim_locked(const struct cf_piece *piece, uint64_t chunk,
 	return 0;
 }
 
-/* A window that was announced and did not come to be. */
-static void withdraw(struct cf_window *w, bool counted)
+/* A window that was announced and did not come to be; size: bytes counted. */
+static void withdraw(struct cf_window *w, size_t size)
 {
 	pthread_mutex_lock(&cf_windows_lock);
 	if (!w->retired)
 		cf_window_table_retire(w);
 	cf_window_table_unhold(w);
-	if (counted)
-		counts.bytes -= w->size;
+	counts.bytes -= size;
 	counts.refused++;
 	pthread_mutex_unlock(&cf_windows_lock);
 	free(w);
+}
+
+/* The same for one that is to be closed all the same; see cf_window_open. */
+static void withdraw_held(struct cf_window *w)
+{
+	pthread_mutex_lock(&cf_windows_lock);
+	if (!w->retired)
+		cf_window_table_retire(w);
+	cf_window_table_let_go(w);
+	counts.refused++;
+	pthread_mutex_unlock(&cf_windows_lock);
+	cf_windows_reap();
 }
 
 static int open_announced(const struct cf_piece *piece, struct cf_window *w,
@@ -206,14 +217,17 @@ static int open_announced(const struct cf_piece *piece, struct cf_window *w,
 	int err = make_room(w->size, piece->view.since);
 
 	if (err) {
-		withdraw(w, false);
+		withdraw(w, 0);
 		return err;
 	}
 	err = cf_window_open(w, piece->handle->fd,
 			     (off_t)(w->chunk * chunk_size), gpu, &step);
 	if (err) {
 		cf_refusal_note(piece, step, w->size, err);
-		withdraw(w, true);
+		if (w->mem)
+			withdraw_held(w);
+		else
+			withdraw(w, w->size);
 		return err;
 	}
 	pthread_mutex_lock(&cf_windows_lock);

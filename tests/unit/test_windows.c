@@ -43,7 +43,8 @@ static atomic_int nr_opened, nr_hidden, nr_closed, nr_noted, nr_forgotten;
 static atomic_int nr_maps_closed, nr_tended, nr_pins_lost, nr_wishes_lost;
 static _Atomic enum cf_pins pins;
 static atomic_bool holds_opens, holds_closes, is_lost, is_pinned;
-static pthread_t closer; /* the last */
+static atomic_bool opens_by_half; /* w->mem is registered where it fails */
+static pthread_t closer;	  /* the last */
 static int open_says;
 static off_t opened_off;
 static size_t opened_size;
@@ -81,6 +82,7 @@ int __wrap_cf_window_open(struct cf_window *w, int fd, off_t off,
 	opened_size = w->size;
 	w->pin.gpu = atomic_load(&is_pinned) ? 0x1000 : 0;
 	atomic_fetch_add(&nr_opened, 1);
+	w->mem = atomic_load(&opens_by_half) ? (char *)w : NULL;
 	wait_while(&holds_opens);
 	return open_says;
 }
@@ -185,6 +187,7 @@ static int begin(void **state)
 	nr_maps_closed = nr_tended = nr_pins_lost = nr_wishes_lost = 0;
 	atomic_store(&pins, CF_PINS_UNTRIED);
 	holds_opens = holds_closes = is_lost = is_pinned = false;
+	opens_by_half = false;
 	open_says = 0;
 	return 0;
 }
@@ -390,6 +393,25 @@ static void one_that_cannot_be_opened_leaves_nothing(void **state)
 	assert_int_equal(try_chunk(0), 0);
 	assert_int_equal(counts().bytes, CHUNK);
 	assert_int_equal(nr_closed, 0);
+}
+
+/* Its end may wait for a stream that waits for who opens it. */
+static void another_thread_closes_what_the_driver_has_yet(void **state)
+{
+	(void)state;
+	atomic_store(&opens_by_half, true);
+	atomic_store(&holds_closes, true);
+	open_says = -EIO;
+	assert_int_equal(try_chunk(0), -EIO);
+	assert_int_equal(nr_noted, 1);
+	assert_int_equal(counts().refused, 1);
+	assert_int_equal(counts().open, 0);
+	assert_int_equal(counts().bytes, CHUNK);
+	assert_int_equal(nr_hidden, 1);
+	atomic_store(&holds_closes, false);
+	wait_for_bytes(0);
+	assert_int_equal(nr_closed, 1);
+	assert_false(pthread_equal(closer, pthread_self()));
 }
 
 /* Its handle goes meanwhile; then it comes to be all the same, or does not. */
@@ -919,6 +941,7 @@ int main(void)
 		TEST(the_last_one_ends_with_the_page_where_the_file_ends),
 		TEST(one_that_is_being_opened_is_nobodys),
 		TEST(one_that_cannot_be_opened_leaves_nothing),
+		TEST(another_thread_closes_what_the_driver_has_yet),
 		TEST(one_may_be_retired_while_it_is_opened),
 		TEST(one_is_current_while_its_pages_are_there),
 		TEST(a_file_that_changed_gets_another),
