@@ -25,6 +25,7 @@
 #pragma GCC visibility push(default)
 int __real_open64(const char *path, int flags, ...);
 int __wrap_open64(const char *path, int flags, ...);
+int __wrap___open64_2(const char *path, int flags);
 int __real_statx(int dir, const char *path, int flags, unsigned mask,
 		 struct statx *stx);
 int __wrap_statx(int dir, const char *path, int flags, unsigned mask,
@@ -61,6 +62,12 @@ int __wrap_open64(const char *path, int flags, ...)
 		return fd;
 	close(fd);
 	return refuse(EINVAL);
+}
+
+/* What open64 is with _FORTIFY_SOURCE, where its flags are not constant. */
+int __wrap___open64_2(const char *path, int flags)
+{
+	return __wrap_open64(path, flags);
 }
 
 int __wrap_statx(int dir, const char *path, int flags, unsigned mask,

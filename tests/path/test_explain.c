@@ -427,7 +427,6 @@ static void an_o_direct_that_is_one_in_name_alone_is_none(void **state)
 	assert_int_equal(e.direct_bytes, TH_MIB);
 	assert_null(e.page_cache);
 	bench_fini(&b);
-	said_align = -1;
 }
 
 /* Before its first request nobody has tried. */
@@ -446,7 +445,6 @@ static void a_forced_file_that_has_no_o_direct_is_cached(void **state)
 	assert_string_equal(e.page_cache, "the file system refused O_DIRECT");
 	bench_fini(&b);
 	what_is_said_is_what_happens(&of_cell);
-	no_direct = false;
 }
 
 static void structs_of_other_sizes_are_filled_as_far_as_both_go(void **state)
@@ -554,6 +552,8 @@ static int teardown(void **state)
 {
 	int err = th_teardown_close(state);
 
+	said_align = -1;
+	no_direct = false;
 	cf_os = &cf_os_real;
 	cf_uring = &cf_uring_real;
 	return err;

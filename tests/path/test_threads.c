@@ -260,7 +260,7 @@ static void register_work_deregister(void *arg, unsigned i)
 
 static void many_threads_have_a_handle_each(void **state)
 {
-	struct crowd c = { .rounds = 1 };
+	struct crowd c = { .rounds = 2 }; /* one of each kind */
 	int fds;
 
 	(void)state;
