@@ -31,6 +31,15 @@ void fault_count(unsigned nr)
 		atexit(print_injected);
 }
 
+int fault_finish(int failed)
+{
+	if (!th_fake())
+		return failed;
+	failed += th_fake()->complaints(stderr) != 0;
+	th_fake()->reset();
+	return failed;
+}
+
 const char *fault_name(enum fault_call call)
 {
 	static const char *const names[] = {

@@ -96,5 +96,8 @@ unsigned fault_calls(enum fault_call call);
 unsigned fault_fired(void);
 /* Adds failures that a plan of the fake driver made to the program's sum. */
 void fault_count(unsigned nr);
+/* Ends a program whose tests have left objects behind on purpose: the driver
+ * was misused by none. What main returns. */
+int fault_finish(int failed);
 
 #endif

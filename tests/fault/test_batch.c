@@ -411,16 +411,9 @@ int main(void)
 			any_driver_call_beside_a_late_launch_may_fail,
 			teardown),
 	};
-	int failed;
 
 	th_start(500);
 	(void)th_volley_kernel(NULL);
-	failed = cmocka_run_group_tests_name("batch", tests, NULL, NULL);
-	if (!th_fake())
-		return failed;
-	/* objects were left behind on purpose, but nothing was misused */
-	if (th_fake()->complaints(stderr))
-		failed++;
-	th_fake()->reset();
-	return failed;
+	return fault_finish(
+		cmocka_run_group_tests_name("batch", tests, NULL, NULL));
 }

@@ -204,15 +204,8 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_teardown(many_work_while_calls_fail, teardown),
 	};
-	int failed;
 
 	th_start(280);
-	failed = cmocka_run_group_tests_name("crowd", tests, NULL, NULL);
-	if (!th_fake())
-		return failed;
-	/* objects were left behind on purpose, but nothing was misused */
-	if (th_fake()->complaints(stderr))
-		failed++;
-	th_fake()->reset();
-	return failed;
+	return fault_finish(
+		cmocka_run_group_tests_name("crowd", tests, NULL, NULL));
 }

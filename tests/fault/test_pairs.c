@@ -155,11 +155,5 @@ int main(void)
 			cmocka_run_group_tests_name("pairs, mapped", mapped,
 						    NULL, NULL) :
 			cmocka_run_group_tests_name("pairs", tests, NULL, NULL);
-	if (!th_fake())
-		return failed;
-	/* objects were left behind on purpose, but nothing was misused */
-	if (th_fake()->complaints(stderr))
-		failed++;
-	th_fake()->reset();
-	return failed;
+	return fault_finish(failed);
 }
