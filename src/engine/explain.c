@@ -264,7 +264,6 @@ static uint64_t key_of(const struct cf_request *req)
 		key = key * CF_NR_WHYS + route->why[i];
 	if (!route->path)
 		return key * 2;
-	key = key * 2 + req->piece.handle->no_dio;
 	key = key * CF_NR_CACHED + way_of(req).cached;
 	return key * 2 + 1;
 }
