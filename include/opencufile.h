@@ -87,9 +87,10 @@ typedef struct ocf_explain {
  * @explain: the caller's, with struct_size set; the rest is filled.
  *
  * Decides as the call would, and moves no byte: the file is not read, the
- * memory not touched. That a call would fail is an answer too, in code and
- * problem of @explain. What only IO can find out (an address where nothing is
- * mapped, a full disk) is not foreseen.
+ * memory not touched. It may open the file once more, as the call would. That a
+ * call would fail is an answer too, in code and problem of @explain. What only
+ * IO can find out (an address where nothing is mapped, a full disk) is not
+ * foreseen.
  *
  * Errors: 5022 (@explain NULL, or struct_size too small).
  */
