@@ -31,6 +31,13 @@ void fault_count(unsigned nr)
 		atexit(print_injected);
 }
 
+unsigned fault_rounds(unsigned nr)
+{
+	const char *asked = getenv("TEST_ROUNDS");
+
+	return asked ? (unsigned)strtoul(asked, NULL, 10) : nr;
+}
+
 int fault_finish(int failed)
 {
 	if (!th_fake())

@@ -96,6 +96,8 @@ unsigned fault_calls(enum fault_call call);
 unsigned fault_fired(void);
 /* Adds failures that a plan of the fake driver made to the program's sum. */
 void fault_count(unsigned nr);
+/* How often a test repeats what it draws: TEST_ROUNDS, or else so often. */
+unsigned fault_rounds(unsigned nr);
 /* Ends a program whose tests have left objects behind on purpose: the driver
  * was misused by none. What main returns. */
 int fault_finish(int failed);

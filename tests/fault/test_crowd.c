@@ -157,12 +157,8 @@ static void draw(void)
 
 static unsigned rounds(void)
 {
-	const char *asked = getenv("TEST_ROUNDS");
-
-	if (asked)
-		return (unsigned)strtoul(asked, NULL, 10);
 	/* there each round waits for its files to rest */
-	return TH_SCALE(getenv("TEST_MAPPED") ? 20 : 60);
+	return fault_rounds(TH_SCALE(getenv("TEST_MAPPED") ? 20 : 60));
 }
 
 static void many_work_while_calls_fail(void **state)

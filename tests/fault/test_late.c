@@ -260,13 +260,6 @@ static void one_round(void)
 	fault_count(1);
 }
 
-static unsigned rounds(void)
-{
-	const char *asked = getenv("TEST_ROUNDS");
-
-	return asked ? (unsigned)strtoul(asked, NULL, 10) : TH_SCALE(8);
-}
-
 static void begin(const struct shape *shape)
 {
 	size_t bytes = shape->nr * shape->size;
@@ -284,14 +277,16 @@ static void begin(const struct shape *shape)
 
 static void nothing_moves(void **state)
 {
+	unsigned nr = fault_rounds(TH_SCALE(8));
+
 	begin(*state);
-	for (unsigned i = 0; i < rounds(); i++) {
+	for (unsigned i = 0; i < nr; i++) {
 		if (i % REOPENED == 0) {
 			th_open();
 			w.fh = th_handle(w.file.fd);
 		}
 		one_round();
-		if ((i + 1) % REOPENED == 0 || i + 1 == rounds()) {
+		if ((i + 1) % REOPENED == 0 || i + 1 == nr) {
 			cuFileHandleDeregister(w.fh);
 			th_close();
 		}

@@ -71,12 +71,8 @@ static void one_life(struct life *life)
 
 static unsigned rounds(void)
 {
-	const char *asked = getenv("TEST_ROUNDS");
-
-	if (asked)
-		return (unsigned)strtoul(asked, NULL, 10);
 	/* there each life waits for its file to rest */
-	return TH_SCALE(getenv("TEST_MAPPED") ? 15 : 30);
+	return fault_rounds(TH_SCALE(getenv("TEST_MAPPED") ? 15 : 30));
 }
 
 static void several_calls_may_fail(void **state)
