@@ -144,6 +144,33 @@ static struct cf_os os;
 static ssize_t copies, writes; /* so much, or that error */
 static size_t copied, written; /* that were to be */
 
+static unsigned unmaps;
+
+static int count_unmaps(void *mem, size_t size)
+{
+	(void)mem, (void)size;
+	unmaps++;
+	return 0;
+}
+
+static void who_has_mapped_nothing_unmaps_nothing(void **state)
+{
+	struct cf_spread spread;
+	struct world w;
+
+	(void)state;
+	world_make(&w);
+	os = cf_os_real;
+	os.unmap = count_unmaps;
+	cf_os = &os;
+	memset(&spread, 0x5a, sizeof(spread));
+	assert_int_equal(cf_spread_join(&spread, &w.piece), 1);
+	cf_spread_end(&spread);
+	cf_os = &cf_os_real;
+	assert_int_equal(unmaps, 0);
+	world_end(&w);
+}
+
 static ssize_t some_copy(void *mem, const void *buf, size_t size)
 {
 	copied = size;
@@ -226,6 +253,7 @@ int main(void)
 		cmocka_unit_test(another_file_is_not_mapped),
 		cmocka_unit_test(the_last_byte_of_a_file_is_within),
 		cmocka_unit_test(who_writes_a_file_is_counted),
+		cmocka_unit_test(who_has_mapped_nothing_unmaps_nothing),
 		cmocka_unit_test(an_error_behind_some_bytes_tells_the_bytes),
 		cmocka_unit_test(who_may_not_copy_asks_once),
 	};
