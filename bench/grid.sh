@@ -4,11 +4,13 @@
 # grid.sh BUILD OUT [SECTION...] - the tables of docs/performance.md, from reads
 # by size to a process at rest: JSON files in the folder OUT, OUT/tables.md,
 # OUT/cliffs.txt, OUT/img.
-# Without a section: all of them, in about 9 minutes on a machine with a GPU.
+# Without a section: all of them, in about 13 minutes on a machine with a GPU.
 #
 #   core    single requests: sizes, writes, kinds of memory, alignments, tmpfs
 #   scale   4 KiB to 4 GiB on one thread, 1 to 64 threads
 #   batch   stream   direct   fresh (first read of a process)   rest
+#   hot     a file of 128 MiB that is read again and again
+#   shared  large writes to tmpfs, also many at a time
 #
 # A measurement that fails, hangs or takes too long costs its rows only.
 # OCF_BENCH_SECONDS and OCF_BENCH_ROUNDS: of each measurement (0.2, 3);
@@ -23,7 +25,7 @@ export OCF_BENCH_FILE=${OCF_BENCH_FILE:-/var/tmp/ocf-bench.data}
 names=()
 mkdir -p "$out" || exit
 made=() # what was there before is another's
-for path in "$OCF_BENCH_FILE"{,.out,.big} /dev/shm/ocf-bench.data; do
+for path in "$OCF_BENCH_FILE"{,.out,.big,.hot} /dev/shm/ocf-bench.data; do
 	[ -e "$path" ] || made+=("$path")
 done
 trap 'rm -f "${made[@]}"' EXIT
@@ -80,6 +82,27 @@ section_direct() {
 	cell uncached --media uncached,scan --ops read --sizes 4K,1M,16M
 }
 
+# Longer than others: its pages are pinned in the first tenth of a second.
+hot() {
+	local name=$1
+	shift
+	OCF_BENCH_SECONDS=${OCF_BENCH_SECONDS:-0.5} OCF_BENCH_FILE=$OCF_BENCH_FILE.hot \
+		cell "$name" --media cached --ops read --file-size 128M "$@"
+}
+
+section_hot() {
+	hot hot --sizes 256K,512K,1M,2M,4M,16M --threads 1,4,16
+	hot hot-batch --batch 32 --sizes 256K,512K,1M,2M,4M,16M
+	hot hot-stream --stream 8 --sizes 64K,128K,256K,512K,1M,2M,4M,16M,64M
+	hot hot-streams --stream 8 --streams 4 --sizes 64K,256K,1M,2M,16M
+}
+
+section_shared() {
+	cell shared --media tmpfs --ops write --sizes 1M,4M,8M,16M,64M,256M --threads 1,4,16
+	cell shared-batch --media tmpfs --ops write --batch 32 --sizes 1M,4M,16M
+	cell shared-stream --media tmpfs --ops write --stream 8 --sizes 16M,64M
+}
+
 section_fresh() {
 	cell fresh --fresh --ops read --sizes 4K,16M --rounds 5
 }
@@ -89,19 +112,20 @@ section_rest() {
 }
 
 report() {
-	local name files=()
+	local name files=() charted=()
 	for name in "${names[@]}"; do
 		[ -s "$out/$name.json" ] || continue
 		printf '### %s\n\n' "$name"
 		python3 -B "$here/table.py" "$out/$name.json"
 		files+=("$out/$name.json")
+		[[ $name == hot* ]] || charted+=("$out/$name.json")
 	done >"$out/tables.md"
 	python3 -B "$here/cliffs.py" "${files[@]}" >"$out/cliffs.txt"
-	python3 -B "$here/charts.py" "$out/img" "${files[@]}" >/dev/null
+	python3 -B "$here/charts.py" "$out/img" "${charted[@]}" >/dev/null
 	cat "$out/tables.md" "$out/cliffs.txt"
 }
 
-[ $# -gt 0 ] || set -- core scale batch stream direct fresh rest
+[ $# -gt 0 ] || set -- core scale batch stream direct fresh rest hot shared
 for section in "$@"; do
 	if ! declare -F "section_$section" >/dev/null; then
 		echo "grid: there is no section $section" >&2

@@ -122,12 +122,13 @@ void report_cell(FILE *json, const char *library, const struct cell *c,
 	fprintf(json,
 		"\"mode\":\"%s\",\"op\":\"%s\",\"medium\":\"%s\","
 		"\"memory\":\"%s\",\"registered\":%s,\"align\":\"%s\","
-		"\"size\":%zu,\"threads\":%u,\"gpus\":%u,\"depth\":%u,"
-		"\"streams\":%u,",
+		"\"size\":%zu,\"file_size\":%zu,\"threads\":%u,"
+		"\"gpus\":%u,\"depth\":%u,\"streams\":%u,",
 		mode_names[c->mode], op_names[c->write],
 		medium_names[c->medium], memory_names[c->memory],
 		c->registered ? "true" : "false", align_names[c->align],
-		c->size, c->threads, c->gpus, c->depth, c->streams);
+		c->size, c->file_size, c->threads, c->gpus, c->depth,
+		c->streams);
 	fprintf(json,
 		"\"stale\":%s,\"gb_per_s\":%.6f,\"ops_per_s\":%.1f,"
 		"\"p50_us\":%.2f,\"p99_us\":%.2f,\"cpu_s_per_gb\":%.4f,"

@@ -4,7 +4,7 @@ import json
 
 # What makes two rows of different libraries the same cell.
 KEY = ("mode", "op", "medium", "memory", "registered", "align", "depth",
-       "streams", "threads", "gpus", "size")
+       "streams", "threads", "gpus", "size", "file_size")
 
 
 def load(paths):

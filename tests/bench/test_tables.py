@@ -29,9 +29,9 @@ def recorded():
 def cell(library="ours", gb_per_s=1.0, **more):
     row = {"kind": "cell", "library": library, "error": "", "mode": "sync", "op": "read",
            "medium": "cached", "memory": "device", "registered": True, "align": "aligned",
-           "size": 1 << 20, "threads": 1, "gpus": 1, "depth": 1, "streams": 1, "stale": False,
-           "gb_per_s": gb_per_s, "ops_per_s": gb_per_s * 1000, "p50_us": 1.0, "p99_us": 2.0,
-           "cpu_s_per_gb": 0.1, "steal_s": 0.25}
+           "size": 1 << 20, "file_size": 1 << 30, "threads": 1, "gpus": 1, "depth": 1,
+           "streams": 1, "stale": False, "gb_per_s": gb_per_s, "ops_per_s": gb_per_s * 1000,
+           "p50_us": 1.0, "p99_us": 2.0, "cpu_s_per_gb": 0.1, "steal_s": 0.25}
     return {**row, **more}
 
 
@@ -108,6 +108,7 @@ def test_cliffs_of_the_machine_are_told_apart(tmp_path, capsys):
 
 def test_failures_and_other_cells_are_no_cliffs():
     assert not cliffs.cliffs([cell(), cell(gb_per_s=0.1, size=4 << 20, op="write"),
+                              cell(gb_per_s=0.1, size=4 << 20, file_size=1 << 27),
                               cell(gb_per_s=0.0, size=8 << 20, error="hung")])
 
 
