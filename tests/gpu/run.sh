@@ -81,7 +81,8 @@ for name in matrix order threads; do
 		"$build/tests/path/test_path_$name"
 	run "test_path_${name}_apart" env OCF_COMBINE=0 "$build/tests/path/test_path_$name"
 done
-for name in mapped mapped_batch mapped_stream mapped_witness; do
+for name in mapped mapped_batch mapped_fails mapped_files mapped_room mapped_small mapped_stream \
+	mapped_witness; do
 	run "test_path_${name}_pins" env TEST_PINS=1 "$build/tests/path/test_path_$name"
 done
 for name in large matrix threads; do

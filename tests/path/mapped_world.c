@@ -158,6 +158,17 @@ void mw_begin(void)
 	mw_begin_with("kept", 32 * MW_CHUNK, TH_BUFFERED);
 }
 
+const char *mw_kept_as(void)
+{
+	return mw_pins ? "vmm_map" : "host_register";
+}
+
+const char *mw_registers(void)
+{
+	return mw_pins ? "cuMemImportFromShareableHandle" :
+			 "cuMemHostRegister_v2";
+}
+
 struct cf_windows_counts mw_counts(void)
 {
 	struct cf_windows_counts c;

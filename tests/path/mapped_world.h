@@ -55,6 +55,9 @@ void mw_hold_pages(void);
 void mw_let_pages_go(void);
 
 struct cf_windows_counts mw_counts(void);
+/* As the driver counts windows, and what opens one. */
+const char *mw_kept_as(void);
+const char *mw_registers(void);
 /* How often the file's times were asked for. */
 unsigned long mw_looks(void);
 
