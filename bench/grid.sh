@@ -11,6 +11,7 @@
 #   batch   stream   direct   fresh (first read of a process)   rest
 #   hot     a file of 128 MiB that is read again and again
 #   shared  large writes to tmpfs, also many at a time
+#   gpus    two GPUs, only where it is asked for
 #
 # A measurement that fails, hangs or takes too long costs its rows only.
 # OCF_BENCH_SECONDS and OCF_BENCH_ROUNDS: of each measurement (0.2, 3);
@@ -101,6 +102,16 @@ section_shared() {
 	cell shared --media tmpfs --ops write --sizes 1M,4M,8M,16M,64M,256M --threads 1,4,16
 	cell shared-batch --media tmpfs --ops write --batch 32 --sizes 1M,4M,16M
 	cell shared-stream --media tmpfs --ops write --stream 8 --sizes 16M,64M
+}
+
+section_gpus() {
+	local two=(--media cached --ops read --gpus 2)
+	cell gpus "${two[@]}" --threads 2,16 --sizes 4K,64K,1M,16M,256M
+	cell gpus-batch "${two[@]}" --threads 2 --batch 32 --sizes 64K,1M
+	cell gpus-stream "${two[@]}" --threads 2 --stream 8 --sizes 1M,16M
+	hot hot-gpus --gpus 2 --threads 2,8,16 --sizes 256K,1M,4M,16M
+	hot hot-gpus-batch --gpus 2 --threads 2 --batch 32 --sizes 256K,1M,4M
+	hot hot-gpus-stream --gpus 2 --threads 2 --stream 8 --sizes 256K,1M,4M,16M
 }
 
 section_fresh() {
