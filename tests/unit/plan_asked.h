@@ -40,6 +40,15 @@ static inline void configure(uint64_t slot_kib)
 	cf_config_free(config);
 }
 
+/* On any machine as where there is an instruction for it, on 16 processors. */
+static inline void configure_demoting(void)
+{
+	configure(0);
+	atomic_store(&cf_plan_bounds.can_demote, true);
+	atomic_store(&cf_plan_bounds.cpus, 16);
+	atomic_store(&cf_plan_bounds.turns, 24);
+}
+
 static inline struct cf_piece piece_of(struct cf_handle *handle, enum cf_op op,
 				       size_t size)
 {
