@@ -141,6 +141,15 @@ static void publish_locked(struct cf_handle_entry *entry,
 			      memory_order_release);
 }
 
+/* table_lock held, but released meanwhile: a log may be slow to take a line. */
+static void tell_closed_locked(uint32_t index, int fd, const char *what)
+{
+	pthread_mutex_unlock(&table_lock);
+	cf_log(CF_LOG_WARN, "handle %u fd %d: closed without deregister, %s",
+	       index, fd, what);
+	pthread_mutex_lock(&table_lock);
+}
+
 /*
  * One handle per fd. If fd now names another file, the client has closed the
  * old one without a deregister: its handle can only do harm, and is retired.
@@ -154,10 +163,8 @@ static int replace_locked(int fd, dev_t dev, ino_t ino)
 		if (entry->handle.dev == dev && entry->handle.ino == ino &&
 		    !entry->handle.lost)
 			return -CU_FILE_HANDLE_ALREADY_REGISTERED;
-		cf_log(CF_LOG_WARN,
-		       "handle %u fd %d: closed without deregister, replaced",
-		       entry->index, fd);
 		retire_locked(entry);
+		tell_closed_locked(entry->index, fd, "replaced");
 	}
 	return 0;
 }
@@ -187,9 +194,7 @@ void cf_handle_took_fd(int fd)
 	if (entry) {
 		atomic_store_explicit(&entry->handle.lost, true,
 				      memory_order_relaxed);
-		cf_log(CF_LOG_WARN,
-		       "handle %u fd %d: closed without deregister, lost",
-		       entry->index, fd);
+		tell_closed_locked(entry->index, fd, "lost");
 	}
 	pthread_mutex_unlock(&table_lock);
 }

@@ -13,12 +13,15 @@
 #include <fcntl.h>
 #include <pthread.h>
 #include <sched.h>
+#include <string.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
 #include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 #include "core/file_facts.h"
 #include "core/handle_table.h"
+#include "core/log.h"
 
 static const CUfileFSOps_t ops;
 
@@ -391,6 +394,59 @@ static void what_is_deregistered_at_a_fork_is_free_in_the_child(void **state)
 	assert_null(err);
 }
 
+static unsigned told;
+
+static void *ask_the_table(void *handle)
+{
+	return (void *)(intptr_t)cf_handle_kept(handle, O_RDONLY);
+}
+
+void __wrap_cf_log_write(enum cf_log_level level, const char *file, int line,
+			 const char *format, ...);
+/* A log that takes a line when another thread has been at the table. */
+void __wrap_cf_log_write(enum cf_log_level level, const char *file, int line,
+			 const char *format, ...)
+{
+	struct cf_handle stranger = { .fd = -1 };
+	struct timespec end;
+	pthread_t thread;
+
+	(void)level;
+	(void)file;
+	(void)line;
+	if (!strstr(format, "closed without deregister"))
+		return;
+	told++;
+	clock_gettime(CLOCK_REALTIME, &end);
+	end.tv_sec += 20;
+	assert_int_equal(
+		pthread_create(&thread, NULL, ask_the_table, &stranger), 0);
+	assert_int_equal(pthread_timedjoin_np(thread, NULL, &end), 0);
+}
+
+static void a_slow_log_holds_up_no_other_handle(void **state)
+{
+	int fd = memfd_create("first", 0);
+	CUfileDescr_t descr = { .type = CU_FILE_HANDLE_TYPE_OPAQUE_FD,
+				.handle.fd = fd };
+	CUfileHandle_t value;
+	int other;
+
+	assert_int_equal(register_it(&descr, &value), 0);
+	close(fd);
+	other = memfd_create("second", 0);
+	assert_int_equal(other, fd);
+	told = 0;
+	atomic_store(&cf_log_threshold, CF_LOG_WARN);
+	assert_int_equal(register_it(&descr, &value), 0);
+	assert_int_equal(told, 1);
+	cf_handle_took_fd(fd);
+	assert_int_equal(told, 2);
+	atomic_store(&cf_log_threshold, -1);
+	assert_int_equal(cf_handle_deregister(value), 0);
+	close(fd);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -412,6 +468,7 @@ int main(void)
 		cmocka_unit_test(a_child_of_a_fork_waits_for_nobody),
 		cmocka_unit_test(
 			what_is_deregistered_at_a_fork_is_free_in_the_child),
+		cmocka_unit_test(a_slow_log_holds_up_no_other_handle),
 	};
 
 	alarm(100);
