@@ -90,7 +90,9 @@ for name in large matrix threads; do
 		CUFILE_ENV_PATH_JSON="$PWD/tests/path/pins.json" \
 		"$build/tests/path/test_path_$name"
 done
-run test_path_batch_copies env OCF_BATCH_KERNEL=0 "$build/tests/path/test_path_batch"
+for name in batch batch_threads; do
+	run "test_path_${name}_copies" env OCF_BATCH_KERNEL=0 "$build/tests/path/test_path_$name"
+done
 run test_volley "$build/tests/unit/test_volley"
 run test_shuttle "$build/tests/unit/test_shuttle"
 
