@@ -5,6 +5,7 @@
 #include <sched.h>
 #include <stdatomic.h>
 #include <time.h>
+#include "engine/depth.h"
 #include "engine/dock.h"
 #include "engine/sops.h"
 #include "engine/stream_ref.h"
@@ -413,6 +414,41 @@ static void a_close_awaits_what_has_begun(void **state)
 	assert_int_equal(cf_sops_begun(), 0);
 }
 
+struct full {
+	struct cf_depth *first;
+	_Atomic int err; /* of who came when there was no room */
+};
+
+static void enter_or_make_room(void *arg, unsigned i)
+{
+	struct full *full = arg;
+	struct cf_depth *second;
+
+	if (i) {
+		full->err = cf_depth_enter(&known, NULL, 1, &second);
+		cf_depth_leave(second);
+		return;
+	}
+	while (!atomic_load(&waits) && full->err == 1)
+		sched_yield();
+	cf_depth_leave(full->first);
+}
+
+static void after_the_next_open_a_full_stream_is_awaited_again(void **state)
+{
+	struct full full = { .err = 1 };
+
+	(void)state;
+	cf_sops_shut();
+	cf_sops_open();
+	assert_int_equal(cf_depth_enter(&known, NULL, 1, &full.first), 0);
+	atomic_store(&waits, 0);
+	atomic_store(&is_patient, true);
+	th_threads(2, enter_or_make_room, &full);
+	atomic_store(&is_patient, false);
+	assert_int_equal(full.err, 0);
+}
+
 /* Of its parent's threads none is inside, and none comes to end a run. */
 static void a_child_waits_for_no_thread_of_its_parent(void **state)
 {
@@ -444,6 +480,7 @@ int main(void)
 		TEST(a_deregistration_awaits_the_bytes_of_what_is_over),
 		TEST(a_close_lets_go_who_waits_and_awaits_who_is_inside),
 		TEST(a_close_awaits_what_has_begun),
+		TEST(after_the_next_open_a_full_stream_is_awaited_again),
 		TEST(a_child_waits_for_no_thread_of_its_parent),
 	};
 
