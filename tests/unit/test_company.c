@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /* test_company - who is counted where, and for how long. */
 #include "engine/company.h"
+#include "engine/request.h"
 #include "harness.h"
 
 #include <pthread.h>
@@ -93,7 +94,7 @@ static void a_child_has_none(void **state)
 	joins(&first, 1, 1);
 	joins(&host, 1, 2);
 	assert_true(cf_company_join_near(&first, 1));
-	cf_company_fork_child();
+	cf_requests_fork_child();
 	assert_true(cf_company_join_near(&first, 1));
 	cf_company_leave_near(&first);
 }

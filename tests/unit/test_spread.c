@@ -11,6 +11,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 #include "core/handle.h"
+#include "engine/request.h"
 #include "harness.h"
 #include "seam/os.h"
 
@@ -132,7 +133,7 @@ static void who_writes_a_file_is_counted(void **state)
 	w.piece.op = CF_WRITE;
 	assert_int_equal(cf_spread_join(&spread[1], &w.piece), 4);
 	/* those who wrote are not in a child */
-	cf_spreads_fork_child();
+	cf_requests_fork_child();
 	assert_int_equal(cf_spread_join(&spread[0], &w.piece), 1);
 	cf_spread_end(&spread[0]);
 	world_end(&w);

@@ -9,6 +9,7 @@
 #include <pthread.h>
 #include <stdatomic.h>
 #include "core/cpus.h"
+#include "engine/request.h"
 #include "plan_asked.h"
 #include "seam/os.h"
 
@@ -337,7 +338,7 @@ static void a_child_has_all_of_the_room(void **state)
 {
 	(void)state;
 	fill(TURNS, SMALL);
-	cf_turns_fork_child();
+	cf_requests_fork_child();
 	fill(TURNS, SMALL);
 	let_come(&guests[0], SMALL);
 	wait_asleep(1);
