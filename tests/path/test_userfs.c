@@ -240,6 +240,29 @@ static void a_missing_callback_is_an_error(void **state)
 	th_close();
 }
 
+static void what_is_wrong_with_a_call_is_told_before_a_callback(void **state)
+{
+	enum th_mem_kind kind = kind_of(state);
+	struct store s;
+	struct th_mem mem;
+	CUfileHandle_t fh;
+
+	store_init(&s);
+	th_mem_alloc(&mem, kind, 4096);
+	fh = handle_with(&s, &store_ops);
+	refused(cuFileRead(fh, NULL, 4096, 0, 0), EINVAL);
+	refused(cuFileRead(fh, mem.ptr, 4096, -1, 0), EINVAL);
+	refused(cuFileWrite(fh, mem.ptr, 4096, 0, -1), EINVAL);
+	if (kind == TH_DEVICE)
+		refused(cuFileWrite(fh, mem.ptr, 64 * TH_MIB, 0, 0),
+			CU_FILE_CUDA_POINTER_RANGE_ERROR);
+	assert_int_equal(s.calls, 0);
+	cuFileHandleDeregister(fh);
+	th_mem_free(&mem);
+	free(s.bytes);
+	th_close();
+}
+
 static unsigned names_asked;
 
 static const char *name_of(const void *handle)
@@ -399,6 +422,7 @@ int main(void)
 		BOTH(errors_of_callbacks_come_through),
 		BOTH(a_write_that_moves_nothing_is_an_error),
 		BOTH(a_missing_callback_is_an_error),
+		BOTH(what_is_wrong_with_a_call_is_told_before_a_callback),
 		BOTH(its_name_is_asked_once_and_may_be_denied),
 		BOTH(a_forked_child_is_refused_gpu_memory),
 		BOTH(two_files_of_one_file_system_are_two_handles),

@@ -8,6 +8,7 @@
 #include <string.h>
 #include "core/buffer.h"
 #include "engine/request.h"
+#include "engine/via.h"
 #include "harness.h"
 
 #define SIZE (64 * TH_KIB)
@@ -191,10 +192,42 @@ static void it_keeps_its_file_by_itself(void **state)
 	th_close();
 }
 
+/* Of those that large the page cache may have nothing. */
+static void one_that_has_a_choice_is_checked_by_itself(void **state)
+{
+	unsigned char *bytes = th_bytes(FILE_SIZE);
+	struct cf_facts last = { .known.base = NULL };
+	struct cf_call call = { .op = CF_READ, .size = 4096 };
+	struct cf_request before, like;
+	struct th_file file;
+	struct th_mem mem;
+
+	setenv("OCF_MAPPED", "off", 1); /* whose sizes matter, too */
+	th_open();
+	unsetenv("OCF_MAPPED");
+	th_file_make(&file, TH_BUFFERED, O_RDONLY, bytes, FILE_SIZE);
+	th_mem_alloc(&mem, TH_MALLOC, CF_VIA_DIRECT_FROM);
+	call.handle = th_handle(file.fd);
+	call.base = mem.ptr;
+	assert_int_equal(cf_request_init_next(&before, &call, &last), 0);
+	call.size = CF_VIA_DIRECT_FROM;
+	assert_false(cf_request_init_like(&like, &call, &before, &last));
+	call.size--;
+	assert_true(cf_request_init_like(&like, &call, &before, &last));
+	cf_request_fini(&like);
+	cf_request_fini(&before);
+	cuFileHandleDeregister(call.handle);
+	th_mem_free(&mem);
+	th_file_end(&file);
+	free(bytes);
+	th_close();
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(a_request_like_the_one_before_is_as_checked),
+		cmocka_unit_test(one_that_has_a_choice_is_checked_by_itself),
 		cmocka_unit_test(it_keeps_its_file_by_itself),
 	};
 
