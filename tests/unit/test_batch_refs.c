@@ -374,6 +374,25 @@ static void an_event_comes_after_its_entrys_references(void **state)
 	}
 }
 
+/* Who held it there is not in the child, to give it back. */
+static void a_child_waits_for_no_reference_of_its_parent(void **state)
+{
+	CUfileBatchHandle_t value;
+	struct cf_batch *held;
+	void *ring;
+
+	(void)state;
+	th_open();
+	assert_int_equal(cuFileBatchIOSetUp(&value, 1).err, 0);
+	held = cf_batch_get(value);
+	ring = held->queue.events.ring;
+	cf_batches_fork_prepare();
+	cf_batches_fork_child();
+	assert_null(cf_batch_get(value));
+	assert_int_equal(held->refs, 0);
+	free(ring); /* which no child does */
+}
+
 #define TEST(name) cmocka_unit_test_teardown(name, th_teardown_close)
 
 int main(void)
@@ -390,6 +409,7 @@ int main(void)
 		TEST(one_is_made_with_the_session_locked),
 		TEST(there_is_none_without_a_worker),
 		TEST(an_event_comes_after_its_entrys_references),
+		TEST(a_child_waits_for_no_reference_of_its_parent),
 	};
 
 	th_start(60);
