@@ -4,6 +4,7 @@
  *
  * The test itself is the only one that takes: no task is posted.
  */
+#include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
 #include <stdlib.h>
@@ -562,6 +563,27 @@ static void a_cancel_ends_what_nobody_took(void **state)
 	world_end(&w);
 }
 
+static void gives(ssize_t result, CUfileStatus_t status, ssize_t ret)
+{
+	static char cookie;
+	CUfileIOEvents_t event = cf_entry_event(&cookie, result);
+
+	assert_ptr_equal(event.cookie, &cookie);
+	assert_int_equal(event.status, status);
+	assert_int_equal((ssize_t)event.ret, ret);
+}
+
+/* It has no place for an error of the driver. */
+static void an_event_has_a_code_that_clients_know(void **state)
+{
+	(void)state;
+	gives(4096, CUFILE_COMPLETE, 4096);
+	gives(0, CUFILE_COMPLETE, 0);
+	gives(-EIO, CUFILE_FAILED, -EIO);
+	gives(-CU_FILE_DRIVER_CLOSING, CUFILE_FAILED, -CU_FILE_DRIVER_CLOSING);
+	gives(CF_ECUDA(700), CUFILE_FAILED, -CU_FILE_CUDA_DRIVER_ERROR);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -571,6 +593,7 @@ int main(void)
 		cmocka_unit_test(no_more_take_than_there_are_crews),
 		cmocka_unit_test(what_costs_the_same_is_one_row),
 		cmocka_unit_test(what_makes_a_file_longer_is_of_another_sort),
+		cmocka_unit_test(an_event_has_a_code_that_clients_know),
 		cmocka_unit_test(a_cancel_ends_what_nobody_took),
 	};
 
