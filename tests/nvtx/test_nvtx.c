@@ -147,7 +147,7 @@ static void batches_have_ranges_on_the_threads_that_carry_them(void **state)
 	cuFileHandleDeregister(fh);
 	close_all();
 	for (unsigned i = 0; i < told()->pushes; i++)
-		if (!strncmp(told()->messages[i], "batch ", 6))
+		if (!strcmp(told()->messages[i], "batch entries"))
 			carried += (unsigned)told()->payloads[i];
 	assert_int_equal(carried, NR);
 	check_pairs(told());
