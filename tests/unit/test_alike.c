@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include "core/buffer.h"
+#include "engine/entry.h"
 #include "engine/request.h"
 #include "engine/via.h"
 #include "harness.h"
@@ -223,11 +224,53 @@ static void one_that_has_a_choice_is_checked_by_itself(void **state)
 	th_close();
 }
 
+/* Others are read soon: a window for it pays sooner. */
+static void an_entry_is_looked_at_as_one_of_many(void **state)
+{
+	unsigned char *bytes = th_bytes(FILE_SIZE);
+	struct cf_facts last = { .known.base = NULL };
+	CUfileIOParams_t params = { .mode = CUFILE_BATCH,
+				    .opcode = CUFILE_READ };
+	struct cf_entry entry;
+	struct cf_request alone;
+	struct cf_call call = { .op = CF_READ, .size = FILE_SIZE };
+	struct th_file file;
+	struct th_mem mem;
+	const char *why;
+	bool looked;
+
+	th_need_gpu();
+	setenv("OCF_MAPPED", "always", 1);
+	th_open();
+	unsetenv("OCF_MAPPED");
+	th_file_make(&file, TH_BUFFERED, O_RDONLY, bytes, FILE_SIZE);
+	th_mem_alloc(&mem, TH_DEVICE, FILE_SIZE);
+	call.handle = params.fh = th_handle(file.fd);
+	call.base = params.u.batch.devPtr_base = mem.ptr;
+	params.u.batch.size = FILE_SIZE;
+	assert_int_equal(cf_request_init(&alone, &call), 0);
+	looked = alone.piece.view.stamped; /* not on every file system */
+	if (looked)
+		assert_int_equal(alone.piece.view.among, CF_AMONG_NONE);
+	assert_int_equal(
+		cf_entry_init(&entry, &params, &last, NULL, NULL, &why), 0);
+	if (looked)
+		assert_int_equal(entry.req.piece.view.among, CF_AMONG_BATCH);
+	cf_request_fini(&alone);
+	cf_request_fini(&entry.req);
+	cuFileHandleDeregister(call.handle);
+	th_mem_free(&mem);
+	th_file_end(&file);
+	free(bytes);
+	th_close();
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(a_request_like_the_one_before_is_as_checked),
 		cmocka_unit_test(one_that_has_a_choice_is_checked_by_itself),
+		cmocka_unit_test(an_entry_is_looked_at_as_one_of_many),
 		cmocka_unit_test(it_keeps_its_file_by_itself),
 	};
 
