@@ -16,6 +16,29 @@
 /* ------------------------------------------------------ single requests */
 
 /* What the kernel says of a pair of disk and GPU that does not go. */
+static void a_refusal_is_remembered(int err, const char *text, bool write)
+{
+	const char *why;
+	struct aw_world w;
+
+	aw_begin(&w, AW_HONEST, TH_ODIRECT);
+	assert_string_equal(aw_path_of(&w, write, AW_SIZE, 0, 0, &why),
+			    "alias");
+	atomic_store(&aw_refusal, err);
+	if (write)
+		aw_write_is_right(&w, AW_SIZE - 200, 100, 100);
+	else
+		aw_read_is_right(&w, AW_SIZE - 200, 100, 100);
+	assert_true(atomic_load(&aw_straight) > 0);
+	assert_string_equal(aw_path_of(&w, !write, AW_SIZE, 0, 0, &why),
+			    "staged");
+	assert_non_null(strstr(why, text));
+	assert_int_equal(aw_both_ways(&w), 0);
+	/* the file itself still goes direct */
+	atomic_store(&aw_refusal, 0);
+	aw_end(&w);
+}
+
 static void a_refusal_is_routed_around_and_remembered(void **state)
 {
 	static const struct {
@@ -24,31 +47,14 @@ static void a_refusal_is_routed_around_and_remembered(void **state)
 	} cases[] = { { EREMOTEIO, "EREMOTEIO" },
 		      { EFAULT, "EFAULT" },
 		      { EINVAL, "EINVAL" } };
-	const char *why;
-	struct aw_world w;
 
-	setenv("OCF_IO_URING", "0", 1);
-	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++)
-		for (int write = 0; write < 2; write++) {
-			aw_begin(&w, AW_HONEST, TH_ODIRECT);
-			assert_string_equal(
-				aw_path_of(&w, write, AW_SIZE, 0, 0, &why),
-				"alias");
-			atomic_store(&aw_refusal, cases[i].err);
-			if (write)
-				aw_write_is_right(&w, AW_SIZE - 200, 100, 100);
-			else
-				aw_read_is_right(&w, AW_SIZE - 200, 100, 100);
-			assert_true(atomic_load(&aw_straight) > 0);
-			assert_string_equal(
-				aw_path_of(&w, !write, AW_SIZE, 0, 0, &why),
-				"staged");
-			assert_non_null(strstr(why, cases[i].text));
-			assert_int_equal(aw_both_ways(&w), 0);
-			/* the file itself still goes direct */
-			atomic_store(&aw_refusal, 0);
-			aw_end(&w);
-		}
+	for (int ring = 0; ring < 2; ring++) {
+		setenv("OCF_IO_URING", ring ? "1" : "0", 1);
+		for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++)
+			for (int write = 0; write < 2; write++)
+				a_refusal_is_remembered(cases[i].err,
+							cases[i].text, write);
+	}
 	unsetenv("OCF_IO_URING");
 }
 
