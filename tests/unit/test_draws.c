@@ -279,6 +279,20 @@ static void one_that_is_not_checked_or_was_not_sent_is_waited_for(void **state)
 	all_are_over_but(0);
 }
 
+/* It has no event yet: its group is whatever stands there. */
+static void one_that_waits_does_not_end_before_it_is_sent(void **state)
+{
+	struct cf_draws draws;
+
+	begin(&draws);
+	draws.sent = 0;
+	draws.groups = CF_LANE_DEPTH;
+	cf_draws_check(&draws);
+	assert_int_equal(ended, 0);
+	cf_draws_wait(&draws);
+	all_are_over_but(NR);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -294,6 +308,7 @@ int main(void)
 		cmocka_unit_test(windows_of_orders_that_count_are_lent),
 		cmocka_unit_test(
 			one_that_is_not_checked_or_was_not_sent_is_waited_for),
+		cmocka_unit_test(one_that_waits_does_not_end_before_it_is_sent),
 	};
 
 	return cmocka_run_group_tests_name("draws", tests, NULL, NULL);
