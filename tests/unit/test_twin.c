@@ -605,6 +605,30 @@ static void the_next_handle_gets_what_was_kept(void **state)
 	assert_int_equal(closed, twin);
 }
 
+/* All are looked at when a handle of their file system goes. */
+static void of_many_that_are_kept_each_file_gets_its_own(void **state)
+{
+	struct world w[2], other;
+	int twins[2];
+
+	for (int i = 0; i < 2; i++)
+		twins[i] = locked_twin(&w[i]);
+	world_make(&other);
+	world_end(&other);
+	assert_int_equal(closed, -1);
+	for (int i = 0; i < 2; i++) {
+		register_file(&w[i]);
+		assert_int_equal(cf_twin_fd(w[i].handle, CF_VIA_DIRECT, true),
+				 twins[i]);
+		deregister(&w[i]);
+		assert_true(has_locks(&w[i]));
+	}
+	for (int i = 0; i < 2; i++) {
+		unlocked_world_end(&w[i]);
+		assert_int_equal(closed, twins[i]);
+	}
+}
+
 /* The client closed all that it found, and has one of its own there. */
 static void take_number_of_kept(bool same_file)
 {
@@ -687,6 +711,7 @@ int main(void)
 		TEST(where_the_kernel_does_not_say_another_call_does),
 		TEST(record_locks_outlive_the_handle),
 		TEST(the_next_handle_gets_what_was_kept),
+		TEST(of_many_that_are_kept_each_file_gets_its_own),
 		TEST(what_was_kept_and_closed_is_nobodys),
 		TEST(locks_of_others_keep_it_until_the_client_closes_the_file),
 		TEST(where_locks_are_not_told_the_twin_is_closed),
