@@ -180,6 +180,9 @@ static void orders_call_bytes_as_the_gpu_does(void **state)
 	assert_int_equal(cf_ferry_addr(&ferry, aperture), NEAR_PLACE);
 	assert_int_equal(cf_ferry_addr(&ferry, aperture + CF_FERRY_NEAR - 1),
 			 NEAR_PLACE + CF_FERRY_NEAR - 1);
+	/* where anything may begin */
+	assert_int_equal(cf_ferry_addr(&ferry, aperture + CF_FERRY_NEAR),
+			 (uintptr_t)aperture + CF_FERRY_NEAR);
 	assert_int_equal(cf_ferry_addr(&ferry, hold), (uintptr_t)hold);
 	ferry.near = NULL;
 	assert_int_equal(cf_ferry_addr(&ferry, aperture), (uintptr_t)aperture);
