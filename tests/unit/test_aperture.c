@@ -391,6 +391,55 @@ static void a_driver_that_refuses_a_call_has_none(void **state)
 	refused_by("cuDeviceGet");
 }
 
+static const struct cf_cuda *driver; /* behind what a test puts there */
+static unsigned long long flags_of[2];
+static unsigned nr_asked;
+
+static CUresult note_flags(void *handle, CUdeviceptr ptr, size_t size, int type,
+			   unsigned long long flags)
+{
+	if (nr_asked < 2)
+		flags_of[nr_asked] = flags;
+	nr_asked++;
+	return driver->mem_get_handle_for_range(handle, ptr, size, type, flags);
+}
+
+/* Some drivers make none that the bus could be told of, but one without. */
+static void a_dma_buf_is_one_for_the_bus_if_there_are_such(void **state)
+{
+	const struct cf_cuda real = cuda;
+
+	(void)state;
+	driver = &real;
+	nr_asked = 0;
+	cuda.mem_get_handle_for_range = note_flags;
+	is_had();
+	assert_int_equal(nr_asked, 2);
+	assert_int_equal(flags_of[0], CF_CU_MEM_RANGE_PCIE);
+	assert_int_equal(flags_of[1], 0);
+}
+
+static CUresult knows_no_dma_buf(int *value, int attribute, CUdevice dev)
+{
+	if (attribute != CF_CU_DEVICE_DMA_BUF)
+		return driver->device_get_attribute(value, attribute, dev);
+	*value = 0;
+	return CF_CU_SUCCESS;
+}
+
+static void a_gpu_without_dma_bufs_is_asked_for_none(void **state)
+{
+	const struct cf_cuda real = cuda;
+
+	(void)state;
+	driver = &real;
+	nr_asked = 0;
+	cuda.mem_get_handle_for_range = note_flags;
+	cuda.device_get_attribute = knows_no_dma_buf;
+	is_refused();
+	assert_int_equal(nr_asked, 0);
+}
+
 /* Whoever ends the aperture next may not be able to ask the stream any more. */
 static void nothing_is_under_way_when_a_wait_has_failed(void **state)
 {
@@ -573,6 +622,8 @@ int main(void)
 		TEST(writes_in_no_order_have_none),
 		TEST(a_driver_without_a_call_has_none),
 		TEST(a_driver_that_refuses_a_call_has_none),
+		TEST(a_dma_buf_is_one_for_the_bus_if_there_are_such),
+		TEST(a_gpu_without_dma_bufs_is_asked_for_none),
 		TEST(nothing_is_under_way_when_a_wait_has_failed),
 		TEST(a_kernel_driver_that_refuses_a_step_has_none),
 		TEST(an_address_of_something_else_is_found_out),
