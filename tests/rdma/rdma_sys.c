@@ -12,6 +12,9 @@
 #include "seam/os.h"
 
 #define GPU "pci0000:00/0000:00:01.0/0000:01:00.0"
+/* no memory of a test is on it; it is the first in a list, and near other NICs
+ */
+#define OTHER_GPU "pci0000:80/0000:80:02.0/0000:00:08.0"
 #define NONE \
 	"1" \
 	"0000:0000:0000:0000:0000:0000:0000:0000"
@@ -145,6 +148,7 @@ void rdma_sys_begin(void)
 	snprintf(root, sizeof(root), "%s/rdma-XXXXXX", th_shm_dir());
 	assert_non_null(mkdtemp(root));
 	put_pci(GPU, "0x030000", "0x10de", NULL);
+	put_pci(OTHER_GPU, "0x030000", "0x10de", NULL);
 	for (int i = 0; i < RDMA_SYS_NICS; i++)
 		put_nic(&rdma_sys_nics[i]);
 	os = cf_os_real;
