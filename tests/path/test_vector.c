@@ -2,6 +2,7 @@
 /* Vectored reads and writes (contract 3.9). */
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <stdlib.h>
 #include <string.h>
 #include "harness.h"
@@ -188,7 +189,7 @@ static void refused_whole(CUfileHandle_t fh, const struct th_file *file,
 
 static void a_vector_with_a_bad_element_has_no_effect(void **state)
 {
-	CUfileIOVec_t one;
+	CUfileIOVec_t one, large[2];
 	unsigned char *bytes = th_same(0x11, 4096);
 	struct th_file file;
 	struct th_mem mem;
@@ -199,6 +200,8 @@ static void a_vector_with_a_bad_element_has_no_effect(void **state)
 	th_mem_alloc(&mem, TH_DEVICE, 65536);
 	th_file_make(&file, TH_BUFFERED, O_RDWR, bytes, 4096);
 	fh = th_handle(file.fd);
+	large[0] = (CUfileIOVec_t){ mem.ptr, SSIZE_MAX - 9 };
+	large[1] = (CUfileIOVec_t){ mem.ptr, 10 };
 	refused_whole(fh, &file, &mem, (CUfileIOVec_t){ NULL, 5 }, EINVAL);
 	refused_whole(fh, &file, &mem, (CUfileIOVec_t){ mem.ptr, SIZE_MAX - 2 },
 		      EINVAL);
@@ -207,6 +210,10 @@ static void a_vector_with_a_bad_element_has_no_effect(void **state)
 			 0);
 	refused_whole(fh, &file, &mem,
 		      (CUfileIOVec_t){ (char *)mem.ptr + 4096, 51 }, 5017);
+	/* all of them: more bytes than a call could answer */
+	refused(cuFileReadv(fh, large, 2, 0, 0), EINVAL);
+	large[1].len--;
+	refused(cuFileReadv(fh, large, 2, 0, 0), 5014);
 	cuFileHandleDeregister(fh);
 	th_file_end(&file);
 
@@ -217,6 +224,10 @@ static void a_vector_with_a_bad_element_has_no_effect(void **state)
 	cuFileHandleDeregister(fh);
 	th_file_end(&file);
 	refused(cuFileReadv(fh, &one, 1, 0, 0), EINVAL);
+	/* of no bytes, too */
+	one.len = 0;
+	refused(cuFileReadv(fh, &one, 1, 0, 0), EINVAL);
+	refused(cuFileReadv(fh, NULL, 0, 0, 0), EINVAL);
 	th_mem_free(&mem);
 	free(bytes);
 }
