@@ -354,7 +354,7 @@ static void slabs_are_told_only_for_their_exact_number(void **state)
 {
 	static const size_t want[2][3] = { { 4, 1024, 16384 },
 					   { 128, 64, 64 } };
-	size_t sizes[4], counts[4];
+	size_t sizes[4] = { 0 }, counts[4] = { 0 };
 
 	for (int len = 0; len < 5; len++)
 		assert_code(cuFileGetParameterPosixPoolSlabArray(sizes, counts,
@@ -363,6 +363,9 @@ static void slabs_are_told_only_for_their_exact_number(void **state)
 	assert_ok(cuFileGetParameterPosixPoolSlabArray(sizes, counts, 3));
 	assert_memory_equal(sizes, want[0], sizeof(want[0]));
 	assert_memory_equal(counts, want[1], sizeof(want[1]));
+	/* and not more than that is written */
+	assert_int_equal(sizes[3], 0);
+	assert_int_equal(counts[3], 0);
 	/* none before somebody sets some */
 	assert_code(
 		cuFileGetParameterGpuBounceBufferSlabArray(sizes, counts, 1),
@@ -538,9 +541,17 @@ static void an_unknown_key_changes_nothing(void **state)
 /* An open that fails has used nothing up, and a get still answers. */
 static void gets_answer_while_the_file_is_broken(void **state)
 {
-	use_json("]");
-	assert_int_equal(get_size(CUFILE_PARAM_PROPERTIES_IO_BATCHSIZE), 128);
+	static const char *const files[] = {
+		"]", "{\"miscellaneous\": {\"api_check_aggressive\": true},, }"
+	};
+
+	for (int i = 0; i < 2; i++) {
+		use_json(files[i]);
+		assert_int_equal(get_size(CUFILE_PARAM_PROPERTIES_IO_BATCHSIZE),
+				 128);
+	}
 	assert_ok(set_size(CUFILE_PARAM_PROPERTIES_IO_BATCHSIZE, 20));
+	assert_code(cuFileDriverOpen(), CU_FILE_DRIVER_INVALID_PROPS);
 	assert_int_equal(get_size(CUFILE_PARAM_PROPERTIES_IO_BATCHSIZE), 20);
 }
 
