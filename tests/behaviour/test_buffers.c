@@ -68,6 +68,24 @@ static void null_and_size_0_are_refused_5022(void **state)
 	assert_code(cuFileBufDeregister(NULL), CU_FILE_INVALID_VALUE);
 }
 
+static void a_buffer_is_not_registered_where_the_driver_does_not_open(
+	void **state)
+{
+	const char *path = fresh_text_file(
+		"test.json",
+		"{\"miscellaneous\": {\"api_check_aggressive\": true},, }");
+	char buf[16] = "";
+
+	assert_int_equal(setenv("CUFILE_ENV_PATH_JSON", path, 1), 0);
+	assert_code(cuFileBufRegister(buf, sizeof(buf), 0),
+		    CU_FILE_DRIVER_INVALID_PROPS);
+	unsetenv("CUFILE_ENV_PATH_JSON");
+	assert_ok(cuFileDriverOpen());
+	assert_code(cuFileBufDeregister(buf), CU_FILE_MEMORY_NOT_REGISTERED);
+	assert_ok(cuFileBufRegister(buf, sizeof(buf), 0));
+	assert_ok(cuFileBufDeregister(buf));
+}
+
 /* "flags 1, 2, 8"; cuda-python passes 999. */
 static void unknown_flags_are_ignored(void **state)
 {
@@ -487,6 +505,7 @@ static void a_hundred_thousand_registrations_live_at_once(void **state)
 
 static const struct fresh_test tests[] = {
 	FRESH(null_and_size_0_are_refused_5022),
+	FRESH(a_buffer_is_not_registered_where_the_driver_does_not_open),
 	FRESH(unknown_flags_are_ignored),
 	FRESH(the_same_base_twice_is_refused_5023),
 	FRESH(deregistering_what_is_no_base_is_refused_5024),
