@@ -264,6 +264,24 @@ static void streams_without_workers_are_refused(void **state)
 	world_end(&w);
 }
 
+/*
+ * To load later could be to wait for a stream that waits for the caller. What a
+ * stalled machine has put off is loaded with a later file.
+ */
+static void what_streams_need_is_loaded_when_files_are_registered(void **state)
+{
+	const struct th_fake *fake = th_need_fake();
+	struct world w;
+
+	world_make(&w);
+	while (!fake->calls("cuModuleLoadData")) {
+		th_sleep_ms(1);
+		cuFileHandleDeregister(w.fh);
+		w.fh = th_handle(w.file.fd);
+	}
+	world_end(&w);
+}
+
 /* To ask would end what a stream records. */
 static void files_that_come_later_ask_for_no_quiet(void **state)
 {
@@ -1125,6 +1143,7 @@ static const struct fresh_test tests[] = {
 	FRESH(a_registered_stream_is_ready),
 	FRESH(a_closed_driver_submits_nothing),
 	FRESH(streams_without_workers_are_refused),
+	FRESH(what_streams_need_is_loaded_when_files_are_registered),
 	FRESH(files_that_come_later_ask_for_no_quiet),
 	FRESH(promises_do_not_pass_to_a_stream_of_the_same_handle),
 	FRESH(null_arguments_are_refused_5022),
