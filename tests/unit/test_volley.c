@@ -490,7 +490,7 @@ static void a_block_nothing_is_known_of_is_waited_for(void **state)
 static void refused_for_ever(const char *plan)
 {
 	const struct th_fake *fake = th_need_fake();
-	unsigned long loads;
+	unsigned long loads, launches = fake->calls("cuLaunchKernel");
 	struct shot s;
 
 	small_shot(&s, true);
@@ -500,6 +500,7 @@ static void refused_for_ever(const char *plan)
 	loads = fake->calls("cuModuleLoadData");
 	assert_int_equal(shoot(&s, 0, true), -ENOTSUP);
 	assert_int_equal(fake->calls("cuModuleLoadData"), loads);
+	assert_int_equal(fake->calls("cuLaunchKernel"), launches);
 	assert_int_equal(fake->live("module"), 0);
 	shot_fini(&s);
 	cf_volleys_free(volleys, true);
@@ -511,6 +512,27 @@ static void a_driver_that_cannot_is_asked_once(void **state)
 	(void)state;
 	refused_for_ever("cuModuleLoadData:1=218");
 	refused_for_ever("cuModuleGetFunction:1=500");
+}
+
+/* mem: so much memory of the device there was. */
+static void is_refused_and_leaves_nothing(struct shot *s, long mem)
+{
+	const struct th_fake *fake = th_need_fake();
+
+	assert_int_equal(shoot(s, 0, true), -ENOTSUP);
+	fake->plan_clear();
+	assert_true(cf_volleys_are_resting(volleys));
+	assert_int_equal(fake->live("stream"), 0);
+	assert_int_equal(fake->live("host_register"), 0);
+	assert_int_equal(fake->live("mem"), mem);
+	cf_volleys_free(volleys, true);
+	volleys = cf_volleys_new();
+}
+
+static void *map_nothing(size_t size)
+{
+	(void)size;
+	return NULL;
 }
 
 static void a_set_that_cannot_be_made_leaves_nothing(void **state)
@@ -528,15 +550,11 @@ static void a_set_that_cannot_be_made_leaves_nothing(void **state)
 	small_shot(&s, true);
 	for (size_t i = 0; i < sizeof(plans) / sizeof(plans[0]); i++) {
 		assert_int_equal(fake->plan(plans[i]), 0);
-		assert_int_equal(shoot(&s, 0, true), -ENOTSUP);
-		fake->plan_clear();
-		assert_true(cf_volleys_are_resting(volleys));
-		assert_int_equal(fake->live("stream"), 0);
-		assert_int_equal(fake->live("host_register"), 0);
-		assert_int_equal(fake->live("mem"), mem);
-		cf_volleys_free(volleys, true);
-		volleys = cf_volleys_new();
+		is_refused_and_leaves_nothing(&s, mem);
 	}
+	timed.map_anon = map_nothing;
+	is_refused_and_leaves_nothing(&s, mem);
+	timed.map_anon = cf_os_real.map_anon;
 	shot_fini(&s);
 	warm();
 }
@@ -617,6 +635,24 @@ static void a_set_that_is_back_is_aside_no_more(void **state)
 	cf_volleys_push(volleys, set, false);
 }
 
+/* By which a block that was cancelled reports. */
+static void numbers_of_launches_leave_a_bit_free(void **state)
+{
+	struct cf_volley_set *set = cf_volleys_lease(cuda(), volleys);
+	struct shot s;
+
+	(void)state;
+	assert_non_null(set);
+	set->seq = CF_VOLLEY_CANCELLED - 2;
+	cf_volleys_push(volleys, set, false);
+	small_shot(&s, true);
+	gets_on(&s);
+	assert_int_equal(set->seq, CF_VOLLEY_CANCELLED - 1);
+	gets_on(&s);
+	assert_int_equal(set->seq, 1);
+	shot_fini(&s);
+}
+
 /* Nor does it wait for the launch, wherever its set stands in the line. */
 static void a_close_leaves_a_launch_what_it_will_read(void **state)
 {
@@ -690,6 +726,7 @@ int main(void)
 		TEST(what_is_not_for_a_launch_is_refused),
 		TEST(many_launches_in_a_row_make_rests_short_again),
 		TEST(a_set_that_is_back_is_aside_no_more),
+		TEST(numbers_of_launches_leave_a_bit_free),
 		TEST(a_close_leaves_a_launch_what_it_will_read),
 	};
 
