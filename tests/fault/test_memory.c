@@ -188,6 +188,48 @@ static void each_of_many_batches_may_find_no_memory(void **state)
 	th_close();
 }
 
+struct gets {
+	size_t size, sizes[3], counts[3];
+};
+
+static CUfileError_t get_all(struct gets *gets)
+{
+	CUfileError_t e = cuFileGetParameterSizeT(
+		CUFILE_PARAM_PROPERTIES_IO_BATCHSIZE, &gets->size);
+
+	return e.err ? e :
+		       cuFileGetParameterPosixPoolSlabArray(gets->sizes,
+							    gets->counts, 3);
+}
+
+/* Each reads the file for itself then. */
+static void a_get_before_the_open_may_find_no_memory(void **state)
+{
+	unsigned failures = 0;
+	bool happened = true;
+	struct gets right;
+
+	assert_int_equal(get_all(&right).err, 0);
+	for (unsigned nth = 1; happened; nth++) {
+		struct gets got = { 0 };
+		CUfileError_t e;
+
+		is_test = false;
+		refuse_from(nth, false);
+		e = get_all(&got);
+		happened = atomic_load(&asked[MEMORY]) >= nth;
+		refuse_from(0, false);
+		is_test = true;
+		if (e.err)
+			assert_int_equal(e.err, CU_FILE_NOMEM_ERROR);
+		else
+			assert_memory_equal(&got, &right, sizeof(right));
+		failures += e.err != 0;
+	}
+	assert_true(failures > 2);
+	fault_count(failures);
+}
+
 #define LAUNCH_SIZE 4096
 
 static atomic_bool held, let_go;
@@ -319,6 +361,7 @@ int main(void)
 		cmocka_unit_test_teardown(
 			each_of_many_batches_may_find_no_memory,
 			th_teardown_close),
+		cmocka_unit_test(a_get_before_the_open_may_find_no_memory),
 		cmocka_unit_test_teardown(
 			a_launch_beside_another_may_find_no_memory,
 			let_reads_go),
