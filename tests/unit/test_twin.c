@@ -11,6 +11,7 @@
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 #include "core/file.h"
 #include "core/file_facts.h"
@@ -651,6 +652,71 @@ static void what_was_kept_and_closed_is_nobodys(void **state)
 	take_number_of_kept(true);
 }
 
+/* The client's own, which is just like it. */
+static void open_with_number(const struct world *w, int number)
+{
+	int fd = open(w->file.path, O_RDWR | O_DIRECT | O_CLOEXEC);
+
+	assert_true(fd >= 0);
+	if (fd == number)
+		return;
+	assert_int_equal(dup2(fd, number), number);
+	close(fd);
+}
+
+/* As it was closed, by us or by the client. */
+static void what_is_no_longer_kept_is_not_taken_for_ours(void **state)
+{
+	struct world w;
+
+	for (int lost = 0; lost < 2; lost++) {
+		int twin = locked_twin(&w);
+
+		if (lost)
+			assert_int_equal(dup2(w.other.fd, twin), twin);
+		else
+			assert_int_equal(lock_file(w.file.fd, F_UNLCK), 0);
+		cf_handles_close();
+		assert_int_equal(closed, lost ? -1 : twin);
+		closed = -1;
+		open_with_number(&w, twin);
+		register_file(&w);
+		assert_int_not_equal(cf_twin_fd(w.handle, CF_VIA_DIRECT, true),
+				     twin);
+		deregister(&w);
+		unlocked_world_end(&w);
+		assert_true(fcntl(twin, F_GETFD) >= 0);
+		assert_int_equal(close(twin), 0);
+	}
+}
+
+static dev_t device_of(const struct world *w)
+{
+	struct stat st;
+
+	assert_int_equal(fstat(w->file.fd, &st), 0);
+	return st.st_dev;
+}
+
+static void a_handle_that_goes_closes_what_its_file_system_keeps(void **state)
+{
+	struct world w, other;
+	int twin = locked_twin(&w);
+	bool same;
+
+	assert_int_equal(lock_file(w.file.fd, F_UNLCK), 0);
+	world_of(&other, TH_TMPFS);
+	same = device_of(&other) == device_of(&w);
+	world_end(&other);
+	assert_int_equal(closed, same ? twin : -1);
+	if (!same) {
+		world_make(&other);
+		world_end(&other);
+	}
+	assert_int_equal(closed, twin);
+	unlocked_world_end(&w);
+}
+
 /* Which may hide one of ours, but not once the client has closed the file. */
 static void locks_of_others_keep_it_until_the_client_closes_the_file(
 	void **state)
@@ -713,6 +779,8 @@ int main(void)
 		TEST(the_next_handle_gets_what_was_kept),
 		TEST(of_many_that_are_kept_each_file_gets_its_own),
 		TEST(what_was_kept_and_closed_is_nobodys),
+		TEST(what_is_no_longer_kept_is_not_taken_for_ours),
+		TEST(a_handle_that_goes_closes_what_its_file_system_keeps),
 		TEST(locks_of_others_keep_it_until_the_client_closes_the_file),
 		TEST(where_locks_are_not_told_the_twin_is_closed),
 	};
