@@ -258,9 +258,41 @@ static void level_3_counts_by_gpu(void **state)
 	assert_int_equal(gpu->n_posix_reads, 3);
 	assert_int_equal(gpu->n_posix_writes, 2);
 	assert_int_equal(gpu->n_nvfs_reads, 0);
+	assert_ok(cuFileDriverClose_v2());
+	th_mem_free(&w.mem);
+}
+
+/* Of a GPU that has moved bytes; others are not shown. */
+static void level_3_counts_buffers_by_gpu(void **state)
+{
+	static CUfileStatsLevel3_t l3;
+	const CUfilePerGpuStats_t *gpu = &l3.per_gpu_stats[0];
+	CUfilePerGpuStats_t before;
+	struct world w;
+
+	th_need_gpu();
+	world_make(&w);
+	assert_ok(cuFileDriverOpen());
+	assert_ok(cuFileSetStatsLevel(3));
+	assert_ok(cuFileStatsStart());
+	world_work(&w);
+	assert_ok(cuFileGetStatsL3(&l3));
+	before = *gpu;
 	assert_ok(cuFileBufRegister(w.mem.ptr, 65536, 0));
+	for (int i = 0; i < 2; i++)
+		assert_code(cuFileBufRegister(w.mem.ptr, 65536, 0),
+			    CU_FILE_MEMORY_ALREADY_REGISTERED);
 	assert_ok(cuFileGetStatsL3(&l3));
 	assert_int_equal(gpu->reg_bytes, 65536);
+	assert_int_equal(gpu->n_mmap, before.n_mmap + 3);
+	assert_int_equal(gpu->n_mmap_ok, before.n_mmap_ok + 1);
+	assert_int_equal(gpu->n_mmap_err, before.n_mmap_err + 2);
+	assert_ok(cuFileBufDeregister(w.mem.ptr));
+	assert_code(cuFileBufDeregister(w.mem.ptr),
+		    CU_FILE_MEMORY_NOT_REGISTERED);
+	assert_ok(cuFileGetStatsL3(&l3));
+	assert_int_equal(gpu->reg_bytes, 0);
+	assert_int_equal(gpu->n_mmap_free, before.n_mmap_free + 1);
 	assert_ok(cuFileDriverClose_v2());
 	th_mem_free(&w.mem);
 }
@@ -542,6 +574,7 @@ static const struct fresh_test tests[] = {
 	FRESH(level_1_counts_every_call_once),
 	FRESH(level_2_counts_sizes),
 	FRESH(level_3_counts_by_gpu),
+	FRESH(level_3_counts_buffers_by_gpu),
 	FRESH(behind_the_last_gpu_nothing_is_written),
 	FRESH(after_a_stop_the_numbers_stay_as_they_stood),
 	FRESH(a_reset_zeroes_running_and_stopped_numbers),
