@@ -215,6 +215,50 @@ static void a_pair_is_learnt_from_a_file_that_grows(void **state)
 	unsetenv("OCF_IO_URING");
 }
 
+/* ------------------------------------------------- user-space file systems */
+
+/* Its clients are not told of addresses that are a bus away. */
+static ssize_t read_to_host(const void *handle, char *buf, size_t size,
+			    off_t off, const cufileRDMAInfo_t *info)
+{
+	const struct aw_world *w = handle;
+
+	(void)info;
+	assert_false(aw_is_alias(buf));
+	memcpy(buf, w->content + off, size);
+	return (ssize_t)size;
+}
+
+static ssize_t write_nothing(const void *handle, const char *buf, size_t size,
+			     off_t off, const cufileRDMAInfo_t *info)
+{
+	return -EIO;
+}
+
+static void a_user_space_file_system_reads_to_the_host(void **state)
+{
+	static const CUfileFSOps_t ops = { .read = read_to_host,
+					   .write = write_nothing };
+	struct aw_world w;
+	CUfileDescr_t descr = { .type = CU_FILE_HANDLE_TYPE_USERSPACE_FS,
+				.handle.handle = &w,
+				.fs_ops = &ops };
+	CUfileHandle_t fh;
+	const char *why;
+
+	setenv("OCF_ALIAS", "on", 1);
+	aw_begin(&w, AW_HONEST, TH_BUFFERED);
+	fh = w.fh;
+	assert_int_equal(cuFileHandleRegister(&w.fh, &descr).err, 0);
+	assert_string_equal(aw_path_of(&w, false, AW_SIZE, 0, 0, &why),
+			    "staged");
+	assert_non_null(strstr(why, "user-space file system"));
+	aw_read_is_right(&w, AW_SIZE, 0, 0);
+	cuFileHandleDeregister(w.fh);
+	w.fh = fh;
+	aw_end(&w);
+}
+
 /* ---------------------------------------------------------------- batches */
 
 #define NR 96
@@ -438,6 +482,7 @@ int main(void)
 		TEST(a_file_that_refuses_its_blocks_is_not_the_pairs_fault),
 		TEST(a_pair_is_learnt_from_a_file_that_cannot_be_read),
 		TEST(a_pair_is_learnt_from_a_file_that_grows),
+		TEST(a_user_space_file_system_reads_to_the_host),
 		TEST(a_batch_of_whole_blocks_goes_straight),
 		TEST(a_batch_that_is_refused_gets_around_it),
 		TEST(what_is_refused_in_its_middle_gets_around_it),
