@@ -435,7 +435,7 @@ static const struct effect {
 	{ .key = "denylist.devices", .elsewhere = "unit/test_denylist" },
 	{ .key = "denylist.drivers", .elsewhere = "unit/test_denylist" },
 	{ .key = "miscellaneous.api_check_aggressive",
-	  .elsewhere = "unit/test_config" },
+	  .elsewhere = "unit/test_config_notes" },
 	{ .key = "miscellaneous.skip_topology_detection",
 	  .elsewhere = "unit/test_topology" },
 	{ .key = "miscellaneous.stream_memops_bypass",
