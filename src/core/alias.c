@@ -152,6 +152,8 @@ static enum cf_alias_state try_provider(unsigned nr,
 	return state;
 }
 
+static _Atomic unsigned nr_aliases; /* relaxed */
+
 enum cf_alias_state cf_alias_make(const struct cf_memory *mem, size_t size,
 				  struct cf_alias **alias)
 {
@@ -175,6 +177,7 @@ enum cf_alias_state cf_alias_make(const struct cf_memory *mem, size_t size,
 	}
 	made->state = state;
 	*alias = made;
+	atomic_fetch_add_explicit(&nr_aliases, 1, memory_order_relaxed);
 	return state;
 }
 
@@ -191,6 +194,12 @@ void cf_alias_put(struct cf_alias *alias)
 		return;
 	cf_alias_unmap(alias);
 	free(alias);
+	atomic_fetch_sub_explicit(&nr_aliases, 1, memory_order_relaxed);
+}
+
+unsigned cf_aliases_out(void)
+{
+	return atomic_load_explicit(&nr_aliases, memory_order_relaxed);
 }
 
 void cf_alias_leave(struct cf_alias *alias)

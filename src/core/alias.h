@@ -51,6 +51,8 @@ enum cf_alias_state cf_alias_make(const struct cf_memory *mem, size_t size,
 void cf_alias_get(struct cf_alias *alias);
 /* NULL is ignored. The last put ends the mapping. */
 void cf_alias_put(struct cf_alias *alias);
+/* How many there are. */
+unsigned cf_aliases_out(void);
 /* In a child of a fork: the parent ends the mapping. NULL is ignored. */
 void cf_alias_leave(struct cf_alias *alias);
 

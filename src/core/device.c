@@ -151,6 +151,16 @@ bool cf_device_failed(struct cf_device *dev, int code)
 	return true;
 }
 
+struct cf_device *cf_device_at(unsigned n)
+{
+	struct cf_device *dev =
+		atomic_load_explicit(&devices, memory_order_acquire);
+
+	while (dev && n--)
+		dev = dev->next;
+	return dev;
+}
+
 /*
  * Of a device marked dead nothing is destroyed, although its context may live:
  * a handle that died with a context crashes the driver, while one that is

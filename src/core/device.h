@@ -53,6 +53,9 @@ int cf_device_node(const struct cf_memory *mem);
  */
 bool cf_device_failed(struct cf_device *dev, int code);
 
+/* The n-th device, the newest first; NULL: there are no more. */
+struct cf_device *cf_device_at(unsigned n);
+
 /* Frees all devices; no request runs any more. */
 void cf_devices_close(void);
 

@@ -18,6 +18,7 @@ void cf_lanes_init(struct cf_lanes *lanes)
 {
 	cf_short_lock_init(&lanes->lock);
 	lanes->free = NULL;
+	lanes->out = 0;
 }
 
 static void lane_free(const struct cf_cuda *cuda, struct cf_lane *lane)
@@ -83,18 +84,30 @@ static int lane_new(const struct cf_cuda *cuda, struct cf_lane **out)
 	return 0;
 }
 
+static void count_back(struct cf_lanes *lanes)
+{
+	pthread_mutex_lock(&lanes->lock);
+	lanes->out--;
+	pthread_mutex_unlock(&lanes->lock);
+}
+
 int cf_lane_lease(struct cf_lanes *lanes, struct cf_lane **lane)
 {
 	const struct cf_cuda *cuda = cf_cuda_loaded();
+	int err;
 
 	pthread_mutex_lock(&lanes->lock);
 	*lane = lanes->free;
 	if (*lane)
 		lanes->free = (*lane)->next;
+	lanes->out++;
 	pthread_mutex_unlock(&lanes->lock);
 	if (*lane)
 		return 0;
-	return cuda ? lane_new(cuda, lane) : CF_ECUDA(CF_CU_DEINITIALIZED);
+	err = cuda ? lane_new(cuda, lane) : CF_ECUDA(CF_CU_DEINITIALIZED);
+	if (err)
+		count_back(lanes);
+	return err;
 }
 
 void cf_lane_give_back(struct cf_lanes *lanes, struct cf_lane *lane)
@@ -102,13 +115,15 @@ void cf_lane_give_back(struct cf_lanes *lanes, struct cf_lane *lane)
 	pthread_mutex_lock(&lanes->lock);
 	lane->next = lanes->free;
 	lanes->free = lane;
+	lanes->out--;
 	pthread_mutex_unlock(&lanes->lock);
 }
 
-void cf_lane_drop(struct cf_lane *lane)
+void cf_lane_drop(struct cf_lanes *lanes, struct cf_lane *lane)
 {
 	const struct cf_cuda *cuda = cf_cuda_loaded();
 
+	count_back(lanes);
 	if (cuda)
 		lane_free(cuda, lane);
 	else

@@ -22,10 +22,11 @@ struct cf_lane {
 	struct cf_lane *next;
 };
 
-/* The idle lanes of one context. */
+/* The lanes of one context: the idle ones, and how many others. */
 struct cf_lanes {
 	pthread_mutex_t lock; /* innermost; no driver call under it */
 	struct cf_lane *free;
+	unsigned out; /* lock; how many are leased */
 };
 
 void cf_lanes_init(struct cf_lanes *lanes);
@@ -58,7 +59,7 @@ void cf_lane_give_back(struct cf_lanes *lanes, struct cf_lane *lane);
  * In place of giving it back: for a lane that may wait for other streams, and
  * has no copies. Who leased it next would wait for them too.
  */
-void cf_lane_drop(struct cf_lane *lane);
+void cf_lane_drop(struct cf_lanes *lanes, struct cf_lane *lane);
 
 /*
  * The event in place of done[k], for a thread that will wait asleep instead of

@@ -39,6 +39,8 @@ void cf_rings_close(void);
 
 /* NULL: none can be had now, which is no error. Any thread. */
 struct cf_ring *cf_ring_lease(void);
+/* How many are leased. */
+unsigned cf_rings_out(void);
 /* All flights have landed. */
 void cf_ring_give_back(struct cf_ring *ring);
 

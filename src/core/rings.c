@@ -114,6 +114,18 @@ void cf_ring_give_back(struct cf_ring *ring)
 	pthread_mutex_unlock(&rings.lock);
 }
 
+unsigned cf_rings_out(void)
+{
+	unsigned out;
+
+	pthread_mutex_lock(&rings.lock);
+	out = rings.nr;
+	for (struct cf_ring *ring = rings.idle; ring; ring = ring->next)
+		out--;
+	pthread_mutex_unlock(&rings.lock);
+	return out;
+}
+
 bool cf_rings_usable(void)
 {
 	enum answer what = atomic_load_explicit(&answer, memory_order_relaxed);

@@ -45,6 +45,7 @@ struct cf_shuttle {
 	/* relaxed, both: they guide, and a lost update does not matter */
 	_Alignas(CF_SHUTTLE_LINE) struct cf_haste haste;
 	_Atomic unsigned good;
+	_Atomic unsigned lost; /* relaxed; seats that stay taken */
 	struct {
 		_Alignas(CF_SHUTTLE_LINE) atomic_bool taken;
 	} seats[CF_SHUTTLE_SEATS]; /* acquire, release */
@@ -215,6 +216,21 @@ void cf_shuttle_leave(struct cf_shuttle *shuttle, const struct cf_seat *seat)
 	if (seat->near)
 		cf_aperture_fence();
 	release(shuttle, seat->nr);
+}
+
+void cf_shuttle_lose(struct cf_shuttle *shuttle)
+{
+	atomic_fetch_add_explicit(&shuttle->lost, 1, memory_order_relaxed);
+}
+
+unsigned cf_shuttle_seats_out(const struct cf_shuttle *shuttle)
+{
+	unsigned out = 0;
+
+	for (unsigned nr = 0; nr < CF_SHUTTLE_SEATS; nr++)
+		out += atomic_load_explicit(&shuttle->seats[nr].taken,
+					    memory_order_acquire);
+	return out - atomic_load_explicit(&shuttle->lost, memory_order_relaxed);
 }
 
 /* ------------------------------------------------------------- waiting */

@@ -68,6 +68,13 @@ bool cf_shuttle_take(struct cf_shuttle *shuttle, struct cf_seat *seat);
 /* The same; but where all are taken, yields to other threads once. */
 bool cf_shuttle_take_soon(struct cf_shuttle *shuttle, struct cf_seat *seat);
 void cf_shuttle_leave(struct cf_shuttle *shuttle, const struct cf_seat *seat);
+/*
+ * Instead of that, if a kernel may look at its order for ever: nobody gets the
+ * seat any more.
+ */
+void cf_shuttle_lose(struct cf_shuttle *shuttle);
+/* How many are taken, but for those. */
+unsigned cf_shuttle_seats_out(const struct cf_shuttle *shuttle);
 
 /*
  * Moves size bytes, 1 to CF_SHUTTLE_MAX_SIZE, from the seat to plain device

@@ -41,6 +41,7 @@ struct cf_pool {
 	size_t max_slots;     /* lock */
 	size_t nr_slots;  /* lock; some of them announced, and not yet pinned */
 	size_t nr_leased; /* lock */
+	size_t nr_lost;	  /* lock; of those */
 	size_t nr_back;	  /* lock; how many came back, ever, and 1 */
 	size_t vain;	  /* lock; nr_back when one waited in vain, or 0 */
 	size_t bytes;	  /* lock */
@@ -358,6 +359,7 @@ void cf_slot_lose(struct cf_pool *pool)
 {
 	pthread_mutex_lock(&pool->lock);
 	pool->nr_slots--;
+	pool->nr_lost++;
 	pthread_cond_broadcast(&pool->freed);
 	pthread_mutex_unlock(&pool->lock);
 }
@@ -368,4 +370,14 @@ void cf_pool_usage(struct cf_pool *pool, size_t *bytes, size_t *leased)
 	*bytes = pool->bytes;
 	*leased = pool->nr_leased;
 	pthread_mutex_unlock(&pool->lock);
+}
+
+size_t cf_pool_lost(struct cf_pool *pool)
+{
+	size_t lost;
+
+	pthread_mutex_lock(&pool->lock);
+	lost = pool->nr_lost;
+	pthread_mutex_unlock(&pool->lock);
+	return lost;
 }

@@ -82,5 +82,7 @@ void cf_pool_show(struct cf_pool *pool, struct ocf_stats_pool *shown);
 
 /* How many bytes the pool has pinned, and how many of its slots are out. */
 void cf_pool_usage(struct cf_pool *pool, size_t *bytes, size_t *leased);
+/* How many of these never come back. */
+size_t cf_pool_lost(struct cf_pool *pool);
 
 #endif

@@ -82,6 +82,16 @@ void cf_spread_end(struct cf_spread *spread)
 					  memory_order_relaxed);
 }
 
+unsigned cf_spreads_out(void)
+{
+	unsigned out = 0;
+
+	for (unsigned i = 0; i < FILES; i++)
+		out += atomic_load_explicit(&writers_of[i],
+					    memory_order_relaxed);
+	return out;
+}
+
 void cf_spreads_fork_child(void)
 {
 	for (unsigned i = 0; i < FILES; i++)

@@ -42,6 +42,9 @@ bool cf_spread_begin(struct cf_spread *spread, const struct cf_piece *piece);
 /* Unmaps, and counts the piece out. After every join. */
 void cf_spread_end(struct cf_spread *spread);
 
+/* How many pieces are counted in, of all files. */
+unsigned cf_spreads_out(void);
+
 /* fork: nobody writes in the child. */
 void cf_spreads_fork_child(void);
 

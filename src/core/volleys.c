@@ -27,6 +27,7 @@ struct cf_volleys {
 	struct cf_volley_set *idle;  /* lock */
 	struct cf_volley_set *aside; /* lock; cancelled, oldest last */
 	unsigned nr_aside;	     /* lock */
+	unsigned out;		     /* lock; sets that are leased */
 	struct cf_permit permit;
 	CUmodule module; /* set when the permit is ready, as function is */
 	CUfunction function;
@@ -159,6 +160,7 @@ void cf_volleys_push(struct cf_volleys *volleys, struct cf_volley_set *set,
 	set->next = *list;
 	*list = set;
 	volleys->nr_aside += aside;
+	volleys->out--;
 	pthread_mutex_unlock(&volleys->lock);
 }
 
@@ -172,6 +174,7 @@ static struct cf_volley_set *pop(struct cf_volleys *volleys, bool aside)
 	if (set) {
 		*list = set->next;
 		volleys->nr_aside -= aside;
+		volleys->out++;
 	}
 	pthread_mutex_unlock(&volleys->lock);
 	return set;
@@ -200,6 +203,23 @@ static bool too_many_aside(struct cf_volleys *volleys)
 	return many;
 }
 
+static void count_new(struct cf_volleys *volleys)
+{
+	pthread_mutex_lock(&volleys->lock);
+	volleys->out++;
+	pthread_mutex_unlock(&volleys->lock);
+}
+
+unsigned cf_volleys_out(struct cf_volleys *volleys)
+{
+	unsigned out;
+
+	pthread_mutex_lock(&volleys->lock);
+	out = volleys->out;
+	pthread_mutex_unlock(&volleys->lock);
+	return out;
+}
+
 struct cf_volley_set *cf_volleys_lease(const struct cf_cuda *cuda,
 				       struct cf_volleys *volleys)
 {
@@ -211,7 +231,9 @@ struct cf_volley_set *cf_volleys_lease(const struct cf_cuda *cuda,
 	if (set || too_many_aside(volleys))
 		return set;
 	set = cf_volley_set_new(cuda, &res);
-	if (!set) {
+	if (set) {
+		count_new(volleys);
+	} else {
 		cf_log(CF_LOG_WARN,
 		       "volley set: %s (%d), small copies go alone for a while",
 		       cf_cuda_error_name((int)res), (int)res);

@@ -26,5 +26,7 @@ struct cf_volley_set *cf_volleys_lease(const struct cf_cuda *cuda,
 				       struct cf_volleys *volleys);
 void cf_volleys_push(struct cf_volleys *volleys, struct cf_volley_set *set,
 		     bool aside);
+/* How many sets are leased. */
+unsigned cf_volleys_out(struct cf_volleys *volleys);
 
 #endif

@@ -21,7 +21,8 @@
 static struct cf_window *buckets[NR_BUCKETS];
 static _Atomic size_t nr_windows;	 /* relaxed */
 static struct cf_window *_Atomic doomed; /* retired, unused; relaxed */
-static uint64_t now_tick;		 /* counts bytes that are read */
+static size_t nr_holds;
+static uint64_t now_tick; /* counts bytes that are read */
 
 size_t cf_window_table_size(void)
 {
@@ -31,6 +32,11 @@ size_t cf_window_table_size(void)
 bool cf_window_table_has_doomed(void)
 {
 	return atomic_load_explicit(&doomed, memory_order_relaxed);
+}
+
+size_t cf_window_table_holds(void)
+{
+	return nr_holds;
 }
 
 static struct cf_window **bucket_of(const struct cf_stamp *file, uint64_t chunk)
@@ -69,6 +75,7 @@ uint64_t cf_window_table_tick(size_t size)
 void cf_window_table_hold(struct cf_window *w)
 {
 	w->refs++;
+	nr_holds++;
 	w->last_use = now_tick;
 }
 
@@ -81,6 +88,7 @@ static void doom(struct cf_window *w)
 void cf_window_table_unhold(struct cf_window *w)
 {
 	w->refs--;
+	nr_holds--;
 }
 
 void cf_window_table_let_go(struct cf_window *w)
@@ -155,5 +163,6 @@ void cf_window_table_forget(void)
 {
 	memset(buckets, 0, sizeof(buckets));
 	atomic_store(&nr_windows, 0);
+	nr_holds = 0;
 	doomed = NULL;
 }

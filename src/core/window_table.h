@@ -17,6 +17,9 @@
 size_t cf_window_table_size(void);
 bool cf_window_table_has_doomed(void);
 
+/* How many holds there are, of all windows. */
+size_t cf_window_table_holds(void);
+
 /* The window of a chunk of a file, also one that is being made; or NULL. */
 struct cf_window *cf_window_table_find(const struct cf_stamp *file,
 				       uint64_t chunk);

@@ -338,6 +338,7 @@ void cf_windows_count(struct cf_windows_counts *to)
 	*to = counts;
 	to->open = cf_window_table_size();
 	to->bytes += cf_reaper_bytes();
+	to->holds = cf_window_table_holds();
 	pthread_mutex_unlock(&cf_windows_lock);
 }
 

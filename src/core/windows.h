@@ -100,7 +100,8 @@ struct cf_windows_counts {
 	uint64_t stale;	  /* copies whose bytes did not count */
 	uint64_t refused; /* windows that could not be opened */
 	size_t open;	  /* windows, now */
-	size_t bytes;	  /* of those */
+	size_t bytes;	  /* of those, and of those that go */
+	size_t holds;	  /* by copies, now */
 };
 void cf_windows_count(struct cf_windows_counts *counts);
 

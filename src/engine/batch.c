@@ -190,6 +190,18 @@ int cf_batch_destroy(CUfileBatchHandle_t value)
 	return batch ? 0 : -CU_FILE_INTERNAL_BATCH_SUBMIT_ERROR;
 }
 
+unsigned cf_batches_out(void)
+{
+	unsigned out;
+
+	pthread_mutex_lock(&table_lock);
+	out = nr_batches;
+	for (struct cf_batch *b = free_batches; b; b = b->next_free)
+		out--;
+	pthread_mutex_unlock(&table_lock);
+	return out;
+}
+
 /*
  * Waits also for batches that other threads are destroying, which are not live
  * any more, and then for all submissions.

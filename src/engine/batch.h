@@ -60,6 +60,9 @@ void cf_batch_cancel(struct cf_batch *batch);
 /* -5040 if there is no such batch. */
 int cf_batch_destroy(CUfileBatchHandle_t value);
 
+/* How many places of the table are taken. */
+unsigned cf_batches_out(void);
+
 /* Destroys all batches, at the close. The workers still run. */
 void cf_batches_close(void);
 

@@ -75,6 +75,15 @@ void cf_company_leave_near(const struct cf_memory *mem)
 				  memory_order_relaxed);
 }
 
+unsigned cf_company_out(void)
+{
+	unsigned out = 0;
+
+	for (unsigned i = 0; i < PLACES; i++)
+		out += GET(places[i].running) + GET(places[i].nears);
+	return out;
+}
+
 void cf_company_fork_child(void)
 {
 	for (unsigned i = 0; i < PLACES; i++) {

@@ -29,6 +29,9 @@ void cf_company_leave(const struct cf_memory *mem);
 bool cf_company_join_near(const struct cf_memory *mem, unsigned room);
 void cf_company_leave_near(const struct cf_memory *mem);
 
+/* How many are counted, by either. */
+unsigned cf_company_out(void);
+
 /* In the child of a fork: nobody runs. */
 void cf_company_fork_child(void);
 

@@ -127,6 +127,18 @@ void cf_depth_leave(struct cf_depth *d)
 	pthread_mutex_unlock(&depths.lock);
 }
 
+unsigned cf_depths_out(void)
+{
+	unsigned out = 0;
+
+	pthread_mutex_lock(&depths.lock);
+	for (unsigned i = 0; i < BUCKETS; i++)
+		for (struct cf_depth *d = depths.buckets[i]; d; d = d->next)
+			out += d->out;
+	pthread_mutex_unlock(&depths.lock);
+	return out;
+}
+
 bool cf_depth_is_alone(const struct cf_depth *d)
 {
 	bool alone;

@@ -32,6 +32,9 @@ int cf_depth_enter(const struct cf_place *at, const struct cf_dock *dock,
 /* Any thread. NULL: nothing. */
 void cf_depth_leave(struct cf_depth *depth);
 
+/* How many operations are out, in all streams. */
+unsigned cf_depths_out(void);
+
 /* Whether no other operation is out in the stream. */
 bool cf_depth_is_alone(const struct cf_depth *depth);
 

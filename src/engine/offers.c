@@ -103,6 +103,15 @@ unsigned cf_offer_wanted(struct cf_offer *offer)
 	return offer ? wanted(atomic_load(&offer->state)) : 0;
 }
 
+unsigned cf_offers_out(struct cf_offers *offers)
+{
+	unsigned out = 0;
+
+	for (unsigned i = 0; i < CF_MAX_OFFERS; i++)
+		out += atomic_load(&offers->all[i].state) != 0;
+	return out;
+}
+
 void cf_offer_end(struct cf_offer *offer)
 {
 	atomic_store(&offer->state, 0);

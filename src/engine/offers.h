@@ -46,6 +46,9 @@ struct cf_offer *cf_offers_join(struct cf_offers *offers, unsigned *turn);
 unsigned cf_offers_wanted(struct cf_offers *offers);
 unsigned cf_offer_wanted(struct cf_offer *offer);
 
+/* How many are taken. */
+unsigned cf_offers_out(struct cf_offers *offers);
+
 /* Gives the offer back. No worker is in, and none can join. */
 void cf_offer_end(struct cf_offer *offer);
 

@@ -220,6 +220,13 @@ void cf_turns_end(unsigned turn)
 		call(ticket++);
 }
 
+unsigned cf_turns_out(void)
+{
+	uint64_t word = atomic_load(&tickets);
+
+	return (unsigned)ahead(given_of(word), back_of(word));
+}
+
 void cf_turns_fork_child(void)
 {
 	for (unsigned i = 0; i < DESKS; i++) {

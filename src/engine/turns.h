@@ -28,6 +28,8 @@
 unsigned cf_turns_begin(const struct cf_piece *piece,
 			const struct cf_path_ops *path);
 void cf_turns_end(unsigned turn);
+/* How many tickets are out. */
+unsigned cf_turns_out(void);
 
 /* In the child of a fork: those who had turns are not there. */
 void cf_turns_fork_child(void);

@@ -148,6 +148,28 @@ void cf_workers_spare(enum cf_team team, int n)
 	pthread_mutex_unlock(&w->lock);
 }
 
+unsigned cf_workers_offered(void)
+{
+	unsigned out = 0;
+
+	for (int i = 0; i < CF_NR_TEAMS; i++)
+		out += cf_offers_out(&teams[i].jobs) +
+		       cf_offers_out(&teams[i].loads);
+	return out;
+}
+
+int cf_workers_spared(void)
+{
+	int spare = 0;
+
+	for (int i = 0; i < CF_NR_TEAMS; i++) {
+		pthread_mutex_lock(&teams[i].lock);
+		spare += teams[i].spare;
+		pthread_mutex_unlock(&teams[i].lock);
+	}
+	return spare;
+}
+
 static void step(int n)
 {
 	struct cf_workers *w = cf_team_mine();

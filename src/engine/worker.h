@@ -104,6 +104,10 @@ bool cf_workers_are_wanted(const struct cf_load *load);
 /* Whether any work waits, jobs included. */
 bool cf_workers_have_work(void);
 
+/* How many jobs and loads are offered, and how many workers are spare. */
+unsigned cf_workers_offered(void);
+int cf_workers_spared(void);
+
 /* Ends all workers. Nothing runs, and nothing is posted meanwhile. */
 void cf_workers_close(void);
 

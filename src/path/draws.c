@@ -63,6 +63,11 @@ void cf_draws_close(struct cf_draws *draws)
 	cf_lane_give_back(&draws->dev->lanes, draws->lane);
 }
 
+unsigned cf_draws_out(void)
+{
+	return atomic_load_explicit(&nr_open, memory_order_relaxed);
+}
+
 /* ------------------------------------------------------------------ ends */
 
 static struct cf_draw *oldest(struct cf_draws *draws)

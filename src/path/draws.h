@@ -101,6 +101,8 @@ int cf_draws_open(struct cf_draws *draws, struct cf_device *dev);
 void cf_draws_open_ferry(struct cf_draws *draws, struct cf_ferry *ferry);
 /* All draws are over. */
 void cf_draws_close(struct cf_draws *draws);
+/* How many are open, but for those of ferries. */
+unsigned cf_draws_out(void);
 
 /*
  * Begins the copy of a part, which lies within the file and in one chunk of it.

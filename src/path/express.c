@@ -111,7 +111,9 @@ bool cf_express_run(const struct cf_piece *piece, struct cf_feed *feed)
 	if (piece->rare)
 		cf_shuttle_call(dev->shuttle);
 	n = carry(dev, piece, &part, &seat);
-	if (!cf_is_cuda_error((int)n))
+	if (cf_is_cuda_error((int)n))
+		cf_shuttle_lose(dev->shuttle);
+	else
 		cf_shuttle_leave(dev->shuttle, &seat);
 	if (n == -ENOTSUP)
 		return false;

@@ -112,10 +112,13 @@ bool cf_hops_take(struct cf_hops *hops, struct cf_device *dev)
 
 static void leave_seats(struct cf_hops *hops)
 {
+	struct cf_shuttle *shuttle = hops->dev->shuttle;
+
 	for (unsigned i = 0; i < hops->nr; i++)
-		if (!hops->hops[i].lost)
-			cf_shuttle_leave(hops->dev->shuttle,
-					 &hops->hops[i].seat);
+		if (hops->hops[i].lost)
+			cf_shuttle_lose(shuttle);
+		else
+			cf_shuttle_leave(shuttle, &hops->hops[i].seat);
 }
 
 void cf_hops_carry(struct cf_hops *hops,

@@ -269,7 +269,7 @@ static void stage_end(struct stage *stage, bool failed)
 static void end_settling(struct cf_device *dev, struct cf_lane *lane, int err)
 {
 	if (err && !cf_device_failed(dev, err))
-		cf_lane_drop(lane);
+		cf_lane_drop(&dev->lanes, lane);
 	else
 		cf_lane_give_back(&dev->lanes, lane);
 }

@@ -30,7 +30,7 @@ static bool pays, has_seat, is_near;
 static ssize_t file_says, near_says;
 static int64_t gap;
 static unsigned nr_called; /* trips, before the file was read */
-static unsigned nr_asked, nr_taken, nr_left, nr_moved, nr_failed;
+static unsigned nr_asked, nr_taken, nr_left, nr_lost, nr_moved, nr_failed;
 static size_t moved_at, moved_size;
 static bool moved_near;
 static off_t off_of_part;
@@ -48,6 +48,7 @@ bool __wrap_cf_shuttle_take_soon(struct cf_shuttle *shuttle,
 				 struct cf_seat *seat);
 void __wrap_cf_shuttle_leave(struct cf_shuttle *shuttle,
 			     const struct cf_seat *seat);
+void __wrap_cf_shuttle_lose(struct cf_shuttle *shuttle);
 int __wrap_cf_shuttle_move(struct cf_shuttle *shuttle,
 			   const struct cf_seat *seat, const char *from,
 			   CUdeviceptr dst, size_t size);
@@ -109,6 +110,12 @@ void __wrap_cf_shuttle_leave(struct cf_shuttle *shuttle,
 	(void)shuttle;
 	assert_int_equal(seat->nr, 5);
 	nr_left++;
+}
+
+void __wrap_cf_shuttle_lose(struct cf_shuttle *shuttle)
+{
+	(void)shuttle;
+	nr_lost++;
 }
 
 static bool is_in(const char *at, size_t size, const char *room)
@@ -184,7 +191,8 @@ static int begin(void **state)
 	atomic_store(&handle.wants_pages, false);
 	handle.fs_ops = NULL;
 	nr_far_reads = nr_near_reads = 0;
-	nr_called = nr_asked = nr_taken = nr_left = nr_moved = nr_failed = 0;
+	nr_called = nr_asked = nr_taken = nr_left = nr_lost = 0;
+	nr_moved = nr_failed = 0;
 	return 0;
 }
 
@@ -550,6 +558,7 @@ static void nobody_leaves_the_seat_of_a_kernel_that_is_lost(void **state)
 	assert_int_equal(failed_with, LOST);
 	assert_int_equal(nr_taken, 1);
 	assert_int_equal(nr_left, 0);
+	assert_int_equal(nr_lost, 1);
 	assert_false(cf_feed_has_more(&feed));
 	assert_int_equal(cf_feed_result(&feed), LOST);
 }

@@ -164,7 +164,7 @@ struct cf_slot *__wrap_cf_slot_try_spare(struct cf_pool *from);
 void __wrap_cf_slot_give_back(struct cf_pool *to, struct cf_slot *slot);
 int __wrap_cf_lane_lease(struct cf_lanes *lanes, struct cf_lane **leased);
 void __wrap_cf_lane_give_back(struct cf_lanes *lanes, struct cf_lane *of);
-void __wrap_cf_lane_drop(struct cf_lane *of);
+void __wrap_cf_lane_drop(struct cf_lanes *lanes, struct cf_lane *of);
 int __wrap_cf_lane_order(struct cf_lane *of);
 void __wrap_cf_lane_settle(struct cf_lane *of);
 bool __wrap_cf_device_failed(struct cf_device *dev, int code);
@@ -267,8 +267,9 @@ void __wrap_cf_lane_give_back(struct cf_lanes *lanes, struct cf_lane *of)
 	note('B');
 }
 
-void __wrap_cf_lane_drop(struct cf_lane *of)
+void __wrap_cf_lane_drop(struct cf_lanes *lanes, struct cf_lane *of)
 {
+	assert_ptr_equal(lanes, &device.lanes);
 	assert_ptr_equal(of, &lane);
 	note('D');
 }
