@@ -40,6 +40,9 @@ static void tell(int sig)
 		say(th_file_name(all[i]->file_kind));
 		say(": ");
 		say(doing ? doing : "has not begun");
+		if (all[i]->a.leased[0])
+			say(", not given back: ");
+		say(all[i]->a.leased);
 	}
 	say("\n");
 	signal(sig, SIG_DFL);

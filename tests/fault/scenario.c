@@ -151,6 +151,8 @@ void scenario_work(struct scenario *s)
 
 void scenario_close(struct scenario *s)
 {
+	s->doing = "waits for what is leased";
+	leases_await(s->a.leased);
 	s->doing = "closes the driver";
 	s->a.close = cuFileDriverClose_v2();
 	s->doing = "is done";
@@ -278,6 +280,8 @@ void scenario_check(struct scenario *s, const char *what, const char *may_leak)
 		fail_msg("%s: a question answers %d", what, (int)a->asked.err);
 	check_memory(s, what, honest(what, a->read, a->read_errno));
 	check_file(s, what, honest(what, a->write, a->write_errno));
+	if (a->leased[0])
+		fail_msg("%s: not given back: %s", what, a->leased);
 	check_leaks(s, what, may_leak);
 }
 

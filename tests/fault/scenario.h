@@ -9,6 +9,7 @@
 #define TESTS_SCENARIO_H
 
 #include "harness.h"
+#include "leases.h"
 
 /* Entries of a batch of many, side by side; the last one is shorter. */
 #define SCENARIO_PARTS 17
@@ -23,6 +24,7 @@ struct answers {
 			    */
 	/* of a batch of many: bytes that each entry read or wrote */
 	size_t part_read[SCENARIO_PARTS], part_written[SCENARIO_PARTS];
+	char leased[LEASES_TEXT]; /* and not given back before the close */
 };
 
 /* The calls by which the scenario reads and writes. */
@@ -75,8 +77,9 @@ void scenario_leave(struct scenario *s);
 
 /*
  * Fails the test unless the bytes are right that a step says it moved, those
- * that no step moves are as before, each error is one of cuFile's, and no
- * descriptor, object of the driver or current context is left. may_leak: names
+ * that no step moves are as before, each error is one of cuFile's, all that was
+ * leased came back before the close, and no descriptor, object of the driver or
+ * current context is left. may_leak: names
  * of kinds (fakecuda_live; and "current") whose end was made to fail; NULL:
  * none. what: for the text.
  */

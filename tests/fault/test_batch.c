@@ -10,6 +10,7 @@
 #include <string.h>
 #include "fault.h"
 #include "harness.h"
+#include "leases.h"
 
 #define NR 64	  /* reads, and as many writes */
 #define EACH 3000 /* not aligned to anything */
@@ -29,6 +30,7 @@ struct life {
 	CUfileIOEvents_t events[2 * NR];
 	unsigned nr; /* of events */
 	CUfileError_t open, submit, status;
+	char leased[LEASES_TEXT]; /* and not given back before the close */
 	int fds;
 	long mems, modules; /* of the fake driver */
 };
@@ -120,6 +122,7 @@ static void steps(void *arg, unsigned thread)
 	cuFileBatchIOSubmit(batch, NR, params, 0);
 	cuFileBatchIODestroy(batch);
 	cuFileHandleDeregister(fh);
+	leases_await(l->leased);
 	cuFileDriverClose_v2();
 }
 
@@ -188,6 +191,8 @@ static void check(struct life *l, const char *what)
 			 STRIDE - EACH);
 	}
 	th_equal(what, in_file, l->content, HALF);
+	if (l->leased[0])
+		fail_msg("%s: not given back: %s", what, l->leased);
 	if (fds_now(l) != l->fds) {
 		th_print_fds();
 		fail_msg("%s: %d descriptors, %d before", what, fds_now(l),

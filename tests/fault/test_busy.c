@@ -7,6 +7,7 @@
 #include <string.h>
 #include "fault.h"
 #include "harness.h"
+#include "leases.h"
 
 #define SIZE (TH_MIB + 17)
 #define WORK_MS 300
@@ -111,6 +112,7 @@ static void run(struct work *w, unsigned nr_threads)
 	th_file_end(&w->file);
 	free(w->content);
 	free(got);
+	leases_check("after the waits");
 	th_close();
 }
 

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include "harness.h"
+#include "leases.h"
 
 #define SIZE (2 * TH_MIB + 99)
 
@@ -28,6 +29,7 @@ static void end(void)
 	cuFileHandleDeregister(fh);
 	th_file_end(&file);
 	free(content);
+	leases_check("after the loss");
 	th_close();
 	assert_int_equal(cuCtxSetCurrent(th_primary()), 0);
 }

@@ -17,6 +17,7 @@
 #include <string.h>
 #include "fault.h"
 #include "harness.h"
+#include "leases.h"
 
 #define MOST 128    /* entries */
 #define REOPENED 4  /* rounds; what the library has given up is tried anew */
@@ -288,6 +289,7 @@ static void nothing_moves(void **state)
 		one_round();
 		if ((i + 1) % REOPENED == 0 || i + 1 == nr) {
 			cuFileHandleDeregister(w.fh);
+			leases_check(w.what);
 			th_close();
 		}
 	}

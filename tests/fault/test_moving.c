@@ -16,6 +16,7 @@
 #include <unistd.h>
 #include "fault.h"
 #include "harness.h"
+#include "leases.h"
 
 #define SIZE (3 * TH_MIB + 77)
 #define PAD 4096
@@ -95,6 +96,7 @@ static void end(struct world *w)
 	th_file_end(&w->file);
 	free(w->content);
 	free(w->got);
+	leases_check("after the changes");
 	th_close();
 }
 

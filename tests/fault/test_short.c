@@ -10,6 +10,7 @@
 #include "core/ring.h"
 #include "fault.h"
 #include "harness.h"
+#include "leases.h"
 
 #define SIZE (2 * TH_MIB + 70001)
 #define AT 777 /* odd, in file and memory alike and apart */
@@ -44,6 +45,7 @@ static void bench_fini(struct bench *b)
 	th_mem_free(&b->mem);
 	th_file_end(&b->file);
 	free(b->content);
+	leases_check("after the faults");
 	th_close();
 }
 
