@@ -14,15 +14,19 @@
 #include "fake_rm.h"
 #include "fault.h"
 #include "harness.h"
+#include "leases.h"
 #include "seam/os.h"
 
 #define SIZE (300 * TH_KIB)
 #define WARM 40
+#define IN_STREAM (100 * TH_KIB)
+#define STREAMED_READS 3
 #define MANY 25	   /* orders, more than small reads alone can be */
 #define LOOK_NS 50 /* by which each look at the clock lets time go on */
 
 static struct th_file file;
 static struct th_mem mem;
+static CUstream stream;
 static unsigned char *bytes, *got;
 
 /* ---------------------------------------------------------------- world */
@@ -41,12 +45,14 @@ static int setup(void **state)
 	got = th_bytes(SIZE);
 	th_file_make(&file, TH_BUFFERED, O_RDWR, bytes, SIZE);
 	th_mem_alloc(&mem, TH_DEVICE, SIZE);
+	assert_int_equal(cuStreamCreate(&stream, CF_CU_STREAM_NON_BLOCKING), 0);
 	return 0;
 }
 
 static int teardown(void **state)
 {
 	th_fake()->plan_clear();
+	assert_int_equal(cuStreamDestroy(stream), 0);
 	th_mem_free(&mem);
 	th_file_end(&file);
 	free(bytes);
@@ -103,6 +109,33 @@ static bool read_some(CUfileHandle_t fh, const char *what, size_t size)
 	return n == (ssize_t)size;
 }
 
+/*
+ * In a stream, which reads into slots that are idle, and near ones beside them;
+ * a read in the stream has need of both.
+ */
+static bool read_in_stream(CUfileHandle_t fh, const char *what)
+{
+	const ssize_t waiting = -777777;
+	off_t at = (off_t)th_below(SIZE - IN_STREAM + 1), mem_off = 0;
+	size_t size = IN_STREAM;
+	ssize_t n = waiting;
+
+	if (cuFileReadAsync(fh, mem.ptr, &size, &at, &mem_off, &n, stream).err)
+		return false;
+	while (__atomic_load_n(&n, __ATOMIC_ACQUIRE) == waiting)
+		th_sleep_ms(0);
+	if (n > (ssize_t)IN_STREAM || n == 0)
+		fail_msg("%s: %zd in a stream", what, n);
+	while (cuStreamQuery(stream) == CF_CU_NOT_READY)
+		th_sleep_ms(0);
+	if (n > 0 &&
+	    th_fake()->read((CUdeviceptr)(uintptr_t)mem.ptr, got, (size_t)n))
+		fail_msg("%s: no memory", what);
+	if (n > 0)
+		th_equal(what, got, bytes + at, (size_t)n);
+	return n == (ssize_t)IN_STREAM;
+}
+
 static bool live_once(const char *what)
 {
 	bool well = true;
@@ -113,6 +146,7 @@ static bool live_once(const char *what)
 	if (cuFileDriverOpen().err)
 		return false;
 	if (cuFileHandleRegister(&fh, &descr).err) {
+		leases_check(what);
 		cuFileDriverClose();
 		return false;
 	}
@@ -120,7 +154,10 @@ static bool live_once(const char *what)
 		well &= read_some(fh, what, 4 * TH_KIB);
 	for (size_t size = 16 * TH_KIB; size <= 256 * TH_KIB; size *= 4)
 		well &= read_some(fh, what, size);
+	for (int i = 0; i < STREAMED_READS; i++)
+		well &= read_in_stream(fh, what);
 	cuFileHandleDeregister(fh);
+	leases_check(what);
 	cuFileDriverClose();
 	return well;
 }
@@ -207,6 +244,21 @@ static void any_system_call_may_fail(void **state)
 	the_next_life_is_well();
 }
 
+/* The last small ones, and all others. */
+static void any_read_of_the_file_may_fail(void **state)
+{
+	unsigned failures = 0;
+
+	(void)state;
+	for (int persist = 0; persist < 2; persist++)
+		for (unsigned nth = WARM - 2;
+		     os_fails(FAULT_PREAD, nth, persist, EIO); nth++)
+			failures++;
+	print_message("%u failures\n", failures);
+	assert_true(failures > 20);
+	the_next_life_is_well();
+}
+
 /* ----------------------------------------------------------- driver calls */
 
 /* What fails to end something leaves it. */
@@ -275,11 +327,13 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup_teardown(any_system_call_may_fail, setup,
 						teardown),
+		cmocka_unit_test_setup_teardown(any_read_of_the_file_may_fail,
+						setup, teardown),
 		cmocka_unit_test_setup_teardown(any_call_of_the_driver_may_fail,
 						setup, teardown),
 	};
 
-	th_start(120);
+	th_start(280);
 	return th_finish(
 		cmocka_run_group_tests_name("near", tests, NULL, NULL));
 }

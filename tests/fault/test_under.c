@@ -15,6 +15,7 @@
 #include <unistd.h>
 #include "fault.h"
 #include "harness.h"
+#include "leases.h"
 #include "seam/os.h"
 #include "seam/uring.h"
 
@@ -81,6 +82,7 @@ static bool happens_at(struct world *w, unsigned nth,
 	cf_os = &os;
 	cf_uring = &ring;
 	request(w);
+	leases_check("after it went away");
 	/* no worker looks at the tables any more */
 	th_close();
 	cf_os = &cf_os_real;
@@ -309,6 +311,8 @@ int main(void)
 		BOTH(a_descriptor_closed_under_io_ends_it, TH_MMAP, TH_ODIRECT),
 		BOTH(a_descriptor_closed_under_io_ends_it, TH_MMAP,
 		     TH_BUFFERED),
+		CELL(a_descriptor_closed_under_io_ends_it, TH_DEVICE, TH_TMPFS,
+		     one_request),
 		BOTH(memory_freed_under_io_ends_it, TH_DEVICE, TH_ODIRECT),
 		BOTH(memory_freed_under_io_ends_it, TH_DEVICE, TH_BUFFERED),
 		BOTH(memory_freed_under_io_ends_it, TH_MMAP, TH_BUFFERED),
