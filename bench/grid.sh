@@ -4,7 +4,7 @@
 # grid.sh BUILD OUT [SECTION...] - the tables of docs/performance.md, from reads
 # by size to a process at rest: JSON files in the folder OUT, OUT/tables.md,
 # OUT/cliffs.txt, OUT/img.
-# Without a section: all of them, in about 13 minutes on a machine with a GPU.
+# Without a section: all of them, in about 16 minutes on a machine with a GPU.
 #
 #   core    single requests: sizes, writes, kinds of memory, alignments, tmpfs
 #   scale   4 KiB to 4 GiB on one thread, 1 to 64 threads
