@@ -11,7 +11,7 @@ import rows as bench
 import svg
 
 PLAIN = {"op": "read", "medium": "cached", "memory": "device", "registered": True,
-         "align": "aligned"}
+         "align": "aligned", "gpus": 1}
 
 
 def select(rows, **wanted):

@@ -14,7 +14,8 @@
 #   gpus    two GPUs, only where it is asked for
 #
 # A measurement that fails, hangs or takes too long costs its rows only.
-# OCF_BENCH_SECONDS and OCF_BENCH_ROUNDS: of each measurement (0.2, 3);
+# OCF_BENCH_SECONDS and OCF_BENCH_ROUNDS: of each measurement (0.2, of hot files
+# 0.5; 3);
 # OCF_BENCH_FILE_SIZE: of the data file (1G). OCF_BENCH_PATIENCE: seconds
 # until a library counts as hung (6).
 set -uo pipefail

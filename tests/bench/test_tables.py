@@ -122,6 +122,13 @@ def test_charts_are_drawn_for_what_was_measured(tmp_path, capsys):
         assert root.tag == SVG + "svg" and {"ours", "byhand"} <= set(words)
 
 
+def test_charts_are_of_one_gpu(tmp_path):
+    path = tmp_path / "two.json"
+    path.write_text(json.dumps(cell(size=4096, gpus=2)))
+    charts.main(tmp_path / "img", [path])
+    assert not list((tmp_path / "img").iterdir())
+
+
 def test_no_rows_draw_nothing(tmp_path):
     empty = tmp_path / "empty.json"
     empty.write_text("")
