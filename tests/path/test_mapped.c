@@ -171,6 +171,7 @@ static void auto_maps_what_is_hot_where_pages_can_be_pinned(void **state)
 	mw_end();
 }
 
+/* A window would go with each of them, and be opened in vain. */
 static void auto_maps_nothing_for_who_opens_a_file_for_each_read(void **state)
 {
 	if (!mw_pins)

@@ -185,8 +185,6 @@ static void small_reads_are_looked_at_now_and_then(void **state)
 	mw_end();
 }
 
-/* A window would go with each of them, and be opened in vain. */
-
 #define TEST(name) cmocka_unit_test_teardown(name, mw_teardown)
 
 int main(void)
